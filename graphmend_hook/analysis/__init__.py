@@ -1,0 +1,1 @@
+"""What rules may ask about code: scopes, names, opt-outs.  Imports no rule."""

@@ -1,0 +1,49 @@
+"""In-source opt-outs: ``# graphmend: off`` on a line of its own at the top, on a ``def``, or on a statement.
+
+``# graphmend: off[defer]`` switches one rule off.  The comment at the top of a module (before its first statement)
+holds for the module, on a ``def`` line (or a decorator of it) for that function and what it contains, and on any
+other line for the statement there.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+
+_COMMENT = re.compile(r"#\s*graphmend:\s*off(?:\[([\w,\s-]*)\])?")
+_EVERY = frozenset({"*"})
+
+
+class OptOuts:
+    """The opt-out comments of one module, by line."""
+
+    def __init__(self, source: bytes, tree: ast.Module) -> None:
+        self._by_line = _comments(source) if b"graphmend:" in source else {}
+        first = tree.body[0].lineno if tree.body else 0
+        if tree.body and ast.get_docstring(tree, clean=False) is not None:
+            first = tree.body[1].lineno if len(tree.body) > 1 else tree.body[0].end_lineno or 0
+        self._module = frozenset().union(*(rules for line, rules in self._by_line.items() if line < first))
+
+    def covers_module(self, rule: str) -> bool:
+        return _holds(self._module, rule)
+
+    def covers_lines(self, first: int, last: int, rule: str) -> bool:
+        """Is there an opt-out of `rule` on the lines `first` to `last` (1-based, inclusive)?"""
+        if not self._by_line:
+            return False
+        return any(_holds(self._by_line.get(line, frozenset()), rule) for line in range(first, last + 1))
+
+
+def _holds(rules: frozenset[str], rule: str) -> bool:
+    return rule in rules or rules >= _EVERY
+
+
+def _comments(source: bytes) -> dict[int, frozenset[str]]:
+    found = {}
+    for token in tokenize.tokenize(io.BytesIO(source).readline):
+        if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
+            names = match[1]
+            found[token.start[0]] = frozenset(re.findall(r"[\w-]+", names)) if names is not None else _EVERY
+    return found

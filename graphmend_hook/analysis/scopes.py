@@ -1,0 +1,94 @@
+"""The statements of a module's functions, each with the function and the blocks around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .names import Imports, uses_any_name
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_FRAME_READERS = ("locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe")
+
+
+@dataclass
+class Function:
+    """One function: its node, its qualified name, and the function that contains it."""
+
+    node: FunctionNode
+    qualname: str
+    parent: Function | None = None
+
+    @property
+    def is_async(self) -> bool:
+        return isinstance(self.node, ast.AsyncFunctionDef)
+
+    @property
+    def header(self) -> tuple[int, int]:
+        """First and last line of decorators, ``def`` and arguments."""
+        first = min([self.node.lineno, *(decorator.lineno for decorator in self.node.decorator_list)])
+        return first, max(self.node.lineno, self.node.body[0].lineno - 1)
+
+    @cached_property
+    def reads_its_frame(self) -> bool:
+        """May it see its own local variables by name (``locals()``, ``exec``, frame objects)?"""
+        attributes = (node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute))
+        return uses_any_name(self.node, _FRAME_READERS) or not set(_FRAME_READERS[-2:]).isdisjoint(attributes)
+
+    def lineage(self) -> Iterator[Function]:
+        function: Function | None = self
+        while function is not None:
+            yield function
+            function = function.parent
+
+
+@dataclass
+class Place:
+    """A statement inside a function: ``block[index]``, and whether a handler around it could catch what it raises."""
+
+    function: Function
+    block: list[ast.stmt]
+    index: int
+    inside_try: bool
+
+    @property
+    def statement(self) -> ast.stmt:
+        return self.block[self.index]
+
+
+@dataclass
+class ModuleScope:
+    """A parsed module: its import bindings, and the places where a rule may act."""
+
+    tree: ast.Module
+    imports: Imports = field(default_factory=Imports)
+    places: list[Place] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._walk(self.tree.body, None, "", False)
+
+    def _walk(self, block: list[ast.stmt], function: Function | None, prefix: str, inside_try: bool) -> None:
+        for index, statement in enumerate(block):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                inner = Function(statement, prefix + statement.name, function)
+                self._walk(statement.body, inner, f"{inner.qualname}.<locals>.", False)
+            elif isinstance(statement, ast.ClassDef):
+                # Statements of a class body run once, at import; its functions are what may be traced.
+                self._walk(statement.body, None, f"{prefix}{statement.name}.", False)
+            else:
+                if function is not None:
+                    self.places.append(Place(function, block, index, inside_try))
+                self.imports.add(statement)
+                self._walk_blocks(statement, function, prefix, inside_try)
+
+    def _walk_blocks(self, statement: ast.stmt, function: Function | None, prefix: str, inside_try: bool) -> None:
+        caught = inside_try or bool(getattr(statement, "handlers", None))
+        for name, inside in (("body", caught), ("orelse", inside_try), ("finalbody", inside_try)):
+            block = getattr(statement, name, None)
+            if block:
+                self._walk(block, function, prefix, inside)
+        for name in ("handlers", "cases"):
+            for part in getattr(statement, name, ()):
+                self._walk(part.body, function, prefix, inside_try)

@@ -1,0 +1,137 @@
+"""Settings: from arguments and ``GRAPHMEND_*`` variables, checked once, immutable afterwards."""
+
+from __future__ import annotations
+
+import keyword
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from .diagnostics import ConfigError
+
+RULE_NAMES = ("defer",)
+_OFF = {"", "0", "false", "no", "off"}
+_ON = {"1", "true", "yes", "on"}
+# Never mended: this package, what it is made of, and what decides whether code is being traced.
+UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
+_SEGMENT = re.compile(r"[^\W\d]\w*|\w*[*?][\w*?]*")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that steers the hook.
+
+    modules: allowlist; dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories.
+    deny: the same kinds of pattern, for modules that are left alone even if `modules` matches.
+    rules: names of the rules that may rewrite.
+    cache_dir: where transformed bytecode is kept; None chooses a per-user directory.
+    strict: "nothing was mended" and "imported too early" are errors.
+    report: "" for none, "-" for a table on stderr at exit, else the path of a JSON file.
+    log: level name for the ``graphmend_hook`` logger, "" to leave logging alone.
+    disable: the kill switch; wins over everything else.
+    """
+
+    modules: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    rules: tuple[str, ...] = RULE_NAMES
+    cache_dir: Path | None = None
+    strict: bool = False
+    report: str = ""
+    log: str = ""
+    disable: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("modules", "deny"):
+            for pattern in getattr(self, name):
+                check_pattern(pattern, f"GRAPHMEND_{name.upper()}")
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+        """Read the ``GRAPHMEND_*`` variables of `env` (default: the process environment).
+
+        Raises ConfigError that names the variable and says what it accepts.
+        """
+        env = os.environ if env is None else env
+        known = {f"GRAPHMEND_{field.name.upper()}" for field in fields(cls)}
+        for name in env:
+            if name.startswith("GRAPHMEND_") and name not in known:
+                raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")
+        cache = env.get("GRAPHMEND_CACHE_DIR", "")
+        return cls(
+            modules=split_list(env.get("GRAPHMEND_MODULES", "")),
+            deny=split_list(env.get("GRAPHMEND_DENY", "")),
+            rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
+            cache_dir=Path(cache).expanduser() if cache else None,
+            strict=parse_switch("GRAPHMEND_STRICT", env),
+            report=parse_report(env.get("GRAPHMEND_REPORT", "")),
+            log=parse_level(env.get("GRAPHMEND_LOG", "")),
+            disable=parse_switch("GRAPHMEND_DISABLE", env),
+        )
+
+    def with_modules(self, modules: Iterable[str], deny: Iterable[str] = ()) -> Settings:
+        return replace(self, modules=tuple(modules), deny=(*self.deny, *deny))
+
+
+def is_directory_pattern(pattern: str) -> bool:
+    """A pattern with a path separator names a directory, and with it every module whose file lies below it."""
+    return os.sep in pattern or (os.altsep is not None and os.altsep in pattern) or pattern in {".", ".."}
+
+
+def check_pattern(pattern: str, setting: str) -> None:
+    """Raise ConfigError unless `pattern` is a dotted name, a dotted glob or a directory."""
+    if is_directory_pattern(pattern):
+        return
+    for segment in pattern.split("."):
+        if not _SEGMENT.fullmatch(segment) or keyword.iskeyword(segment):
+            raise ConfigError(
+                f"{setting}: {pattern!r} is not a module pattern; use a dotted name such as 'transformers', a glob "
+                "such as 'transformers.models.*.modeling_*', or a directory such as './src'"
+            )
+    top = pattern.partition(".")[0]
+    if top in UNMENDABLE:
+        raise ConfigError(f"{setting}: {top!r} cannot be mended; name the libraries that run inside torch.compile")
+    if setting.endswith("MODULES") and not top.strip("*?"):
+        raise ConfigError(f"{setting}: {pattern!r} would match every module; start it with a package name")
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    return tuple(item for item in re.split(r"[,\s]+", text) if item)
+
+
+def parse_rules(text: str) -> tuple[str, ...]:
+    """``""`` and ``all`` mean every rule, ``defer`` only that one, ``-defer`` every rule but that one."""
+    names = split_list(text)
+    unknown = [name for name in names if name.lstrip("-") not in (*RULE_NAMES, "all", "none")]
+    if unknown:
+        raise ConfigError(
+            f"GRAPHMEND_RULES: there is no rule {unknown[0]!r}; use all, none, or names out of "
+            f"{', '.join(RULE_NAMES)} (with a leading '-' to switch one off)"
+        )
+    wanted = {name for name in names if not name.startswith("-")}
+    chosen = set() if "none" in wanted else set(RULE_NAMES) if not wanted or "all" in wanted else wanted
+    return tuple(name for name in RULE_NAMES if name in chosen and f"-{name}" not in names)
+
+
+def parse_switch(name: str, env: Mapping[str, str]) -> bool:
+    value = env.get(name, "").strip().lower()
+    if value in _OFF:
+        return False
+    if value in _ON:
+        return True
+    raise ConfigError(f"{name}: {env[name]!r} is neither on nor off; use 1 or 0")
+
+
+def parse_report(text: str) -> str:
+    lowered = text.strip().lower()
+    return "" if lowered in _OFF else "-" if lowered in _ON | {"-"} else text
+
+
+def parse_level(text: str) -> str:
+    """A level name of `logging` in upper case, or "" to leave logging alone; other text is a ConfigError."""
+    level = text.strip().upper()
+    if level in {"", "DEBUG", "INFO", "WARNING", "ERROR"}:
+        return level
+    raise ConfigError(f"GRAPHMEND_LOG: {text!r} is not a level; use debug, info, warning or error")

@@ -1,0 +1,84 @@
+"""What the tool says about code: sites, their outcomes, and the stable codes behind every refusal."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import Enum
+
+log = logging.getLogger("graphmend_hook")
+
+
+class GraphmendError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class ConfigError(GraphmendError, ValueError):
+    """A setting has a value that cannot be used; the message names the setting and the remedy."""
+
+
+class StrictError(GraphmendError):
+    """``GRAPHMEND_STRICT`` turned a warning of ours into an error."""
+
+
+class Outcome(Enum):
+    """What became of a candidate site."""
+
+    MENDED = "mended"
+    DECLINED = "declined"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a candidate is left alone: a stable code and the sentence that tells a person why and what to do."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """One candidate of one rule: where it stands and what became of it.
+
+    ``function`` is the qualified name of the enclosing function, ``line`` is 1-based.  ``code`` and ``reason`` are
+    empty for a mended site.
+    """
+
+    rule: str
+    function: str
+    line: int
+    outcome: Outcome
+    code: str = ""
+    reason: str = ""
+
+    def as_tuple(self) -> tuple[str, str, int, str, str, str]:
+        """A form that `marshal` can store beside the code object."""
+        return (self.rule, self.function, self.line, self.outcome.value, self.code, self.reason)
+
+    @classmethod
+    def from_tuple(cls, fields: tuple[str, str, int, str, str, str]) -> Site:
+        rule, function, line, outcome, code, reason = fields
+        return cls(rule, function, line, Outcome(outcome), code, reason)
+
+
+# Messages about the tool's own work.  A code is never reused for another meaning.
+NOTICES = {
+    "GM001": "{module} was imported before graphmend_hook was installed and runs unmended; import graphmend_hook "
+    "(or call graphmend_hook.install) before it",
+    "GM002": "{module} runs unmended: mending it failed with {error}; please report this, and set "
+    "GRAPHMEND_DENY={module} to silence it",
+    "GM003": "the cache directory {directory} is not used: {why}; set GRAPHMEND_CACHE_DIR to a directory that only "
+    "you can write to",
+    "GM004": "nothing was mended in this process: no module matched {modules!r} with a site that a rule could mend; "
+    "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at",
+    "GM005": "this torch ({torch}) generated code whose epilogue graphmend_hook {version} does not know; what was "
+    "deferred in it is delivered, and from now on effects are left where they stand (as without the hook)",
+    "GM006": "{count} deferred effect(s) of {function} could not be delivered because its graph raised {error} "
+    "before their values existed",
+    "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",
+}
+
+
+def notice(code: str, **details: object) -> str:
+    """The text of notice `code`, prefixed with the code itself."""
+    return f"{code}: {NOTICES[code].format(**details)}"

@@ -1,0 +1,130 @@
+"""The engine: source text in, code object and outcomes out.  The only place that knows the order of the rules."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from .analysis.optout import OptOuts
+from .analysis.scopes import ModuleScope, Place
+from .diagnostics import Outcome, Refusal, Site
+from .rules import ORDER, Rule
+from .templates import DELIVERY_ARGUMENTS, runtime_import
+
+SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What the rules made of one module: its new code, or None where nothing was mended, and every site."""
+
+    code: CodeType | None
+    sites: tuple[Site, ...]
+
+    @property
+    def mended(self) -> int:
+        return sum(site.outcome is Outcome.MENDED for site in self.sites)
+
+
+NOTHING = Rewritten(None, ())
+Compile = Callable[[ast.Module, str], CodeType]
+
+
+def active_rules(names: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules called `names`, in the engine's order."""
+    return tuple(rule for rule in ORDER if rule.name in names)
+
+
+def compile_tree(tree: ast.Module, filename: str) -> CodeType:
+    """Compile as the import system does: no flags inherited from here, the interpreter's optimisation level."""
+    return compile(tree, filename, "exec", dont_inherit=True)
+
+
+def rewrite(source: bytes, filename: str, rules: Sequence[Rule], compile_: Compile = compile_tree) -> Rewritten:
+    """Apply `rules` to the module text `source`, which came from `filename`.
+
+    Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile.
+    """
+    rules = [rule for rule in rules if rule.trigger.search(source)]
+    if not rules:
+        return NOTHING
+    tree = ast.parse(source, filename)
+    sites = _apply(tree, OptOuts(source, tree), rules)
+    if not any(site.outcome is Outcome.MENDED for site in sites):
+        return Rewritten(None, sites)
+    _import_runtime(tree)
+    return Rewritten(_name_deliveries(compile_(tree, filename)), sites)
+
+
+def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> tuple[Site, ...]:
+    """As `rewrite`, in place and without compiling: for `graphmend diff` and tests."""
+    sites = _apply(tree, OptOuts(source, tree), rules)
+    if any(site.outcome is Outcome.MENDED for site in sites):
+        _import_runtime(tree)
+    return sites
+
+
+def _apply(tree: ast.Module, optouts: OptOuts, rules: Sequence[Rule]) -> tuple[Site, ...]:
+    scope = ModuleScope(tree)
+    sites: list[Site] = []
+    edits: list[tuple[Place, list[ast.stmt]]] = []
+    for place in scope.places:
+        for rule in rules:
+            candidate = rule.match(place, scope.imports)
+            if candidate is None:
+                continue
+            if _opted_out(place, optouts, rule):
+                candidate = SWITCHED_OFF
+            sites.append(_site(place, rule, candidate))
+            if not isinstance(candidate, Refusal):
+                edits.append((place, rule.rewrite(candidate)))
+            break
+    for place, statements in reversed(edits):  # from the end, so that indices into a block stay right
+        place.block[place.index : place.index + 1] = statements
+    return tuple(sites)
+
+
+def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
+    statement = place.statement
+    return (
+        optouts.covers_module(rule.name)
+        or optouts.covers_lines(statement.lineno, statement.end_lineno or statement.lineno, rule.name)
+        or any(optouts.covers_lines(*function.header, rule.name) for function in place.function.lineage())
+    )
+
+
+def _site(place: Place, rule: Rule, candidate: Any) -> Site:
+    function, line = place.function.qualname, place.statement.lineno
+    if isinstance(candidate, Refusal):
+        return Site(rule.name, function, line, Outcome.DECLINED, candidate.code, candidate.text)
+    return Site(rule.name, function, line, Outcome.MENDED)
+
+
+def _import_runtime(tree: ast.Module) -> None:
+    """Insert the import after the docstring and the ``__future__`` imports."""
+    index = 0
+    for statement in tree.body:
+        docstring = index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not (docstring or (isinstance(statement, ast.ImportFrom) and statement.module == "__future__")):
+            break
+        index += 1
+    tree.body.insert(index, runtime_import(tree.body[min(index, len(tree.body) - 1)]))
+
+
+def _name_deliveries(code: CodeType) -> CodeType:
+    """Give the lambdas that make a deferred call the name of the function they stand in, as records will show it."""
+    constants = tuple(_named_after(code, const) if isinstance(const, CodeType) else const for const in code.co_consts)
+    same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
+    return code if same else code.replace(co_consts=constants)
+
+
+def _named_after(parent: CodeType, code: CodeType) -> CodeType:
+    if code.co_varnames[: len(DELIVERY_ARGUMENTS)] != DELIVERY_ARGUMENTS or code.co_name != "<lambda>":
+        return _name_deliveries(code)
+    if sys.version_info >= (3, 11):
+        return code.replace(co_name=parent.co_name, co_qualname=parent.co_qualname)
+    return code.replace(co_name=parent.co_name)

@@ -1,0 +1,8 @@
+"""The rules, in the order in which they are tried at a statement."""
+
+from __future__ import annotations
+
+from .base import Rule
+from .defer import Defer
+
+ORDER: tuple[Rule, ...] = (Defer(),)

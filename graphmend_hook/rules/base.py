@@ -1,0 +1,30 @@
+"""What a rule is: a pure `match` that gives a candidate or a coded refusal, and a `rewrite` that cannot refuse."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Protocol
+
+from ..analysis.names import Imports
+from ..analysis.scopes import Place
+from ..diagnostics import Refusal
+
+
+class Rule(Protocol):
+    """One rewriting rule.
+
+    name: how settings, opt-outs and reports call it.
+    version: part of the cache key; raised with every change of what `rewrite` emits.
+    trigger: a text test on the source; a module that it does not find is not even parsed for this rule.
+    """
+
+    name: str
+    version: int
+    trigger: re.Pattern[bytes]
+
+    def match(self, place: Place, imports: Imports) -> Any | Refusal | None:
+        """A candidate for the statement at `place`, a refusal with its reason, or None: not this rule's business."""
+
+    def rewrite(self, candidate: Any) -> list[ast.stmt]:
+        """The statements that take the candidate's place.  The original statement is among them, verbatim."""

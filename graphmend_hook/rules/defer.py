@@ -1,0 +1,247 @@
+"""[Defer] Logging, warnings and prints are delivered after the graph instead of breaking it.
+
+What it does
+    A statement that calls ``print``, ``warnings.warn``, or a method of a logger hands its arguments to the epilogue
+    while Dynamo traces; the epilogue makes the original call right after the graph, on the same thread, from a frame
+    with the statement's file, line and function.
+
+Why Dynamo breaks there
+    The call has an effect outside the graph, at a moment that a graph does not have: "logging.Logger method not
+    supported for non-export cases", "Dynamo does not know how to trace builtin `print`/`_warnings.warn`".
+
+Before
+    logger.warning_once(f"{name} has shape {x.shape}")
+
+After
+    if GM.tracing():                                   # folded while tracing; one Python call otherwise
+        TARGET = logger                                # receiver and arguments, as of the call, once each
+        VALUES = (name, x.shape)
+        if GM.deferrable(TARGET, "warning_once", VALUES):
+            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}"), TARGET, VALUES)
+        else:
+            TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}")
+    else:
+        logger.warning_once(f"{name} has shape {x.shape}")
+
+Obligations proved here, each with its refusal
+    GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)
+    GM101-R02  no ``*args`` or ``**kwargs``: the number of values must be known
+    GM101-R03  no handler in the function could catch what the call raises
+    GM101-R04  the function does not read its own frame
+    GM101-R05  no other compiler compiles the function
+    GM101-R06  ``print`` goes to sys.stdout or sys.stderr
+    GM101-R07  the function is not a coroutine: Dynamo does not trace those
+    GM101-R08  the call's value is not used
+
+Obligations checked on the traced values (`runtime.effects`), each falling back to the original statement
+    GM101-T01 to GM101-T09, listed in `runtime.effects.REFUSALS`.
+
+The native alternative, and what it loses
+    ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;
+    ``ignore_logging_functions`` drops the record.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from ..analysis.names import Imports
+from ..analysis.scopes import Place
+from ..diagnostics import Refusal
+from ..templates import Template, target_at, value_at
+from .effects import FOREIGN_COMPILERS, FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
+
+_DEFERRED = Template(
+    """
+if GM.tracing():
+    TARGET = RECEIVER
+    VALUES = LEAVES
+    if GM.deferrable(TARGET, METHOD, VALUES):
+        GM.defer(lambda TARGET, VALUES: CALL, TARGET, VALUES)
+    else:
+        CALL
+else:
+    ORIGINAL
+"""
+)
+
+FRAME = Refusal("GM101-R01", "the call reads its frame, its exception or its stack; drop {keyword}=")
+STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
+CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
+INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
+FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
+STREAM = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
+COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
+USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
+
+
+@dataclass(frozen=True)
+class DeferCandidate:
+    """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values."""
+
+    statement: ast.Expr
+    receiver: ast.expr
+    method: str
+    call: ast.Call
+    leaves: tuple[ast.expr, ...]
+
+
+class Defer:
+    """Rewrites effect statements; see the module's docstring."""
+
+    name = "defer"
+    version = 1
+    trigger = re.compile(
+        rb"\b(?:print|warn)\b|\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(|\bfrom\s+logging\s+import"
+    )
+
+    def match(self, place: Place, imports: Imports) -> DeferCandidate | Refusal | None:
+        statement = place.statement
+        if isinstance(statement, (ast.Assign, ast.Return)) and isinstance(statement.value, ast.Call):
+            return USED if _is_plain_effect(statement.value, imports) else None
+        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            return None
+        call = statement.value
+        if not _is_effect(call, imports):
+            return None
+        return _refusal(place, call, imports) or _take_apart(statement, call)
+
+    def rewrite(self, candidate: DeferCandidate) -> list[ast.stmt]:
+        at = candidate.statement
+        leaves = ast.copy_location(ast.Tuple(list(candidate.leaves), ast.Load()), at)
+        method = ast.copy_location(ast.Constant(candidate.method), at)
+        return _DEFERRED.fill(
+            at, RECEIVER=candidate.receiver, LEAVES=leaves, METHOD=method, CALL=candidate.call, ORIGINAL=at
+        )
+
+
+def _is_effect(call: ast.Call, imports: Imports) -> bool:
+    if imports.qualified(call.func) in FUNCTIONS:
+        return True
+    return isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS
+
+
+def _is_plain_effect(call: ast.Call, imports: Imports) -> bool:
+    """An effect by its qualified name: ``math.log`` and ``self.log`` in an expression are no business of this rule."""
+    return imports.qualified(call.func) in FUNCTIONS
+
+
+def _refusal(place: Place, call: ast.Call, imports: Imports) -> Refusal | None:
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
+            return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
+        if keyword.arg == "file" and imports.qualified(value) not in {"sys.stdout", "sys.stderr"}:
+            return STREAM
+    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
+        return STARRED
+    if place.inside_try:
+        return CAUGHT
+    if place.function.is_async:
+        return COROUTINE
+    if place.function.reads_its_frame:
+        return INSPECTED
+    for function in place.function.lineage():
+        for decorator in function.node.decorator_list:
+            maker = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
+                return FOREIGN
+    return None
+
+
+def _is_default(keyword: str, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Constant):
+        return False
+    return value.value == 1 if keyword == "stacklevel" else not value.value
+
+
+def _take_apart(statement: ast.Expr, call: ast.Call) -> DeferCandidate:
+    if isinstance(call.func, ast.Attribute):
+        receiver, method = call.func.value, call.func.attr
+        func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
+    else:
+        receiver, method, func = call.func, "", target_at(call.func)
+    leaves = _Leaves()
+    over_leaves = ast.Call(
+        func,
+        [leaves.split(arg) for arg in call.args],
+        [ast.copy_location(ast.keyword(kw.arg, leaves.split_keyword(kw)), kw) for kw in call.keywords],
+    )
+    return DeferCandidate(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))
+
+
+class _Leaves:
+    """Splits an argument into leaf values, read at the call, and text formatting, done at delivery.
+
+    Formatting runs the ``__format__`` of the leaves; `runtime.effects` admits only values whose text cannot change
+    between the two moments.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[ast.expr] = []
+
+    def split_keyword(self, keyword: ast.keyword) -> ast.expr:
+        # The stream is looked up when the text is written, as print does when it is given none.
+        return keyword.value if keyword.arg == "file" else self.split(keyword.value)
+
+    def split(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Constant):
+            return node
+        if isinstance(node, ast.JoinedStr):
+            return ast.copy_location(ast.JoinedStr([self._split_part(part) for part in node.values]), node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            right = node.right
+            if isinstance(right, ast.Tuple) and not any(isinstance(item, ast.Starred) for item in right.elts):
+                split: ast.expr = ast.Tuple([self.split(item) for item in right.elts], ast.Load())
+            else:
+                return ast.copy_location(ast.BinOp(self.split(node.left), ast.Mod(), self._leaf(right)), node)
+            split = ast.copy_location(split, right)
+            return ast.copy_location(ast.BinOp(self.split(node.left), ast.Mod(), split), node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_text(node.left) and _is_text(node.right):
+            return ast.copy_location(ast.BinOp(self.split(node.left), ast.Add(), self.split(node.right)), node)
+        if _is_format_call(node):
+            return self._split_format(node)
+        return self._leaf(node)
+
+    def _split_part(self, part: ast.expr) -> ast.expr:
+        if not isinstance(part, ast.FormattedValue):
+            return part
+        value = self._leaf(part.value)
+        spec = part.format_spec and self.split(part.format_spec)
+        return ast.copy_location(ast.FormattedValue(value, part.conversion, spec), part)
+
+    def _split_format(self, node: ast.Call) -> ast.expr:
+        args = [self.split(arg) for arg in node.args]
+        keywords = [ast.copy_location(ast.keyword(kw.arg, self.split(kw.value)), kw) for kw in node.keywords]
+        return ast.copy_location(ast.Call(node.func, args, keywords), node)
+
+    def _leaf(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Constant):
+            return node
+        self.found.append(node)
+        return value_at(len(self.found) - 1, node)
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Is the expression a str for certain?"""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) and (isinstance(node.op, ast.Mod) or _is_text(node.right))
+    return isinstance(node, ast.JoinedStr) or _is_format_call(node)
+
+
+def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
+    """``"...".format(a, b=c)`` on a literal, with no unpacking."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "format"
+        and isinstance(node.func.value, ast.Constant)
+        and isinstance(node.func.value.value, str)
+        and not any(isinstance(arg, ast.Starred) for arg in node.args)
+        and all(keyword.arg is not None for keyword in node.keywords)
+    )

@@ -1,0 +1,23 @@
+"""Known side effects that are calls for their effect alone, as data: `runtime.effects` decides on the objects."""
+
+from __future__ import annotations
+
+# Functions, by the name they are imported under.
+FUNCTIONS = frozenset(
+    {"print", "builtins.print", "warnings.warn"}
+    | {f"logging.{level}" for level in ("debug", "info", "warning", "warn", "error", "critical", "fatal", "log")}
+)
+
+# Methods of loggers; those below the line are what libraries add to logging.Logger
+# (transformers, diffusers, accelerate, vLLM).
+LOGGER_METHODS = frozenset(
+    {"debug", "info", "warning", "warn", "error", "critical", "fatal", "log"}
+    # ---
+    | {"debug_once", "info_once", "warning_once", "error_once", "warning_advice"}
+)
+
+# Keywords that make a call depend on the frame, the exception or the stream of its moment.
+FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"})
+
+# Decorators that compile a function themselves, from its bytecode or source: what they cannot read breaks them.
+FOREIGN_COMPILERS = frozenset({"numba", "taichi", "warp", "triton", "cupyx", "pyximport", "tvm"})

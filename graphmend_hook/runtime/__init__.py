@@ -1,0 +1,39 @@
+"""The names that rewritten code calls.  Until torch is there nothing is traced, and only `tracing` is called.
+
+A mended module may be imported before torch, or never meet it; so this package imports torch only in `connect`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+__all__ = ["ABI", "connect", "defer", "deferrable", "tracing"]
+
+ABI = 1  # part of the cache key; raised when rewritten code calls something new here, or in another way
+
+
+def tracing() -> bool:
+    """Is Dynamo tracing the caller, for something else than export?  False until torch is imported."""
+    return False
+
+
+def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
+    """May the effect ``target.method(*values)`` wait for the end of the graph?  See `runtime.effects.deferrable`."""
+    return False
+
+
+def defer(delivery: Any, target: Any, values: tuple[Any, ...]) -> None:
+    """Hand an effect to the epilogue.  See `runtime.effects.defer`."""
+    delivery(target, values)
+
+
+def connect() -> None:
+    """Put the real functions in place of the ones above; called when torch is imported and before it traces."""
+    from . import effects
+
+    globals().update(tracing=effects.tracing, deferrable=effects.deferrable, defer=effects.defer)
+
+
+if "torch.compiler" in sys.modules:
+    connect()

@@ -1,0 +1,73 @@
+"""The one way to build AST: small source templates with named holes.
+
+Names of the rewritten code are not identifiers, so they cannot meet a name of the user's; they do not start with two
+underscores, which a class body would mangle.  The injected global starts with one, so that ``import *`` skips it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+
+RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
+_SPELLING = {"GM": RUNTIME, "TARGET": "@gm_target", "VALUES": "@gm_values"}
+DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
+
+
+class Template:
+    """Statements with holes: an upper-case name stands for what `fill` puts there."""
+
+    def __init__(self, source: str) -> None:
+        self._body = ast.parse(source).body
+
+    def fill(self, at: ast.stmt, **holes: ast.AST) -> list[ast.stmt]:
+        """A fresh copy with every hole filled, its own nodes placed where the statement `at` stands."""
+        filler = _Filler(at, holes)
+        return [filler.visit(copy.deepcopy(statement)) for statement in self._body]
+
+
+class _Filler(ast.NodeTransformer):
+    def __init__(self, at: ast.stmt, holes: dict[str, ast.AST]) -> None:
+        self._at = at
+        self._holes = holes
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if hasattr(node, "lineno"):
+            ast.copy_location(node, self._at)
+        return super().generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        if isinstance(node.value, ast.Name) and isinstance(self._holes.get(node.value.id), ast.stmt):
+            return self._holes[node.value.id]
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self._holes:
+            return self._holes[node.id]
+        node.id = _SPELLING.get(node.id, node.id)
+        return ast.copy_location(node, self._at)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.arg = _SPELLING.get(node.arg, node.arg)
+        return ast.copy_location(node, self._at)
+
+
+def value_at(index: int, where: ast.expr) -> ast.expr:
+    """``VALUES[index]``, placed where the expression `where` stands."""
+    node = ast.Subscript(ast.Name(_SPELLING["VALUES"], ast.Load()), ast.Constant(index), ast.Load())
+    for part in (node, node.value, node.slice):
+        ast.copy_location(part, where)
+    return node
+
+
+def target_at(where: ast.expr) -> ast.expr:
+    """``TARGET``, placed where the expression `where` stands."""
+    return ast.copy_location(ast.Name(_SPELLING["TARGET"], ast.Load()), where)
+
+
+def runtime_import(at: ast.stmt) -> ast.stmt:
+    """``import graphmend_hook.runtime as _@graphmend``, placed where `at` stands."""
+    node = ast.Import([ast.alias("graphmend_hook.runtime", RUNTIME)])
+    ast.copy_location(node, at)
+    ast.copy_location(node.names[0], at)
+    return node
