@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = ["ABI", "connect", "defer", "deferrable", "tracing"]
 
+connected = False
 ABI = 1  # part of the cache key; raised when rewritten code calls something new here, or in another way
 
 
@@ -29,11 +30,16 @@ def defer(delivery: Any, target: Any, values: tuple[Any, ...]) -> None:
 
 
 def connect() -> None:
-    """Put the real functions in place of the ones above; called when torch is imported and before it traces."""
-    from . import effects
-
+    """Put the real functions in place of the ones above, once torch is imported; before it traces, by the finder."""
+    global connected
+    if connected or "torch.compiler" not in sys.modules:
+        return
+    try:
+        from . import effects
+    except (ImportError, AttributeError):  # torch is still being imported: the next call will do
+        return
+    connected = True
     globals().update(tracing=effects.tracing, deferrable=effects.deferrable, defer=effects.defer)
 
 
-if "torch.compiler" in sys.modules:
-    connect()
+connect()

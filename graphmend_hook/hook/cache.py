@@ -1,0 +1,159 @@
+"""Transformed bytecode on disk: one file a module, never the stock pyc, and any damage is only a miss.
+
+A file is found by the module's path and the fingerprint of everything that decides the result, and holds the digest of
+the source it was made from.  A negative entry says that the rules find nothing to mend in that source.
+
+    magic (4)  digest of the source (16)  digest of the payload (16)  payload: marshal of (code or None, sites)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import marshal
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import CodeType
+
+from ..diagnostics import Site, notice
+from ..rewrite import Rewritten
+from ..rules import Rule
+from ..runtime import ABI
+from ..version import __version__
+
+log = logging.getLogger("graphmend_hook.cache")
+_MAGIC = b"GMC1"
+_DIGEST = 16
+_HEADER = len(_MAGIC) + 2 * _DIGEST
+_PACKAGE = Path(__file__).resolve().parent.parent
+_REWRITER = ("rewrite.py", "templates.py", "analysis", "rules", "hook/cache.py")
+
+
+def fingerprint(rules: tuple[Rule, ...]) -> str:
+    """A short name for everything but source and path that decides what the rewriter makes of a module.
+
+    The files of the rewriter count by size and time, so that an edited checkout does not need a new version number.
+    """
+    parts = [__version__, str(ABI), sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()]
+    parts += [f"-O{sys.flags.optimize}", *(f"{rule.name}-{rule.version}" for rule in rules)]
+    for name in _REWRITER:
+        path = _PACKAGE / name
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            state = file.stat()
+            parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
+    return _digest("\0".join(parts).encode()).hex()[:16]
+
+
+class Cache:
+    """Reads and writes entries below one directory; a directory that cannot be trusted is not used at all.
+
+    directory: where entries live; None chooses a directory of this user's (platformdirs).
+    """
+
+    def __init__(self, directory: Path | None, rules: tuple[Rule, ...]) -> None:
+        self._fingerprint = fingerprint(rules)
+        self._root = directory
+        self._directory: Path | None = None
+        self._writable = not sys.dont_write_bytecode
+        self._opened = False
+
+    @property
+    def directory(self) -> Path | None:
+        """Where this process's entries live, None where there is no directory that can be used."""
+        if not self._opened:
+            self._opened = True
+            self._directory = self._open()
+        return self._directory
+
+    def get(self, path: str, source: bytes) -> Rewritten | None:
+        """The entry for the module at `path` with text `source`; None, and a trace, for any kind of miss."""
+        if self.directory is None:
+            return None
+        file = self._file(path)
+        try:
+            with open(file, "rb") as stream:
+                data = stream.read()
+        except OSError as error:
+            log.debug("miss %s: %s", path, error.strerror)
+            return None
+        return _decode(data, source, path)
+
+    def put(self, path: str, source: bytes, result: Rewritten) -> None:
+        """Store `result`: written to a file of its own, then renamed, so that no reader sees a part of it."""
+        if self.directory is None or not self._writable:
+            return
+        payload = marshal.dumps((result.code, tuple(site.as_tuple() for site in result.sites)))
+        data = _MAGIC + _digest(source) + _digest(payload) + payload
+        file = self._file(path)
+        try:
+            descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=".tmp")
+            try:
+                with open(descriptor, "wb") as stream:
+                    stream.write(data)
+                os.replace(temporary, file)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError as error:
+            log.info("cannot write %s: %s", file, error)
+            if error.errno is not None:
+                self._writable = False
+
+    def _file(self, path: str) -> str:
+        stem = os.path.splitext(os.path.basename(path))[0]
+        return os.path.join(str(self.directory), f"{stem}.{_digest(path.encode(errors='surrogateescape')).hex()}.gmc")
+
+    def _open(self) -> Path | None:
+        root = self._root
+        try:
+            if root is None:
+                from platformdirs import user_cache_path
+
+                root = user_cache_path("graphmend_hook", appauthor=False)
+            directory = root / self._fingerprint
+            if self._writable:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for place in (root, directory):
+                why = _distrust(place)
+                if why:
+                    log.warning("%s", notice("GM003", directory=place, why=why))
+                    return None
+        except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way
+            log.info("%s", notice("GM003", directory=root, why=error))
+            return None
+        return directory
+
+
+def _distrust(directory: Path) -> str:
+    """Why cached bytecode in `directory` must not be run: it is code, so only its owner may have written it."""
+    if not hasattr(os, "geteuid") or not directory.exists():
+        return ""
+    state = directory.stat()
+    if state.st_uid != os.geteuid():
+        return f"it belongs to user {state.st_uid}, not to {os.geteuid()}"
+    if state.st_mode & 0o022:
+        return "others may write to it"
+    return ""
+
+
+def _decode(data: bytes, source: bytes, path: str) -> Rewritten | None:
+    head, payload = data[:_HEADER], memoryview(data)[_HEADER:]
+    if len(head) < _HEADER or head[: len(_MAGIC)] != _MAGIC:
+        log.debug("miss %s: not an entry, or cut off", path)
+    elif head[len(_MAGIC) : -_DIGEST] != _digest(source):
+        log.debug("miss %s: made from another source", path)
+    elif head[-_DIGEST:] != _digest(payload):
+        log.debug("miss %s: damaged", path)
+    else:
+        code, sites = marshal.loads(payload)
+        if code is None or (isinstance(code, CodeType) and code.co_filename == path):
+            return Rewritten(code, tuple(Site.from_tuple(site) for site in sites))
+        log.debug("miss %s: made for %s", path, code.co_filename)
+    return None
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()

@@ -1,0 +1,109 @@
+"""Putting the hook into `sys.meta_path` and taking it out again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from importlib.machinery import SourceFileLoader
+
+from ..config import Settings
+from ..diagnostics import StrictError, notice
+from ..report.exit import report_at_exit
+from ..report.ledger import ModuleRecord, Status, ledger
+from .allowlist import Allowlist
+from .finder import MendingFinder
+from .loader import Mender
+
+log = logging.getLogger("graphmend_hook")
+_lock = threading.RLock()
+_active: list[Hook] = []
+
+
+class Hook:
+    """An installed hook.  As a context manager it uninstalls itself at the end of the block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.mender = Mender(settings, ledger)
+        self._finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender, ledger)
+
+    @property
+    def installed(self) -> bool:
+        return self._finder in sys.meta_path
+
+    def uninstall(self) -> None:
+        """Stop mending imports.  Modules that are already imported stay as they are.  Twice is no error."""
+        with _lock:
+            if self._finder in sys.meta_path:
+                sys.meta_path.remove(self._finder)
+            if self in _active:
+                _active.remove(self)
+
+    def __enter__(self) -> Hook:
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self.uninstall()
+
+    def _install(self) -> None:
+        self.mender.cache.directory  # noqa: B018  opens the cache: nothing is imported inside an import later
+        sys.meta_path.insert(0, self._finder)
+        _active.append(self)
+
+
+def install_settings(settings: Settings) -> Hook:
+    """Install a hook for `settings`; the one that is there already if it has the same settings.
+
+    Raises StrictError where `settings.strict` is on and a module was imported too early.
+    """
+    with _lock:
+        for hook in _active:
+            if hook.settings == settings and hook.installed:
+                return hook
+        if settings.log:
+            _log_to_stderr(settings.log)
+        hook = Hook(settings)
+        if settings.disable:
+            log.info("%s", notice("GM007"))
+            return hook
+        _note_early_modules(settings)
+        hook._install()
+        report_at_exit(settings)
+        return hook
+
+
+def uninstall() -> None:
+    """Uninstall every hook of this process."""
+    with _lock:
+        for hook in list(_active):
+            hook.uninstall()
+
+
+def _note_early_modules(settings: Settings) -> None:
+    allowlist = Allowlist(settings.modules, settings.deny)
+    early = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
+            continue
+        if name not in ledger.modules and allowlist.covers(name, spec.origin):
+            early.append(name)
+            ledger.add(ModuleRecord(name, spec.origin, Status.TOO_EARLY))
+    if not early:
+        return
+    more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
+    message = notice("GM001", module=early[0] + more)
+    if settings.strict:
+        raise StrictError(message)
+    log.warning("%s", message)
+
+
+def _log_to_stderr(level: str) -> None:
+    log.setLevel(level)
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(f"graphmend_hook[{os.getpid()}] %(levelname)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False

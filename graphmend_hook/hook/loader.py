@@ -1,0 +1,65 @@
+"""The loader: a `SourceFileLoader` whose code object has been through the rules, and the work it does for that."""
+
+from __future__ import annotations
+
+import logging
+from importlib.machinery import SourceFileLoader
+from time import perf_counter
+from types import CodeType
+
+from ..config import Settings
+from ..diagnostics import notice
+from ..report.ledger import Ledger, ModuleRecord, Status
+from ..rewrite import Rewritten, active_rules, rewrite
+from .cache import Cache
+
+log = logging.getLogger("graphmend_hook")
+
+
+class Mender:
+    """Turns source text into mended code, by way of the cache; what every loader of one hook shares."""
+
+    def __init__(self, settings: Settings, ledger: Ledger) -> None:
+        self.rules = active_rules(settings.rules)
+        self.cache = Cache(settings.cache_dir, self.rules)
+        self.ledger = ledger
+
+    def mend(self, name: str, path: str, source: bytes) -> CodeType | None:
+        """The code of the module `name`, None where it is to run as it is.  Never raises for a reason of ours."""
+        start = perf_counter()
+        try:
+            result = self.cache.get(path, source)
+            cached = result is not None
+            if result is None:
+                result = rewrite(source, path, self.rules)
+                self.cache.put(path, source, result)
+        except SyntaxError:
+            return None  # the stock loader reports it as Python does
+        except Exception as error:
+            log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
+            self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
+            return None
+        self._record(name, path, result, cached, perf_counter() - start)
+        return result.code
+
+    def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
+        status = Status.UNCHANGED if result.code is None else Status.MENDED
+        self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, seconds))
+        log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
+
+
+class MendingLoader(SourceFileLoader):
+    """Loads a source file as `SourceFileLoader` does, except for the code it runs."""
+
+    def __init__(self, fullname: str, path: str, mender: Mender) -> None:
+        super().__init__(fullname, path)
+        self._mender = mender
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        try:
+            source = self.get_data(path)
+        except OSError:
+            return super().get_code(fullname)
+        code = self._mender.mend(fullname, path, source)
+        return super().get_code(fullname) if code is None else code

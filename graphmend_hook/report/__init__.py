@@ -1,0 +1,1 @@
+"""What the tool did in this process, for people and for machines."""
