@@ -74,10 +74,29 @@ class Settings:
     def with_modules(self, modules: Iterable[str], deny: Iterable[str] = ()) -> Settings:
         return replace(self, modules=tuple(modules), deny=(*self.deny, *deny))
 
+    def as_env(self) -> dict[str, str]:
+        """The ``GRAPHMEND_*`` variables that give a child process these settings; directories become absolute."""
+        env = {
+            "GRAPHMEND_MODULES": ",".join(map(_absolute, self.modules)),
+            "GRAPHMEND_DENY": ",".join(map(_absolute, self.deny)),
+            "GRAPHMEND_RULES": ",".join(self.rules) or "none",
+            "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
+            "GRAPHMEND_STRICT": "1" if self.strict else "",
+            "GRAPHMEND_REPORT": self.report,
+            "GRAPHMEND_LOG": self.log,
+            "GRAPHMEND_DISABLE": "1" if self.disable else "",
+        }
+        default = Settings().rules
+        return {key: value for key, value in env.items() if value and value != ",".join(default)}
+
 
 def is_directory_pattern(pattern: str) -> bool:
     """A pattern with a path separator names a directory, and with it every module whose file lies below it."""
     return os.sep in pattern or (os.altsep is not None and os.altsep in pattern) or pattern in {".", ".."}
+
+
+def _absolute(pattern: str) -> str:
+    return os.path.abspath(os.path.expanduser(pattern)) if is_directory_pattern(pattern) else pattern
 
 
 def check_pattern(pattern: str, setting: str) -> None:

@@ -1,0 +1,157 @@
+"""The command line: ``python -m graphmend_hook`` and ``graphmend run`` start a program, ``graphmend demo`` shows one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from . import runner
+from .config import Settings, parse_level, parse_report, parse_rules, split_list
+from .diagnostics import ConfigError, StrictError
+from .hook.install import install_settings
+from .report.exit import nothing_was_mended
+from .runner import Program
+from .version import __version__
+
+_USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
+_BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
+
+
+def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend_hook") -> int:
+    """Run a program with its libraries mended.  Returns the exit status; what the program raises passes through."""
+    parser = _run_parser(prog)
+    own, rest = _split(parser, list(sys.argv[1:] if argv is None else argv))
+    options = parser.parse_args(own)
+    try:
+        program = _program(parser, rest)
+        settings = _settings(options, program)
+        _export(settings, children=not options.no_children)
+        runner.prepare(program)
+        hook = install_settings(settings)
+    except (ConfigError, StrictError) as error:
+        print(f"{prog}: error: {error}", file=sys.stderr)
+        return 2
+    try:
+        runner.run(program, hook)
+    except runner.CannotRun as error:
+        print(error, file=sys.stderr)
+        return error.status
+    return 1 if settings.strict and not settings.disable and nothing_was_mended() else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script ``graphmend``: `run` (see `run_main`) and `demo`."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["run"]:
+        if not _safe_path() and sys.path:
+            sys.path.pop(0)  # the directory of the console script; `python -m` has the current directory there
+        return run_main(arguments[1:], "graphmend run")
+    parser = argparse.ArgumentParser("graphmend", description="Frees PyTorch libraries of graph breaks.")
+    parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("run", help="run a program with its libraries mended")
+    demo = commands.add_parser("demo", help="compile T5 without and with the hook, and show the difference")
+    demo.add_argument("--backend", default="eager", help="torch.compile backend (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    from .demo import main as demo_main
+
+    return demo_main(options.backend)
+
+
+def module_main() -> int:
+    """``python -m graphmend_hook``: takes python's own first entry off `sys.path` before the program's is put there."""
+    if not _safe_path() and sys.path:
+        sys.path.pop(0)
+    return run_main()
+
+
+def _safe_path() -> bool:
+    return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
+
+
+def _run_parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog,
+        usage=_USAGE,
+        allow_abbrev=False,
+        description="Run a program as python would, with its libraries mended for torch.compile.",
+        epilog="Options of the program's own go after it.  Each option has a GRAPHMEND_* variable of the same name.",
+    )
+    parser.add_argument(
+        "--modules", metavar="LIST", help="modules to mend (default: transformers and the program's own modules)"
+    )
+    parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
+    parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
+    parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
+    parser.add_argument("--report", metavar="PATH", nargs="?", const="-", help="report at exit (stderr, or JSON to PATH)")
+    parser.add_argument("--log", metavar="LEVEL", help="show the tool's own messages: debug, info, warning, error")
+    parser.add_argument("--strict", action="store_true", help="fail if nothing was mended")
+    parser.add_argument("--disable", action="store_true", help="mend nothing: run the program as it is")
+    parser.add_argument("--no-children", action="store_true", help="do not switch the hook on in child processes")
+    parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
+    return parser
+
+
+def _split(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[list[str], list[str]]:
+    """Our options, and from the first word that is none of them on, the program with its own.
+
+    ``--report`` takes its path only as ``--report=PATH``: ``--report train.py`` names a program.
+    """
+    takes_value = {"--modules", "--deny", "--rules", "--cache-dir", "--log"}
+    index = 0
+    while index < len(argv) and argv[index].startswith("--") and argv[index] != "--":
+        index += 2 if argv[index] in takes_value else 1
+    if index < len(argv) and argv[index] == "-h":
+        parser.print_help()
+        raise SystemExit(0)
+    return argv[:index], argv[index:]
+
+
+def _program(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
+    if rest[:1] == ["--"]:
+        rest = rest[1:]
+    if not rest:
+        parser.error("there is no program to run; name a script, or use -m MODULE or -c CODE")
+    word, arguments = rest[0], rest[1:]
+    for flag, kind in (("-m", "module"), ("-c", "code")):
+        if word.startswith(flag):
+            target = [word[2:]] if len(word) > 2 else arguments[:1]
+            if not target:
+                parser.error(f"argument expected for the {flag} option")
+            return Program(kind, target[0], tuple(arguments if len(word) > 2 else arguments[1:]))
+    if word.startswith("-") and word != "-":
+        parser.error(f"unknown option {word}; options of the program's own go after it")
+    return Program("script", word, tuple(arguments))
+
+
+def _settings(options: argparse.Namespace, program: Program) -> Settings:
+    settings = Settings.from_env()
+    if options.modules is not None:
+        settings = replace(settings, modules=split_list(options.modules))
+    elif not settings.modules:
+        settings = replace(settings, modules=("transformers", program.home))
+    if options.deny is not None:
+        settings = replace(settings, deny=split_list(options.deny))
+    if options.rules is not None:
+        settings = replace(settings, rules=parse_rules(options.rules))
+    if options.cache_dir is not None:
+        settings = replace(settings, cache_dir=Path(options.cache_dir).expanduser())
+    if options.report is not None:
+        settings = replace(settings, report=parse_report(options.report))
+    if options.log is not None:
+        settings = replace(settings, log=parse_level(options.log))
+    return replace(
+        settings, strict=settings.strict or options.strict, disable=settings.disable or options.disable
+    )
+
+
+def _export(settings: Settings, children: bool) -> None:
+    """Put the settings into the environment, for child processes, which then find our sitecustomize first."""
+    os.environ.update(settings.as_env())
+    if children:
+        paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != _BOOTSTRAP]
+        os.environ["PYTHONPATH"] = os.pathsep.join([_BOOTSTRAP, *paths])

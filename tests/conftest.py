@@ -1,0 +1,72 @@
+"""Fixtures for every test: fresh interpreters with a clean environment, and modules written on the spot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import graphmend_hook
+
+
+def clean_environment(**changes: str) -> dict[str, str]:
+    """The process environment without what would steer python, pytest or the hook, plus `changes`."""
+    steering = ("GRAPHMEND_", "PYTHON", "PYTEST_", "COV_", "TRANSFORMERS_", "TORCH")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(steering)}
+    env.update({"HF_HUB_OFFLINE": "1", "PYTHONHASHSEED": "0"})
+    env.update(changes)
+    return env
+
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Run:
+    """Run ``python *args`` in `tmp_path` (or `cwd`) with a clean environment and a cache of its own."""
+
+    def run(*args: str, cwd: Path | None = None, timeout: float = 300, **env: str) -> subprocess.CompletedProcess[str]:
+        env.setdefault("GRAPHMEND_CACHE_DIR", str(tmp_path / "graphmend-cache"))
+        return subprocess.run(
+            [sys.executable, *args],
+            cwd=cwd or tmp_path,
+            env=clean_environment(**env),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Write dedented `text` to `name` below `tmp_path`, and give its path."""
+
+    def write_file(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def fresh_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """`tmp_path` on `sys.path`; modules imported from it, and hooks installed meanwhile, are gone afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = set(sys.modules)
+    yield tmp_path
+    graphmend_hook.uninstall()
+    for name in set(sys.modules) - before:
+        origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) or ""
+        if origin.startswith(str(tmp_path)):
+            del sys.modules[name]
