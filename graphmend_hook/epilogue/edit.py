@@ -1,23 +1,33 @@
-"""The edit of Dynamo's generated code, by the `bytecode` library: the replay assigns to the sink.
+"""The edits of Dynamo's generated code, by the `bytecode` library.
 
 Dynamo replays appends to a module's list by assigning to the whole of it after the call of the graph::
 
+    LOAD_GLOBAL __compiled_fn_...  ...  CALL  STORE_FAST graph_out_0
+    ...
     <the items>  LOAD_GLOBAL __import_...  LOAD_ATTR queue  LOAD_ATTR graphmend_pending  <slice>  ...  STORE_SUBSCR
 
-Loading ``graphmend_sink`` instead is all that the edit does.
+Loading ``graphmend_sink`` instead makes that assignment the delivery.  Around the call of the graph goes a handler that
+builds the items once more, without the graph's outputs, and hands them over before the exception goes on.
 """
 
 from __future__ import annotations
 
+import sys
 from types import CodeType
+from typing import Any
 
-from bytecode import Bytecode, Instr
+from bytecode import Bytecode, Instr, Label, TryBegin, TryEnd
+
+from ..runtime import queue
 
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
+# What the expression that builds the items may consist of; anything else is not built a second time.
+_PURE = ("LOAD_", "BUILD_", "BINARY_", "LIST_", "COPY", "SWAP", "STORE_FAST", "PUSH_NULL", "PRECALL", "CALL", "KW_NAMES")
+_OLD_PURE = ("DUP_TOP", "ROT_", "MAKE_FUNCTION")  # Python 3.10
 
 
 class NotUnderstood(Exception):
-    """The code reaches for `graphmend_pending` in a way that this edit does not know."""
+    """The code reaches for `graphmend_pending` in a way that these edits do not know."""
 
 
 def redirect_replay(code: CodeType) -> CodeType | None:
@@ -25,14 +35,119 @@ def redirect_replay(code: CodeType) -> CodeType | None:
     if PENDING not in code.co_names:
         return None
     edited = Bytecode.from_code(code)
-    instructions = [item for item in edited if isinstance(item, Instr)]
-    for index, load in enumerate(instructions):
-        if _name(load) != PENDING:
-            continue
-        if load.name != "LOAD_ATTR" or not _slices_everything(instructions[index + 1 :]):
+    loads = [index for index, item in enumerate(edited) if isinstance(item, Instr) and _name(item) == PENDING]
+    for index in loads:
+        load = edited[index]
+        assert isinstance(load, Instr)
+        if load.name != "LOAD_ATTR" or not _takes_whole_slice(edited, index + 1):
             raise NotUnderstood(f"{load.name} {PENDING} is not followed by an assignment to the whole list")
         load.arg = (load.arg[0], SINK) if isinstance(load.arg, tuple) else SINK
+    if len(loads) == 1:
+        _deliver_on_failure(edited, loads[0])
     return edited.to_code()
+
+
+def drain_on_return(code: CodeType) -> CodeType:
+    """`code` that hands over whatever its replay left in `graphmend_pending`, before each of its returns."""
+    edited = Bytecode.from_code(code)
+    for index in range(len(edited) - 1, -1, -1):
+        item = edited[index]
+        if isinstance(item, Instr) and item.name.startswith("RETURN_") and item.name != "RETURN_GENERATOR":
+            edited[index:index] = _assign(None, queue.graphmend_drain)
+    return edited.to_code()
+
+
+def _deliver_on_failure(edited: Bytecode, pending_load: int) -> None:
+    """Insert the handler around the call of the graph, if the code has the shape that it needs."""
+    call = _graph_call(edited)
+    if call is None:
+        return
+    first, last = call
+    owner = _expression_start(edited, pending_load)
+    items = _expression_start(edited, owner - 1)
+    graph_output = _name(_instruction(edited, last))
+    build = _rebuilt(edited[items:owner], str(graph_output))
+    handler = Label()
+    replay = [*build, Instr("LOAD_CONST", queue.graphmend_failed), Instr("LOAD_CONST", None), Instr("STORE_SUBSCR")]
+    if sys.version_info >= (3, 11):
+        # As `try: ... except BaseException: <replay>; raise` compiles: the cleanup restores the exception around us.
+        cleanup, around = Label(), TryBegin(handler, push_lasti=False)
+        inside = TryBegin(cleanup, push_lasti=True)
+        edited += [handler, inside, Instr("PUSH_EXC_INFO"), *replay, Instr("RERAISE", 0), TryEnd(inside)]
+        edited += [cleanup, Instr("COPY", 3), Instr("POP_EXCEPT"), Instr("RERAISE", 1)]
+        edited.insert(last + 1, TryEnd(around))
+        edited.insert(first, around)
+    else:
+        edited += [handler, *replay, Instr("RERAISE", 0)]
+        edited.insert(last + 1, Instr("POP_BLOCK"))
+        edited.insert(first, Instr("SETUP_FINALLY", handler))
+
+
+def _graph_call(edited: Bytecode) -> tuple[int, int] | None:
+    """Where the graph's callable is loaded and its output is stored; None if a handler is around or between them."""
+    first = None
+    for index, item in enumerate(edited):
+        if isinstance(item, TryBegin) or (isinstance(item, Instr) and item.name.startswith("SETUP_")):
+            return None
+        if not isinstance(item, Instr):
+            continue
+        if first is None and item.name == "LOAD_GLOBAL" and str(_name(item)).startswith("__compiled_fn"):
+            first = index
+        elif first is not None and item.name == "STORE_FAST" and str(item.arg).startswith("graph_out"):
+            return first, index
+    return None
+
+
+def _expression_start(edited: Bytecode, end: int) -> int:
+    """The index of the first instruction of the expression whose last one is at `end`."""
+    needed, index = 1, end + 1
+    while needed:
+        index -= 1
+        if index < 0:
+            raise NotUnderstood("no start of the expression that builds the items")
+        item = edited[index]
+        if isinstance(item, Label):
+            raise NotUnderstood("a jump into the expression that builds the items")
+        if isinstance(item, Instr):
+            pops, pushes = item.pre_and_post_stack_effect()
+            needed += -pops - pushes
+    return index
+
+
+def _rebuilt(expression: list[Any], graph_output: str) -> list[Any]:
+    """A copy of `expression` that can run without the graph's output; what that gives is marked as missing.
+
+    An expression that cannot be evaluated twice, or reads what was made after the graph, becomes "everything missing".
+    """
+    stored: set[object] = set()
+    copy: list[Any] = []
+    for item in expression:
+        if not isinstance(item, Instr):
+            copy.append(item)
+            continue
+        if not item.name.startswith(_PURE + _OLD_PURE):
+            return [Instr("LOAD_CONST", None)]
+        if item.name == "STORE_FAST":
+            stored.add(item.arg)
+        if item.name.startswith("LOAD_FAST"):
+            if item.arg == graph_output:
+                copy.append(Instr("LOAD_CONST", queue.MISSING))
+                continue
+            if str(item.arg).startswith("tmp_") and item.arg not in stored:
+                return [Instr("LOAD_CONST", None)]
+        copy.append(item.copy())
+    return copy
+
+
+def _assign(value: object, slot: object) -> list[Instr]:
+    """``slot[None] = value``: a call that needs no calling convention."""
+    return [Instr("LOAD_CONST", part) for part in (value, slot, None)] + [Instr("STORE_SUBSCR")]
+
+
+def _instruction(edited: Bytecode, index: int) -> Instr:
+    item = edited[index]
+    assert isinstance(item, Instr)
+    return item
 
 
 def _name(instruction: Instr) -> object:
@@ -41,13 +156,10 @@ def _name(instruction: Instr) -> object:
     return arg[1] if isinstance(arg, tuple) and len(arg) == 2 and isinstance(arg[0], bool) else arg
 
 
-def _slices_everything(following: list[Instr]) -> bool:
-    """Is the next thing pushed ``slice(None, None)``?"""
-    first = following[0]
-    if first.name == "LOAD_CONST" and first.arg == slice(None, None):
+def _takes_whole_slice(edited: Bytecode, index: int) -> bool:
+    """Is what follows ``[:]``, in any of the forms that the versions of Python have for it?"""
+    following = [(item.name, item.arg) for item in edited[index : index + 3] if isinstance(item, Instr)]
+    if following[:1] == [("LOAD_CONST", slice(None, None))]:
         return True
-    return [(item.name, item.arg) for item in following[:3]] == [
-        ("LOAD_CONST", None),
-        ("LOAD_CONST", None),
-        ("BUILD_SLICE", 2),
-    ]
+    bounds = [("LOAD_CONST", None), ("LOAD_CONST", None)]
+    return following[:2] == bounds and following[2][0] in {"BUILD_SLICE", "STORE_SLICE"}

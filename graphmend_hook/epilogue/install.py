@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from types import CodeType
@@ -9,8 +10,11 @@ from types import CodeType
 import torch
 from torch._dynamo.convert_frame import register_bytecode_hook
 
+from ..diagnostics import notice
 from ..runtime import queue
-from .edit import NotUnderstood, redirect_replay
+from ..version import __version__
+from .deliver import deliver, deliver_after_failure, drain
+from .edit import drain_on_return, redirect_replay
 
 log = logging.getLogger("graphmend_hook")
 _lock = threading.Lock()
@@ -22,20 +26,23 @@ def connect() -> None:
     global _connected
     with _lock:
         if not _connected:
-            queue.graphmend_sink.deliver = torch.compiler.disable(_deliver)
-            register_bytecode_hook(_on_generated_code)
+            # Dynamo would try to compile a delivery: it is called from code that runs under it.
+            queue.graphmend_sink.receive = torch.compiler.disable(deliver)
+            queue.graphmend_failed.receive = torch.compiler.disable(deliver_after_failure)
+            queue.graphmend_drain.receive = torch.compiler.disable(drain)
+            register_bytecode_hook(on_generated_code)
+            atexit.register(drain)
             _connected = True
 
 
-def _on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
-    return redirect_replay(generated)
-
-
-def _deliver(items: list[queue.Item]) -> None:
-    """Make the deferred calls, in the order in which eager would have made them.
-
-    What a call raises (a handler of the user's, say) leaves the compiled function, and ends the delivery as it would
-    have ended the function.
-    """
-    for delivery, target, values in items:
-        delivery(target, values)
+def on_generated_code(_original: CodeType, generated: CodeType) -> CodeType | None:
+    """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
+    try:
+        return redirect_replay(generated)
+    except Exception as error:
+        # What was traced under `understood` is traced anew at its next call, and then declines to defer.
+        log.debug("generated code of %s not understood: %s", generated.co_name, error)
+        if queue.understood:
+            queue.understood = False
+            log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))
+        return drain_on_return(generated)

@@ -63,3 +63,6 @@ class MendingLoader(SourceFileLoader):
             return super().get_code(fullname)
         code = self._mender.mend(fullname, path, source)
         return super().get_code(fullname) if code is None else code
+
+    # importlib cuts its own frames off the traceback of a SyntaxError, which it knows by this file name.
+    get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")

@@ -15,8 +15,6 @@ import torch
 log = logging.getLogger("graphmend_hook.trace")
 F = TypeVar("F", bound=Callable[..., Any])
 
-IN_GRAPH = "in graph"
-IN_CHECKPOINT = "in checkpoint"
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 # (code, file, line, function) of every effect that was left where it stands, in the order of tracing.
@@ -35,8 +33,12 @@ def at_trace_time(function: F) -> F:
 
 
 @at_trace_time
-def standing(is_warning: bool) -> str:
-    """IN_GRAPH or IN_CHECKPOINT where an effect may wait, else the code of the refusal."""
+def standing(is_warning: bool, repeats: bool) -> str:
+    """ "" where an effect may wait for the end of the graph, else the code of the refusal.
+
+    is_warning: the effect is a warning, which a filter may turn into an exception.
+    repeats: a second call with the same arguments has the effect again.
+    """
     from ..epilogue import connect
 
     connect()
@@ -46,13 +48,17 @@ def standing(is_warning: bool) -> str:
     if _redirected(translator):
         return "GM101-T05"
     bodies = _enclosing_bodies(translator)
-    if not bodies:
-        return IN_GRAPH
     if any(body != _CHECKPOINT for body in bodies):
         return "GM101-T06"
-    if torch.is_grad_enabled() and not translator.one_graph:
+    if bodies and repeats and torch.is_grad_enabled() and not translator.one_graph:
         return "GM101-T08"
-    return IN_CHECKPOINT
+    return ""
+
+
+@at_trace_time
+def in_a_body() -> bool:
+    """Is the body of a higher-order operator being traced?  After `standing`, that is an activation checkpoint."""
+    return bool(_enclosing_bodies(_translator()))
 
 
 @at_trace_time

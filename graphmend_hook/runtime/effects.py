@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch.compiler import is_dynamo_compiling
 from . import dynamo, queue
 
 _LOGGERS = (logging.Logger, logging.LoggerAdapter)
+_ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 # Immutable, or with a text that never changes; bool is an int, torch.Size a tuple.
 _STABLE = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout, type, enum.Enum)
 
@@ -63,7 +64,7 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
 def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     item = (delivery, target, tuple([_kept(value) for value in values]))
-    if dynamo.standing(_is_warning(target, "")) == dynamo.IN_CHECKPOINT:
+    if dynamo.in_a_body():
         dynamo.in_any_body(queue.graphmend_pending.append, item)
     else:
         queue.graphmend_pending.append(item)
@@ -74,14 +75,11 @@ def _refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
         return "GM101-T09"
     if not _is_effect(target, method):
         return "GM101-T01"
-    standing = dynamo.standing(_is_warning(target, method))
-    if standing.startswith("GM"):
-        return standing
-    for value in values:
-        refusal = _unstable(value)
-        if refusal:
-            return refusal
-    return ""
+    is_warning = target is warnings or target is warnings.warn
+    refusal = dynamo.standing(is_warning, method not in _ONCE)
+    if refusal:
+        return refusal
+    return _unstable_item(values)
 
 
 def _is_effect(target: object, method: str) -> bool:
@@ -99,10 +97,6 @@ def _is_effect(target: object, method: str) -> bool:
     )
 
 
-def _is_warning(target: object, method: str) -> bool:
-    return target is warnings or target is warnings.warn
-
-
 def _unstable(value: object) -> str:
     """The code of the refusal if the text of `value` may differ at the end of the graph, else ""."""
     if isinstance(value, torch.Tensor):
@@ -112,18 +106,18 @@ def _unstable(value: object) -> str:
     if isinstance(value, _STABLE):
         return ""
     if type(value) in (tuple, list, torch.Size):
-        for item in value:
-            refusal = _unstable(item)
-            if refusal:
-                return refusal
-        return ""
+        return _unstable_item(value)
     if type(value) is dict:
-        for item in value.values():
-            refusal = _unstable(item)
-            if refusal:
-                return refusal
-        return ""
+        return _unstable_item(value.values())
     return "GM101-T04"
+
+
+def _unstable_item(values: Iterable[object]) -> str:
+    for value in values:
+        refusal = _unstable(value)
+        if refusal:
+            return refusal
+    return ""
 
 
 def _kept(value: Any) -> Any:

@@ -19,13 +19,29 @@ graphmend_pending: list[Item] = []
 understood: bool = True
 
 
-class Sink:
-    """Takes the list that Dynamo's replay assigns, on the thread that ran the graph."""
+class Slot:
+    """Takes what generated code assigns to it, on the thread that ran the graph."""
 
-    deliver: Callable[[list[Item]], None]
+    receive: Callable[[Any], None]
 
-    def __setitem__(self, key: slice, items: list[Item]) -> None:
-        self.deliver(items)
+    def __setitem__(self, key: object, value: Any) -> None:
+        self.receive(value)
 
 
-graphmend_sink = Sink()
+class _Missing:
+    """Stands for an output of a graph that raised, and for whatever would have been made of it."""
+
+    def __getitem__(self, key: object) -> _Missing:
+        return self
+
+    def __getattr__(self, name: str) -> _Missing:
+        return self
+
+    def __call__(self, *args: object, **kwargs: object) -> _Missing:
+        return self
+
+
+MISSING = _Missing()
+graphmend_sink = Slot()  # the items, in order, after the graph
+graphmend_failed = Slot()  # the items of a graph that raised; None where they could not be built
+graphmend_drain = Slot()  # None: hand over what is in `graphmend_pending`
