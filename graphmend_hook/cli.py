@@ -1,18 +1,21 @@
-"""The command line: ``python -m graphmend_hook`` and ``graphmend run`` start a program, ``graphmend demo`` shows one."""
+"""The command line: ``python -m graphmend_hook`` and ``graphmend run`` run a program, ``graphmend demo`` shows one."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from . import runner
 from .config import Settings, parse_level, parse_report, parse_rules, split_list
 from .diagnostics import ConfigError, StrictError
-from .hook.install import install_settings
+from .hook.install import Hook, install_settings
+from .hook.install import _active as active_hooks
 from .report.exit import nothing_was_mended
 from .runner import Program
 from .version import __version__
@@ -26,29 +29,31 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     parser = _run_parser(prog)
     own, rest = _split(parser, list(sys.argv[1:] if argv is None else argv))
     options = parser.parse_args(own)
+    program = _program(parser, rest)
     try:
-        program = _program(parser, rest)
         settings = _settings(options, program)
-        _export(settings, children=not options.no_children)
-        runner.prepare(program)
-        hook = install_settings(settings)
+        hook = _install_only(settings)
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2
+    _export(settings, children=not options.no_children)
+    runner.prepare(program)
     try:
         runner.run(program, hook)
-    except runner.CannotRun as error:
+    except runner.NotRunnableError as error:
         print(error, file=sys.stderr)
         return error.status
-    return 1 if settings.strict and not settings.disable and nothing_was_mended() else 0
+    except SystemExit as end:
+        if not (_is_success(end) and _failed_strictly(settings)):
+            raise
+    return 1 if _failed_strictly(settings) else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script ``graphmend``: `run` (see `run_main`) and `demo`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["run"]:
-        if not _safe_path() and sys.path:
-            sys.path.pop(0)  # the directory of the console script; `python -m` has the current directory there
+        _drop_first_path()  # the directory of the console script
         return run_main(arguments[1:], "graphmend run")
     parser = argparse.ArgumentParser("graphmend", description="Frees PyTorch libraries of graph breaks.")
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
@@ -63,14 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def module_main() -> int:
-    """``python -m graphmend_hook``: takes python's own first entry off `sys.path` before the program's is put there."""
-    if not _safe_path() and sys.path:
-        sys.path.pop(0)
+    """``python -m graphmend_hook``: as `run_main`, without the current directory that ``-m`` put into `sys.path`."""
+    _drop_first_path()
     return run_main()
 
 
-def _safe_path() -> bool:
-    return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
+def _drop_first_path() -> None:
+    """Take away what python put first into `sys.path` for us; the program gets an entry of its own."""
+    if not runner.is_path_safe():
+        del sys.path[:1]
 
 
 def _run_parser(prog: str) -> argparse.ArgumentParser:
@@ -87,7 +93,9 @@ def _run_parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
     parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
     parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
-    parser.add_argument("--report", metavar="PATH", nargs="?", const="-", help="report at exit (stderr, or JSON to PATH)")
+    parser.add_argument(
+        "--report", metavar="PATH", nargs="?", const="-", help="report at exit (stderr, or JSON to PATH)"
+    )
     parser.add_argument("--log", metavar="LEVEL", help="show the tool's own messages: debug, info, warning, error")
     parser.add_argument("--strict", action="store_true", help="fail if nothing was mended")
     parser.add_argument("--disable", action="store_true", help="mend nothing: run the program as it is")
@@ -124,34 +132,72 @@ def _program(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
                 parser.error(f"argument expected for the {flag} option")
             return Program(kind, target[0], tuple(arguments if len(word) > 2 else arguments[1:]))
     if word.startswith("-") and word != "-":
-        parser.error(f"unknown option {word}; options of the program's own go after it")
+        parser.error(f"unknown option {word}; python's options go before -m, the program's own after the program")
     return Program("script", word, tuple(arguments))
 
 
 def _settings(options: argparse.Namespace, program: Program) -> Settings:
+    """The settings of the environment, with what the command line says instead; directories become absolute."""
     settings = Settings.from_env()
+    try:
+        return replace(settings, **_given(options, settings, program))
+    except ConfigError as error:
+        raise ConfigError(re.sub(r"GRAPHMEND_(\w+):", _as_option, str(error))) from None
+
+
+def _given(options: argparse.Namespace, settings: Settings, program: Program) -> dict[str, Any]:
+    """The fields of Settings that the command line decides."""
+    given: dict[str, Any] = {}
     if options.modules is not None:
-        settings = replace(settings, modules=split_list(options.modules))
+        given["modules"] = split_list(options.modules)
     elif not settings.modules:
-        settings = replace(settings, modules=("transformers", program.home))
+        given["modules"] = ("transformers", program.home)
     if options.deny is not None:
-        settings = replace(settings, deny=split_list(options.deny))
+        given["deny"] = split_list(options.deny)
     if options.rules is not None:
-        settings = replace(settings, rules=parse_rules(options.rules))
+        given["rules"] = parse_rules(options.rules)
     if options.cache_dir is not None:
-        settings = replace(settings, cache_dir=Path(options.cache_dir).expanduser())
+        given["cache_dir"] = Path(options.cache_dir).expanduser().absolute()
     if options.report is not None:
-        settings = replace(settings, report=parse_report(options.report))
+        report = parse_report(options.report)
+        given["report"] = report if report in {"", "-"} else os.path.abspath(report)
     if options.log is not None:
-        settings = replace(settings, log=parse_level(options.log))
-    return replace(
-        settings, strict=settings.strict or options.strict, disable=settings.disable or options.disable
-    )
+        given["log"] = parse_level(options.log)
+    return given | {name: True for name in ("strict", "disable") if getattr(options, name)}
+
+
+def _as_option(variable: re.Match[str]) -> str:
+    return f"--{variable[1].lower().replace('_', '-')}:"
+
+
+def _install_only(settings: Settings) -> Hook:
+    """The only hook of this process: one that the environment asked for knows nothing of the options given here."""
+    hook = install_settings(settings)
+    for other in list(active_hooks):
+        if other is not hook:
+            other.uninstall()
+    return hook
+
+
+def _is_success(end: SystemExit) -> bool:
+    return end.code is None or (isinstance(end.code, int) and end.code == 0)
+
+
+def _failed_strictly(settings: Settings) -> bool:
+    return settings.strict and not settings.disable and nothing_was_mended()
 
 
 def _export(settings: Settings, children: bool) -> None:
-    """Put the settings into the environment, for child processes, which then find our sitecustomize first."""
+    """Put the settings into the environment of child processes, and our sitecustomize first into their path.
+
+    Without `children`, nothing in the environment switches the hook on in them.
+    """
+    if not children:
+        os.environ.pop("GRAPHMEND_MODULES", None)
+        return
+    for field in fields(Settings):
+        os.environ.pop(f"GRAPHMEND_{field.name.upper()}", None)
     os.environ.update(settings.as_env())
-    if children:
-        paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != _BOOTSTRAP]
-        os.environ["PYTHONPATH"] = os.pathsep.join([_BOOTSTRAP, *paths])
+    path = os.environ.get("PYTHONPATH")  # an empty entry means the current directory, so none may be lost or added
+    others = [entry for entry in path.split(os.pathsep) if entry != _BOOTSTRAP] if path else []
+    os.environ["PYTHONPATH"] = os.pathsep.join([_BOOTSTRAP, *others])

@@ -18,6 +18,7 @@ _ON = {"1", "true", "yes", "on"}
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
 UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
 _SEGMENT = re.compile(r"[^\W\d]\w*|\w*[*?][\w*?]*")
+_LIST_ITEM = re.compile(r'"((?:[^"]|"")+)"|([^,\s]+)')
 
 
 @dataclass(frozen=True)
@@ -52,42 +53,53 @@ class Settings:
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
         """Read the ``GRAPHMEND_*`` variables of `env` (default: the process environment).
 
-        Raises ConfigError that names the variable and says what it accepts.
+        Raises ConfigError that names the variable and says what it accepts; not if the kill switch is on, which must
+        work whatever the others hold.
         """
         env = os.environ if env is None else env
+        disable = parse_switch("GRAPHMEND_DISABLE", env)
+        try:
+            return cls._parse(env, disable)
+        except ConfigError:
+            if disable:
+                return cls(disable=True)
+            raise
+
+    @classmethod
+    def _parse(cls, env: Mapping[str, str], disable: bool) -> Settings:
         known = {f"GRAPHMEND_{field.name.upper()}" for field in fields(cls)}
         for name in env:
             if name.startswith("GRAPHMEND_") and name not in known:
                 raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")
-        cache = env.get("GRAPHMEND_CACHE_DIR", "")
         return cls(
             modules=split_list(env.get("GRAPHMEND_MODULES", "")),
             deny=split_list(env.get("GRAPHMEND_DENY", "")),
             rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
-            cache_dir=Path(cache).expanduser() if cache else None,
+            cache_dir=parse_directory("GRAPHMEND_CACHE_DIR", env),
             strict=parse_switch("GRAPHMEND_STRICT", env),
             report=parse_report(env.get("GRAPHMEND_REPORT", "")),
             log=parse_level(env.get("GRAPHMEND_LOG", "")),
-            disable=parse_switch("GRAPHMEND_DISABLE", env),
+            disable=disable,
         )
 
     def with_modules(self, modules: Iterable[str], deny: Iterable[str] = ()) -> Settings:
         return replace(self, modules=tuple(modules), deny=(*self.deny, *deny))
 
     def as_env(self) -> dict[str, str]:
-        """The ``GRAPHMEND_*`` variables that give a child process these settings; directories become absolute."""
-        env = {
-            "GRAPHMEND_MODULES": ",".join(map(_absolute, self.modules)),
-            "GRAPHMEND_DENY": ",".join(map(_absolute, self.deny)),
+        """The ``GRAPHMEND_*`` variables that give a child process these settings, whatever its current directory.
+
+        A default is an empty string, not an absent key: the child must not see what this process was started with.
+        """
+        return {
+            "GRAPHMEND_MODULES": join_list(map(_absolute, self.modules)),
+            "GRAPHMEND_DENY": join_list(map(_absolute, self.deny)),
             "GRAPHMEND_RULES": ",".join(self.rules) or "none",
             "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
             "GRAPHMEND_STRICT": "1" if self.strict else "",
-            "GRAPHMEND_REPORT": self.report,
+            "GRAPHMEND_REPORT": self.report if self.report in {"", "-"} else os.path.abspath(self.report),
             "GRAPHMEND_LOG": self.log,
             "GRAPHMEND_DISABLE": "1" if self.disable else "",
         }
-        default = Settings().rules
-        return {key: value for key, value in env.items() if value and value != ",".join(default)}
 
 
 def is_directory_pattern(pattern: str) -> bool:
@@ -109,21 +121,33 @@ def check_pattern(pattern: str, setting: str) -> None:
                 f"{setting}: {pattern!r} is not a module pattern; use a dotted name such as 'transformers', a glob "
                 "such as 'transformers.models.*.modeling_*', or a directory such as './src'"
             )
+    if setting.endswith("DENY"):
+        return
     top = pattern.partition(".")[0]
     if top in UNMENDABLE:
         raise ConfigError(f"{setting}: {top!r} cannot be mended; name the libraries that run inside torch.compile")
-    if setting.endswith("MODULES") and not top.strip("*?"):
+    if not top.strip("*?"):
         raise ConfigError(f"{setting}: {pattern!r} would match every module; start it with a package name")
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    return tuple(item for item in re.split(r"[,\s]+", text) if item)
+    """The items of `text`, parted by commas or white space; one that contains either stands in double quotes."""
+    return tuple(quoted.replace('""', '"') or plain for quoted, plain in _LIST_ITEM.findall(text))
+
+
+def join_list(items: Iterable[str]) -> str:
+    """The inverse of `split_list`."""
+    return ",".join(
+        '"' + item.replace('"', '""') + '"' if item.startswith('"') or re.search(r"[,\s]", item) else item
+        for item in items
+    )
 
 
 def parse_rules(text: str) -> tuple[str, ...]:
     """``""`` and ``all`` mean every rule, ``defer`` only that one, ``-defer`` every rule but that one."""
     names = split_list(text)
-    unknown = [name for name in names if name.lstrip("-") not in (*RULE_NAMES, "all", "none")]
+    known = {"all", "none", *RULE_NAMES, *(f"-{name}" for name in RULE_NAMES)}
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise ConfigError(
             f"GRAPHMEND_RULES: there is no rule {unknown[0]!r}; use all, none, or names out of "
@@ -132,6 +156,14 @@ def parse_rules(text: str) -> tuple[str, ...]:
     wanted = {name for name in names if not name.startswith("-")}
     chosen = set() if "none" in wanted else set(RULE_NAMES) if not wanted or "all" in wanted else wanted
     return tuple(name for name in RULE_NAMES if name in chosen and f"-{name}" not in names)
+
+
+def parse_directory(name: str, env: Mapping[str, str]) -> Path | None:
+    text = env.get(name, "")
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError as error:  # ``~`` or ``~name`` of a user without a home directory
+        raise ConfigError(f"{name}: {text!r}: {error}; use an absolute path") from None
 
 
 def parse_switch(name: str, env: Mapping[str, str]) -> bool:

@@ -74,7 +74,7 @@ def _apply(tree: ast.Module, optouts: OptOuts, rules: Sequence[Rule]) -> tuple[S
     edits: list[tuple[Place, list[ast.stmt]]] = []
     for place in scope.places:
         for rule in rules:
-            candidate = rule.match(place, scope.imports)
+            candidate = rule.match(place, scope)
             if candidate is None:
                 continue
             if _opted_out(place, optouts, rule):

@@ -1,12 +1,19 @@
-"""Runs a script, a module or a string of code as ``__main__``, exactly as python would, with its code mended."""
+"""Runs a script, a module or a string of code as ``__main__``, as python itself would, with its code mended.
+
+What python does here is written in C (``Modules/main.c``, ``Python/pythonrun.c``) and in `runpy`; this module follows
+both to the letter, because a program can see all of it: `sys.path`, `sys.argv`, its globals, messages and exit status.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import io
+import linecache
 import os
+import pkgutil
+import re
 import sys
-import zipfile
+import warnings
 from dataclasses import dataclass
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
@@ -14,15 +21,16 @@ from types import CodeType, ModuleType, TracebackType
 from .config import UNMENDABLE
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
+from .hook.loader import MendingLoader
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_SAFE_PATH = bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
+_COOKIE = re.compile(r"coding[:=]")
 
 
-class CannotRun(Exception):
+class NotRunnableError(Exception):
     """There is nothing to run; the message and `status` are those of plain python."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
         self.status = status
 
@@ -36,149 +44,258 @@ class Program:
     arguments: tuple[str, ...]
 
     @property
+    def path(self) -> str:
+        """The script as python names it: absolute, but not normalized."""
+        return os.path.join(os.getcwd(), self.target)
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.kind == "script" and self.target == "-"
+
+    @property
+    def is_container(self) -> bool:
+        """Is it a directory or a zip file, which python runs by its ``__main__``?"""
+        return self.kind == "script" and not self.is_stdin and pkgutil.get_importer(self.path) is not None
+
+    @property
     def first_path(self) -> str:
         """What python would put first into `sys.path`."""
-        if self.kind == "code":
+        if self.kind == "code" or self.is_stdin:
             return ""
         if self.kind == "module":
             return os.getcwd()
-        if _is_container(self.target):
-            return self.target
-        return "" if self.target == "-" else os.path.dirname(os.path.realpath(self.target))
+        return self.path if self.is_container else os.path.dirname(os.path.realpath(self.path))
 
     @property
     def home(self) -> str:
         """The directory whose modules are the program's own."""
-        return os.path.abspath(self.first_path or os.getcwd())
+        return os.path.abspath(self.first_path)
+
+
+def is_path_safe() -> bool:
+    """Do the interpreter's flags (``-P``, ``-I``) keep the program's directory out of `sys.path`?"""
+    return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
 
 
 def prepare(program: Program) -> None:
     """Set `sys.argv` and `sys.path` as python would, before anything of the program is looked up."""
     shown = {"code": "-c", "module": "-m"}.get(program.kind, program.target)
     sys.argv[:] = [shown, *program.arguments]
-    if _is_container(program.target) and program.kind == "script":
-        sys.path.insert(0, program.first_path)  # python puts this one first even under -I
-    elif not _SAFE_PATH:
+    if program.is_container or not is_path_safe():  # python finds __main__ in a container by sys.path, so even then
         sys.path.insert(0, program.first_path)
 
 
 def run(program: Program, hook: Hook) -> None:
     """Run `program` to its end.  What it raises passes through, to be shown without a frame of ours.
 
-    Raises CannotRun where python would not find it either.
+    Raises NotRunnableError where python would not find it either.
     """
     main = ModuleType("__main__")
     main.__dict__.update(__annotations__={}, __builtins__=sys.modules["builtins"])
+    sys.modules["__main__"] = main
     try:
-        code = _load(program, main, hook)
-        sys.modules["__main__"] = main
-        exec(code, main.__dict__)
-    except (SystemExit, CannotRun):
+        exec(_load(program, main, hook), main.__dict__)
+    except (SystemExit, NotRunnableError):
         raise
     except BaseException as error:
-        _show_without_our_frames(error)
+        _show_without_our_frames(error, program, main)
         raise
+    _forget_file(program, main)
 
 
 def _load(program: Program, main: ModuleType, hook: Hook) -> CodeType:
+    """The code to run, with the globals of `main` made ready for it."""
     if program.kind == "code":
-        main.__dict__.update(__loader__=BuiltinImporter)
-        return _mended(hook, program.target.encode(), "<string>")
-    if program.kind == "module":
-        return _load_module(program.target, main, hook)
-    if program.target == "-":
-        main.__dict__.update(__loader__=BuiltinImporter)
-        return _mended(hook, sys.stdin.buffer.read(), "<stdin>")
-    if _is_container(program.target):
-        return _load_module("__main__", main, hook)
-    return _load_script(program.target, main, hook)
+        return _load_code(program.target, main, hook)
+    if program.kind == "module" or program.is_container:
+        return _load_module(program, main, hook)
+    return _load_script(program, main, hook)
 
 
-def _load_script(target: str, main: ModuleType, hook: Hook) -> CodeType:
-    path = os.path.abspath(target)
+def _load_code(text: str, main: ModuleType, hook: Hook) -> CodeType:
+    main.__dict__.update(__loader__=BuiltinImporter)
+    text += "\n"
+    if sys.version_info >= (3, 13):  # from there on tracebacks show the lines of -c
+        linecache.cache["<string>"] = (len(text), None, [line + "\n" for line in text.splitlines()], "<string>")
+    code = compile(text, "<string>", "exec", dont_inherit=True)
+    if _COOKIE.search(text):  # python ignores a coding cookie here, and the rewriter would not
+        return code
+    return _mended(hook, "__main__", "<string>", text.encode(), code)
+
+
+def _load_script(program: Program, main: ModuleType, hook: Hook) -> CodeType:
+    path = "<stdin>" if program.is_stdin else program.path
+    source = sys.stdin.buffer.read() if program.is_stdin else _read(path)
+    main.__dict__.update(__file__=path, __cached__=None, __loader__=BuiltinImporter)
+    if path.endswith(".pyc") or source.startswith(importlib.util.MAGIC_NUMBER):
+        loader = main.__dict__["__loader__"] = SourcelessFileLoader("__main__", path)
+        return _code_of_pyc(source, loader)
+    if not program.is_stdin:
+        main.__dict__["__loader__"] = SourceFileLoader("__main__", path)
+    return _mended(hook, "__main__", path, source, compile(source, path, "exec", dont_inherit=True))
+
+
+def _read(path: str) -> bytes:
     try:
         with io.open_code(path) as stream:
-            source = stream.read()
+            return stream.read()
     except OSError as error:
-        raise CannotRun(
-            f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}", 2
-        ) from None
-    if source.startswith(importlib.util.MAGIC_NUMBER):
-        compiled = SourcelessFileLoader("__main__", path)
-        main.__dict__.update(__file__=path, __loader__=compiled, __cached__=None)
-        code = compiled.get_code("__main__")
-        assert code is not None
-        return code
-    main.__dict__.update(__file__=path, __loader__=SourceFileLoader("__main__", path), __cached__=None)
-    return _mended(hook, source, path)
+        why = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
+        raise NotRunnableError(f"{sys.orig_argv[0]}: {why}", 2) from None
 
 
-def _load_module(name: str, main: ModuleType, hook: Hook) -> CodeType:
-    spec = _find_main(name)
-    loader = spec.loader
-    code = loader.get_code(spec.name) if loader is not None and hasattr(loader, "get_code") else None
-    if code is None:
-        raise CannotRun(f"{sys.executable}: No code object available for {spec.name}", 1)
-    source = None
-    if type(loader) is SourceFileLoader and spec.origin and spec.name.partition(".")[0] not in UNMENDABLE:
-        source = loader.get_data(spec.origin)
-        code = _mended(hook, source, spec.origin, code)
-    sys.argv[0] = spec.origin if name != "__main__" and spec.origin else sys.argv[0]
-    main.__dict__.update(
-        __file__=spec.origin, __cached__=spec.cached, __loader__=loader, __package__=spec.parent, __spec__=spec
-    )
+def _code_of_pyc(data: bytes, loader: SourcelessFileLoader) -> CodeType:
+    if not data.startswith(importlib.util.MAGIC_NUMBER):
+        raise RuntimeError("Bad magic number in .pyc file")
+    code = loader.get_code("__main__")
+    assert code is not None
     return code
 
 
-def _find_main(name: str) -> ModuleSpec:
-    """The spec of the module to run; of its ``__main__`` if it is a package.  Imports the parent packages."""
+def _load_module(program: Program, main: ModuleType, hook: Hook) -> CodeType:
+    try:
+        spec, code = _find_container_main(main) if program.is_container else _find_main(program.target)
+    except NotRunnableError as error:
+        raise NotRunnableError(f"{sys.executable}: {error}") from None
+    if program.kind == "module":
+        sys.argv[0] = spec.origin  # type: ignore[assignment]  # None for a loader without files, as with runpy
+    main.__dict__.update(
+        __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
+    )
+    if type(spec.loader) is not SourceFileLoader or spec.name.partition(".")[0] in UNMENDABLE:
+        return code
+    return _mended(hook, spec.name, spec.loader.path, spec.loader.get_data(spec.loader.path), code)
+
+
+def _find_container_main(main: ModuleType) -> tuple[ModuleSpec, CodeType]:
+    """`_find_main` in the directory or zip file that is first in `sys.path`."""
+    del sys.modules["__main__"]  # find_spec would give the spec of that one
+    try:
+        return _find_main("__main__")
+    except NotRunnableError as error:
+        if "__main__" in str(error):
+            raise NotRunnableError(f"can't find '__main__' module in {sys.path[0]!r}") from None
+        raise
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _find_main(name: str) -> tuple[ModuleSpec, CodeType]:
+    """The module to run, or the ``__main__`` of the package, with its unmended code.  Imports the parent packages.
+
+    This is `runpy._get_module_details`, except that the loader of the program itself is never ours.
+    """
+    if name.startswith("."):
+        raise NotRunnableError("Relative module names not supported")
+    _import_parent(name)
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
-            raise
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         why = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
-        raise CannotRun(f"{sys.executable}: {why}", 1) from None
-    except (ValueError, ImportError, AttributeError, TypeError) as error:
-        why = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
-        raise CannotRun(f"{sys.executable}: {why}", 1) from None
+        hint = f". Try using '{name[:-3]}' instead of '{name}' as the module name." if name.endswith(".py") else ""
+        raise NotRunnableError(why + hint) from None
     if spec is None:
-        raise CannotRun(f"{sys.executable}: No module named {name}", 1)
-    if spec.submodule_search_locations is None:
-        return spec
-    if name.endswith("__main__"):
-        raise CannotRun(f"{sys.executable}: Cannot use package as __main__ module", 1)
+        raise NotRunnableError(f"No module named {name}")
+    if spec.submodule_search_locations is not None:
+        return _find_main_of_package(name)
+    if isinstance(spec.loader, MendingLoader):
+        spec.loader = SourceFileLoader(spec.loader.name, spec.loader.path)
+    return spec, _code_of(spec, name)
+
+
+def _import_parent(name: str) -> None:
+    parent = name.rpartition(".")[0]
+    if not parent:
+        return
+    try:
+        __import__(parent)
+    except ImportError as error:
+        if error.name is None or (error.name != parent and not parent.startswith(error.name + ".")):
+            raise
+    if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
+        warnings.warn(
+            RuntimeWarning(
+                f"{name!r} found in sys.modules after import of package {parent!r}, but prior to execution of "
+                f"{name!r}; this may result in unpredictable behaviour"
+            ),
+            stacklevel=1,
+        )
+
+
+def _find_main_of_package(name: str) -> tuple[ModuleSpec, CodeType]:
+    if name == "__main__" or name.endswith(".__main__"):
+        raise NotRunnableError("Cannot use package as __main__ module")
     try:
         return _find_main(f"{name}.__main__")
-    except CannotRun as error:
-        why = f"{error}; {name!r} is a package and cannot be directly executed"
-        raise CannotRun(why, 1) from None
+    except NotRunnableError as error:
+        if name not in sys.modules:
+            raise
+        raise NotRunnableError(f"{error}; {name!r} is a package and cannot be directly executed") from None
 
 
-def _mended(hook: Hook, source: bytes, path: str, stock: CodeType | None = None) -> CodeType:
-    """The program's own code: mended unless the settings deny ``__main__``."""
-    denied = hook.settings.disable or PatternSet(hook.settings.deny).matches_name("__main__")
-    code = None if denied else hook.mender.mend("__main__", path, source)
-    if code is not None:
+def _code_of(spec: ModuleSpec, name: str) -> CodeType:
+    if spec.loader is None:
+        raise NotRunnableError(f"{name!r} is a namespace package and cannot be executed")
+    try:
+        code: CodeType | None = spec.loader.get_code(name)  # type: ignore[attr-defined]
+    except ImportError as error:
+        raise NotRunnableError(str(error)) from None
+    if code is None:
+        raise NotRunnableError(f"No code object available for {name}")
+    return code
+
+
+def _mended(hook: Hook, name: str, path: str, source: bytes, code: CodeType) -> CodeType:
+    """The mended form of the program's own `code`; `code` itself where it has none, or where it is denied.
+
+    The stock code was compiled before, so every warning and error of the compiler has been shown by now.
+    """
+    deny = PatternSet(hook.settings.deny)
+    if hook.settings.disable or deny.matches_name("__main__") or deny.matches_name(name) or deny.matches_file(path):
         return code
-    return stock if stock is not None else compile(source, path, "exec", dont_inherit=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hook.mender.mend("__main__", path, source) or code
 
 
-def _is_container(target: str) -> bool:
-    """Does `target` name a directory or a zip file, which python runs by its ``__main__``?"""
-    return os.path.isdir(target) or (os.path.isfile(target) and zipfile.is_zipfile(target))
+def _forget_file(program: Program, main: ModuleType) -> None:
+    """Python takes these two away after a script, before atexit handlers run (but not after SystemExit)."""
+    if program.kind == "script" and not program.is_container:
+        main.__dict__.pop("__file__", None)
+        main.__dict__.pop("__cached__", None)
 
 
-def _show_without_our_frames(error: BaseException) -> None:
-    """Let the interpreter report `error` itself, but hand its excepthook a traceback that starts in the program."""
+def _show_without_our_frames(error: BaseException, program: Program, main: ModuleType) -> None:
+    """Let the interpreter report `error` itself, but by an excepthook that hides the frames below the program's.
+
+    The error must reach the interpreter: only then does a KeyboardInterrupt end the process by its signal.
+    """
     trimmed = error.__traceback__
     while trimmed is not None and trimmed.tb_frame.f_code.co_filename.startswith(_OWN_DIRECTORY):
         trimmed = trimmed.tb_next
-    show = sys.excepthook
+    show = getattr(sys, "excepthook", sys.__excepthook__)
 
     def without_our_frames(kind: type[BaseException], value: BaseException, _whole: TracebackType | None) -> None:
-        sys.last_traceback = trimmed  # type: ignore[assignment]
-        show(kind, value.with_traceback(trimmed), trimmed)
+        sys.excepthook = show
+        sys.last_traceback = trimmed
+        value.__traceback__ = trimmed
+        try:
+            show(kind, value, trimmed)
+        except SystemExit:
+            raise
+        except BaseException as failure:
+            _show_failure_of_excepthook(failure, value)
+        finally:
+            _forget_file(program, main)
 
     sys.excepthook = without_our_frames
 
+
+def _show_failure_of_excepthook(failure: BaseException, value: BaseException) -> None:
+    """What the interpreter prints if the program's own excepthook raises `failure` while it shows `value`."""
+    ours = failure.__traceback__
+    failure.__traceback__ = ours and ours.tb_next
+    sys.stderr.write("Error in sys.excepthook:\n")
+    sys.__excepthook__(type(failure), failure, failure.__traceback__)
+    sys.stderr.write("\nOriginal exception was:\n")
+    sys.__excepthook__(type(value), value, value.__traceback__)

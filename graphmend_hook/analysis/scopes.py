@@ -37,6 +37,11 @@ class Function:
         attributes = (node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute))
         return uses_any_name(self.node, _FRAME_READERS) or not set(_FRAME_READERS[-2:]).isdisjoint(attributes)
 
+    @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """Names that the function, or one inside it, assigns or takes as an argument."""
+        return frozenset(_bound_by(self.node))
+
     def lineage(self) -> Iterator[Function]:
         function: Function | None = self
         while function is not None:
@@ -69,6 +74,25 @@ class ModuleScope:
     def __post_init__(self) -> None:
         self._walk(self.tree.body, None, "", False)
 
+    @cached_property
+    def _own_names(self) -> frozenset[str]:
+        definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        names = {statement.name for statement in self.tree.body if isinstance(statement, definitions)}
+        assignments = (s for s in self.tree.body if not isinstance(s, (*definitions, ast.Import, ast.ImportFrom)))
+        return frozenset(names.union(*(_bound_by(statement) for statement in assignments)))
+
+    def qualified(self, expression: ast.expr, function: Function) -> str:
+        """The dotted name that a name or attribute chain in `function` stands for, "" where that cannot be told.
+
+        A name that nothing in the module binds stands for itself: a builtin.
+        """
+        root = expression
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or any(root.id in outer.bound_names for outer in function.lineage()):
+            return ""
+        return "" if root.id in self._own_names else self.imports.qualified(expression)
+
     def _walk(self, block: list[ast.stmt], function: Function | None, prefix: str, inside_try: bool) -> None:
         for index, statement in enumerate(block):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -92,3 +116,11 @@ class ModuleScope:
         for name in ("handlers", "cases"):
             for part in getattr(statement, name, ()):
                 self._walk(part.body, function, prefix, inside_try)
+
+
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            yield inner.id
+        elif isinstance(inner, ast.arg):
+            yield inner.arg

@@ -1,29 +1,47 @@
-"""Switches graphmend_hook on in this process if GRAPHMEND_MODULES is set, then runs the sitecustomize it shadows.
+"""Switches graphmend_hook on in this process if GRAPHMEND_MODULES is set, then runs the sitecustomize it hides.
 
-Python imports a module of this name at startup from the first directory of sys.path that has one.  Nothing here may
-raise, and without the variable nothing is imported.
+Python's `site` imports a module of this name when it starts, from the first directory of `sys.path` that has one.
+PYTHONPATH leads every python here that a process starts, whatever its version: so this file keeps to a syntax that all
+of them read, and raises nothing of its own.
 """
 
 import os
 import sys
 
 
-def _graphmend():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
-    if os.environ.get("GRAPHMEND_MODULES"):
-        try:
-            import graphmend_hook  # noqa: F401
-        except Exception as error:
-            print(f"graphmend_hook: not active in process {os.getpid()}: {error}", file=sys.stderr)
+def _leave_path():  # type: () -> None
+    """Take this directory off `sys.path`, where only `site` needs it.  PYTHONPATH stays, for child processes."""
+    here = os.path.dirname(__file__)
+    sys.path[:] = [entry for entry in sys.path if entry != here]
 
 
-_graphmend()
-del sys.modules["sitecustomize"]  # python then finds the one that this file hides, if there is one
-try:
-    import sitecustomize  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "sitecustomize":
-        raise
-finally:
-    sys.modules.setdefault("sitecustomize", sys.modules.get("sitecustomize", type(sys)("sitecustomize")))
+def _switch_on():  # type: () -> None
+    """Import graphmend_hook, which installs itself.  A program must start even where that fails."""
+    try:
+        import graphmend_hook  # noqa: F401
+    except Exception as error:
+        _say("graphmend_hook: not active in process %d: %s\n" % (os.getpid(), error))  # noqa: UP031
+
+
+def _say(message):  # type: (str) -> None
+    try:
+        sys.stderr.write(message)
+    except Exception:  # noqa: SIM105  stderr is None or closed, and there is nobody else to tell
+        pass
+
+
+def _run_hidden():  # type: () -> None
+    """Import the sitecustomize that this one hides, if there is one; what it raises is for `site` to show."""
+    own = sys.modules.pop(__name__)
+    try:
+        __import__(__name__)
+    except ImportError as error:
+        if getattr(error, "name", __name__) != __name__:
+            raise
+        sys.modules[__name__] = own  # the import system wants to find a module of this name at the end
+
+
+_leave_path()
+if os.environ.get("GRAPHMEND_MODULES"):
+    _switch_on()
+_run_hidden()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from ..config import UNMENDABLE, is_directory_pattern
 
@@ -16,12 +17,11 @@ class PatternSet:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.prefixes: set[str] = set()
-        self.directories: tuple[str, ...] = ()
+        self.directories: set[str] = set()  # each with a separator at its end
         globs = []
         for pattern in patterns:
             if is_directory_pattern(pattern):
-                given = os.path.abspath(os.path.expanduser(pattern))
-                self.directories += tuple({given, os.path.realpath(given)})
+                self.directories |= _spellings(os.path.expanduser(pattern))
             elif "*" in pattern or "?" in pattern:
                 globs.append(_glob_to_regex(pattern))
             else:
@@ -40,21 +40,28 @@ class PatternSet:
 
     def matches_file(self, file: str) -> bool:
         """Is `file` below one of the directories, and not in a package directory (a venv, say) inside it?"""
-        for directory in self.directories:
-            if file.startswith(directory + os.sep):
-                return _INSTALLED.isdisjoint(file[len(directory) :].split(os.sep))
-        return False
+        if not self.directories:
+            return False
+        folder, name = os.path.split(file)
+        return any(
+            place.startswith(directory) and _INSTALLED.isdisjoint(place[len(directory) :].split(os.sep))
+            for place in (spelling + name for spelling in _spellings(folder))
+            for directory in self.directories
+        )
 
-    def may_hold(self, fullname: str, path: Sequence[str] | None) -> bool:
-        """Could a directory pattern match the module's file?  Two `stat` calls a directory at most."""
-        name = fullname.rpartition(".")[2]
-        for directory in self.directories:
-            if path is not None:
-                if any(entry.startswith(directory) for entry in path):
-                    return True
-            elif os.path.isfile(os.path.join(directory, name + ".py")) or os.path.isdir(os.path.join(directory, name)):
-                return True
-        return False
+    def may_hold(self, path: Sequence[str] | None) -> bool:
+        """Could a directory pattern match the file of a module that is looked for in `path`?
+
+        path: the package's ``__path__``, None for a top-level module, which an editable install may have anywhere.
+        """
+        if path is None or not self.directories:
+            return bool(self.directories)
+        return any(
+            place.startswith(directory) or directory.startswith(place)
+            for entry in path
+            for place in _spellings(entry)
+            for directory in self.directories
+        )
 
 
 class Allowlist:
@@ -68,7 +75,7 @@ class Allowlist:
         """By name alone, before any finder is asked: False means "certainly not ours"."""
         if fullname.partition(".")[0] in UNMENDABLE or self._deny.matches_name(fullname):
             return False
-        return self._allow.matches_name(fullname) or self._allow.may_hold(fullname, path)
+        return self._allow.matches_name(fullname) or self._allow.may_hold(path)
 
     def covers(self, fullname: str, file: str) -> bool:
         """Is the module `fullname`, to be loaded from `file`, ours?"""
@@ -77,6 +84,16 @@ class Allowlist:
         if self._deny.matches_file(file):
             return False
         return self._allow.matches_name(fullname) or self._allow.matches_file(file)
+
+
+def _spellings(directory: str) -> frozenset[str]:
+    """The absolute path of `directory`, and the one without symbolic links, with a separator at the end."""
+    return _spellings_of_absolute(os.path.abspath(directory))
+
+
+@cache
+def _spellings_of_absolute(directory: str) -> frozenset[str]:
+    return frozenset(os.path.join(path, "") for path in (directory, os.path.realpath(directory)))
 
 
 def _glob_to_regex(pattern: str) -> str:

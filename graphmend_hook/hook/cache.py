@@ -3,7 +3,7 @@
 A file is found by the module's path and the fingerprint of everything that decides the result, and holds the digest of
 the source it was made from.  A negative entry says that the rules find nothing to mend in that source.
 
-    magic (4)  digest of the source (16)  digest of the payload (16)  payload: marshal of (code or None, sites)
+    magic (4)  digest of all that follows (16)  digest of the source (16)  payload: marshal of (code or None, sites)
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from types import CodeType
 
 from ..diagnostics import Site, notice
 from ..rewrite import Rewritten
-from ..rules import Rule
+from ..rules.base import Rule
 from ..runtime import ABI
 from ..version import __version__
 
 log = logging.getLogger("graphmend_hook.cache")
 _MAGIC = b"GMC1"
 _DIGEST = 16
-_HEADER = len(_MAGIC) + 2 * _DIGEST
+_CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
-_REWRITER = ("rewrite.py", "templates.py", "analysis", "rules", "hook/cache.py")
+_REWRITER = ("rewrite.py", "diagnostics.py", "templates.py", "analysis", "rules", "hook/cache.py")
 
 
 def fingerprint(rules: tuple[Rule, ...]) -> str:
@@ -42,6 +42,8 @@ def fingerprint(rules: tuple[Rule, ...]) -> str:
     for name in _REWRITER:
         path = _PACKAGE / name
         for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            if not file.is_file():  # this package was imported from a zip file, or has no sources
+                continue
             state = file.stat()
             parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
     return _digest("\0".join(parts).encode()).hex()[:16]
@@ -55,7 +57,7 @@ class Cache:
 
     def __init__(self, directory: Path | None, rules: tuple[Rule, ...]) -> None:
         self._fingerprint = fingerprint(rules)
-        self._root = directory
+        self._root = directory and directory.absolute()
         self._directory: Path | None = None
         self._writable = not sys.dont_write_bytecode
         self._opened = False
@@ -85,8 +87,8 @@ class Cache:
         """Store `result`: written to a file of its own, then renamed, so that no reader sees a part of it."""
         if self.directory is None or not self._writable:
             return
-        payload = marshal.dumps((result.code, tuple(site.as_tuple() for site in result.sites)))
-        data = _MAGIC + _digest(source) + _digest(payload) + payload
+        checked = _digest(source) + marshal.dumps((result.code, tuple(site.as_tuple() for site in result.sites)))
+        data = _MAGIC + _digest(checked) + checked
         file = self._file(path)
         try:
             descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=".tmp")
@@ -99,24 +101,23 @@ class Cache:
                 raise
         except OSError as error:
             log.info("cannot write %s: %s", file, error)
-            if error.errno is not None:
-                self._writable = False
+            self._writable = False
 
     def _file(self, path: str) -> str:
-        stem = os.path.splitext(os.path.basename(path))[0]
+        stem = os.path.basename(path)[:40].removesuffix(".py")  # for people; short enough for any file system
         return os.path.join(str(self.directory), f"{stem}.{_digest(path.encode(errors='surrogateescape')).hex()}.gmc")
 
     def _open(self) -> Path | None:
         root = self._root
         try:
             if root is None:
-                from platformdirs import user_cache_path
-
-                root = user_cache_path("graphmend_hook", appauthor=False)
+                root = _user_directory()
             directory = root / self._fingerprint
             if self._writable:
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                root.parent.mkdir(parents=True, exist_ok=True)
             for place in (root, directory):
+                if self._writable:
+                    place.mkdir(mode=0o700, exist_ok=True)
                 why = _distrust(place)
                 if why:
                     log.warning("%s", notice("GM003", directory=place, why=why))
@@ -127,11 +128,23 @@ class Cache:
         return directory
 
 
+def _user_directory() -> Path:
+    from platformdirs import user_cache_path
+
+    directory = user_cache_path("graphmend_hook", appauthor=False)
+    if not directory.is_absolute():
+        raise RuntimeError("this user has no home directory")
+    return directory
+
+
 def _distrust(directory: Path) -> str:
-    """Why cached bytecode in `directory` must not be run: it is code, so only its owner may have written it."""
-    if not hasattr(os, "geteuid") or not directory.exists():
-        return ""
+    """Why cached bytecode in `directory` must not be run: it is code, so only its owner may have written it.
+
+    Raises OSError if there is no such directory.
+    """
     state = directory.stat()
+    if not hasattr(os, "geteuid"):
+        return ""
     if state.st_uid != os.geteuid():
         return f"it belongs to user {state.st_uid}, not to {os.geteuid()}"
     if state.st_mode & 0o022:
@@ -140,15 +153,15 @@ def _distrust(directory: Path) -> str:
 
 
 def _decode(data: bytes, source: bytes, path: str) -> Rewritten | None:
-    head, payload = data[:_HEADER], memoryview(data)[_HEADER:]
-    if len(head) < _HEADER or head[: len(_MAGIC)] != _MAGIC:
-        log.debug("miss %s: not an entry, or cut off", path)
-    elif head[len(_MAGIC) : -_DIGEST] != _digest(source):
-        log.debug("miss %s: made from another source", path)
-    elif head[-_DIGEST:] != _digest(payload):
+    checked = memoryview(data)[_CHECKED:]
+    if data[: len(_MAGIC)] != _MAGIC:
+        log.debug("miss %s: not an entry", path)
+    elif data[len(_MAGIC) : _CHECKED] != _digest(checked):
         log.debug("miss %s: damaged", path)
+    elif checked[:_DIGEST] != _digest(source):
+        log.debug("miss %s: made from another source", path)
     else:
-        code, sites = marshal.loads(payload)
+        code, sites = marshal.loads(checked[_DIGEST:])
         if code is None or (isinstance(code, CodeType) and code.co_filename == path):
             return Rewritten(code, tuple(Site.from_tuple(site) for site in sites))
         log.debug("miss %s: made for %s", path, code.co_filename)

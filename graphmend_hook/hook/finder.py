@@ -16,7 +16,10 @@ from .loader import Mender, MendingLoader
 
 
 class MendingFinder(MetaPathFinder):
-    """Asks the other finders for a spec and puts a `MendingLoader` where they chose exactly `SourceFileLoader`."""
+    """Asks the other finders for a spec and puts a `MendingLoader` where they chose exactly `SourceFileLoader`.
+
+    For every other module it finds nothing, so that the import goes on as if it were not there.
+    """
 
     def __init__(self, allowlist: Allowlist, mender: Mender, ledger: Ledger) -> None:
         self._allowlist = allowlist
@@ -33,14 +36,14 @@ class MendingFinder(MetaPathFinder):
             return None
         spec = self._from_others(fullname, path, target)
         if spec is None or not spec.origin or not self._allowlist.covers(fullname, spec.origin):
-            return spec
+            return None
         if type(spec.loader) is SourceFileLoader:
             spec.loader = MendingLoader(fullname, spec.origin, self._mender)
-        else:
-            loader = type(spec.loader)
-            why = f"loaded by {loader.__module__}.{loader.__qualname__}, not from a plain source file"
-            self._ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
-        return spec
+            return spec
+        loader = type(spec.loader)
+        why = f"loaded by {loader.__module__}.{loader.__qualname__}, not from a plain source file"
+        self._ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
+        return None
 
     def invalidate_caches(self) -> None:
         """Nothing to drop: the other finders are told by the import system itself."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 from importlib.machinery import SourceFileLoader
@@ -77,7 +76,7 @@ def install_settings(settings: Settings) -> Hook:
 def uninstall() -> None:
     """Uninstall every hook of this process."""
     with _lock:
-        for hook in list(_active):
+        for hook in tuple(_active):  # `uninstall` takes it out
             hook.uninstall()
 
 
@@ -88,7 +87,9 @@ def _note_early_modules(settings: Settings) -> None:
         spec = getattr(module, "__spec__", None)
         if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
             continue
-        if name not in ledger.modules and allowlist.covers(name, spec.origin):
+        if name == "__main__" and name in ledger.modules:  # mended by our runner, with the stock loader
+            continue
+        if allowlist.covers(name, spec.origin):
             early.append(name)
             ledger.add(ModuleRecord(name, spec.origin, Status.TOO_EARLY))
     if not early:
@@ -104,6 +105,6 @@ def _log_to_stderr(level: str) -> None:
     log.setLevel(level)
     if not log.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter(f"graphmend_hook[{os.getpid()}] %(levelname)s %(message)s"))
+        handler.setFormatter(logging.Formatter("graphmend_hook[%(process)d] %(levelname)s %(message)s"))
         log.addHandler(handler)
         log.propagate = False

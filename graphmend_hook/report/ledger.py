@@ -1,4 +1,4 @@
-"""What happened to each module in this process: the record behind reports, strict mode and `graphmend_hook.report()`."""
+"""What happened to each module in this process: the record behind reports and strict mode."""
 
 from __future__ import annotations
 
@@ -44,18 +44,21 @@ class Ledger:
     def add(self, record: ModuleRecord) -> None:
         self.modules[record.name] = record
 
+    @property
+    def records(self) -> list[ModuleRecord]:
+        """A copy, because other threads may be importing."""
+        return list(self.modules.values())
+
     def with_status(self, status: Status) -> list[ModuleRecord]:
-        return [record for record in self.modules.values() if record.status is status]
+        return [record for record in self.records if record.status is status]
 
     @property
     def sites(self) -> list[tuple[ModuleRecord, Site]]:
-        return [(record, site) for record in self.modules.values() for site in record.sites]
+        return [(record, site) for record in self.records for site in record.sites]
 
     def counts(self) -> Counter[tuple[str, str]]:
         """Sites by (rule, outcome), declined ones by (rule, code)."""
-        return Counter(
-            (site.rule, "mended" if site.outcome is Outcome.MENDED else site.code) for _, site in self.sites
-        )
+        return Counter((site.rule, "mended" if site.outcome is Outcome.MENDED else site.code) for _, site in self.sites)
 
 
 ledger = Ledger()

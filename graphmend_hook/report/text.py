@@ -32,8 +32,8 @@ def as_text(ledger: Ledger) -> str:
         else:
             lines.append(f"  declined {site.code}: {counts[site.rule, site.code]}, {site.reason}")
             lines.append(f"    for example {record.path}:{site.line} in {site.function}")
-    for record in ledger.with_status(Status.NOT_ELIGIBLE) + ledger.with_status(Status.FAILED):
-        lines.append(f"  {record.name}: {record.why}")
+    unmended = ledger.with_status(Status.NOT_ELIGIBLE) + ledger.with_status(Status.FAILED)
+    lines.extend(f"  {record.name}: {record.why}" for record in unmended)
     return "\n".join(lines)
 
 
@@ -53,7 +53,7 @@ def as_json(ledger: Ledger) -> dict[str, Any]:
                 "why": record.why,
                 "sites": [dict(zip(_SITE_FIELDS, site.as_tuple(), strict=True)) for site in record.sites],
             }
-            for record in ledger.modules.values()
+            for record in ledger.records
         ],
     }
 

@@ -6,8 +6,7 @@ import ast
 import re
 from typing import Any, Protocol
 
-from ..analysis.names import Imports
-from ..analysis.scopes import Place
+from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
 
 
@@ -23,7 +22,7 @@ class Rule(Protocol):
     version: int
     trigger: re.Pattern[bytes]
 
-    def match(self, place: Place, imports: Imports) -> Any | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Any | Refusal | None:
         """A candidate for the statement at `place`, a refusal with its reason, or None: not this rule's business."""
 
     def rewrite(self, candidate: Any) -> list[ast.stmt]:

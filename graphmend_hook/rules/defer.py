@@ -23,6 +23,9 @@ After
     else:
         logger.warning_once(f"{name} has shape {x.shape}")
 
+    ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a constant
+    of the trace.
+
 Obligations proved here, each with its refusal
     GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)
     GM101-R02  no ``*args`` or ``**kwargs``: the number of values must be known
@@ -48,8 +51,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from ..analysis.names import Imports
-from ..analysis.scopes import Place
+from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
 from ..templates import Template, target_at, value_at
 from .effects import FOREIGN_COMPILERS, FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
@@ -63,6 +65,16 @@ if GM.tracing():
         GM.defer(lambda TARGET, VALUES: CALL, TARGET, VALUES)
     else:
         CALL
+else:
+    ORIGINAL
+"""
+)
+
+_LOOKUP = Template("GM.get_logger(FUNCTION, *ARGUMENTS)")
+_LOOKED_UP = Template(
+    """
+if GM.tracing():
+    STORED = LOOKUP
 else:
     ORIGINAL
 """
@@ -89,28 +101,41 @@ class DeferCandidate:
     leaves: tuple[ast.expr, ...]
 
 
+@dataclass(frozen=True)
+class LookupCandidate:
+    """``name = logging.getLogger(...)``: Dynamo cannot trace the lookup, which has one result for ever."""
+
+    statement: ast.Assign
+    lookup: ast.Call
+
+
 class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
     version = 1
     trigger = re.compile(
-        rb"\b(?:print|warn)\b|\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(|\bfrom\s+logging\s+import"
+        rb"\b(?:print|warn)\b|\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import"
     )
 
-    def match(self, place: Place, imports: Imports) -> DeferCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> DeferCandidate | LookupCandidate | Refusal | None:
         statement = place.statement
-        if isinstance(statement, (ast.Assign, ast.Return)) and isinstance(statement.value, ast.Call):
-            return USED if _is_plain_effect(statement.value, imports) else None
-        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)) or not isinstance(statement.value, ast.Call):
             return None
         call = statement.value
-        if not _is_effect(call, imports):
-            return None
-        return _refusal(place, call, imports) or _take_apart(statement, call)
+        if isinstance(statement, ast.Expr):
+            if not _is_effect(place, call, scope):
+                return None
+            return _refusal(place, call, scope) or _take_apart(place, statement, call, scope)
+        if isinstance(statement, ast.Assign) and _is_lookup(place, call, scope):
+            return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
+        return USED if _is_known_function(place, call, scope) else None
 
-    def rewrite(self, candidate: DeferCandidate) -> list[ast.stmt]:
+    def rewrite(self, candidate: DeferCandidate | LookupCandidate) -> list[ast.stmt]:
         at = candidate.statement
+        if isinstance(candidate, LookupCandidate):
+            stored = candidate.statement.targets[0]
+            return _LOOKED_UP.fill(at, STORED=stored, LOOKUP=_lookup(at, candidate.lookup), ORIGINAL=at)
         leaves = ast.copy_location(ast.Tuple(list(candidate.leaves), ast.Load()), at)
         method = ast.copy_location(ast.Constant(candidate.method), at)
         return _DEFERRED.fill(
@@ -118,23 +143,39 @@ class Defer:
         )
 
 
-def _is_effect(call: ast.Call, imports: Imports) -> bool:
-    if imports.qualified(call.func) in FUNCTIONS:
+def _is_effect(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS:
         return True
-    return isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS
+    return _is_known_function(place, call, scope)
 
 
-def _is_plain_effect(call: ast.Call, imports: Imports) -> bool:
-    """An effect by its qualified name: ``math.log`` and ``self.log`` in an expression are no business of this rule."""
-    return imports.qualified(call.func) in FUNCTIONS
+def _is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    return scope.qualified(call.func, place.function) in FUNCTIONS
 
 
-def _refusal(place: Place, call: ast.Call, imports: Imports) -> Refusal | None:
+def _is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    """Is it ``logging.getLogger()`` or ``logging.getLogger(name)``?"""
+    plain = not call.keywords and len(call.args) <= 1 and not any(isinstance(arg, ast.Starred) for arg in call.args)
+    return plain and scope.qualified(call.func, place.function) == "logging.getLogger"
+
+
+def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
+    arguments = ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
+    statement = _LOOKUP.fill(at, FUNCTION=call.func, ARGUMENTS=arguments)[0]
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def _is_plain_assignment(statement: ast.Assign) -> bool:
+    return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+
+
+def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None:
     for keyword in call.keywords:
         value = keyword.value
         if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
-        if keyword.arg == "file" and imports.qualified(value) not in {"sys.stdout", "sys.stderr"}:
+        if keyword.arg == "file" and scope.qualified(value, place.function) not in {"sys.stdout", "sys.stderr"}:
             return STREAM
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
         return STARRED
@@ -147,7 +188,7 @@ def _refusal(place: Place, call: ast.Call, imports: Imports) -> Refusal | None:
     for function in place.function.lineage():
         for decorator in function.node.decorator_list:
             maker = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
+            if scope.imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
                 return FOREIGN
     return None
 
@@ -158,10 +199,12 @@ def _is_default(keyword: str, value: ast.expr) -> bool:
     return value.value == 1 if keyword == "stacklevel" else not value.value
 
 
-def _take_apart(statement: ast.Expr, call: ast.Call) -> DeferCandidate:
-    if isinstance(call.func, ast.Attribute):
+def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> DeferCandidate:
+    if isinstance(call.func, ast.Attribute) and not _is_known_function(place, call, scope):
         receiver, method = call.func.value, call.func.attr
         func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
+        if isinstance(receiver, ast.Call) and _is_lookup(place, receiver, scope):
+            receiver = _lookup(statement, receiver)
     else:
         receiver, method, func = call.func, "", target_at(call.func)
     leaves = _Leaves()

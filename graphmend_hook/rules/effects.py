@@ -5,7 +5,7 @@ from __future__ import annotations
 # Functions, by the name they are imported under.
 FUNCTIONS = frozenset(
     {"print", "builtins.print", "warnings.warn"}
-    | {f"logging.{level}" for level in ("debug", "info", "warning", "warn", "error", "critical", "fatal", "log")}
+    | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
 )
 
 # Methods of loggers; those below the line are what libraries add to logging.Logger

@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["ABI", "connect", "defer", "deferrable", "tracing"]
-
-connected = False
+CALLED_BY_REWRITTEN_CODE = ("tracing", "deferrable", "defer", "get_logger")
 ABI = 1  # part of the cache key; raised when rewritten code calls something new here, or in another way
+connected = False
 
 
 def tracing() -> bool:
@@ -29,6 +28,11 @@ def defer(delivery: Any, target: Any, values: tuple[Any, ...]) -> None:
     delivery(target, values)
 
 
+def get_logger(function: Any, *args: Any) -> Any:
+    """``function(*args)``, for `logging.getLogger`.  See `runtime.effects.get_logger`."""
+    return function(*args)
+
+
 def connect() -> None:
     """Put the real functions in place of the ones above, once torch is imported; before it traces, by the finder."""
     global connected
@@ -39,7 +43,7 @@ def connect() -> None:
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return
     connected = True
-    globals().update(tracing=effects.tracing, deferrable=effects.deferrable, defer=effects.defer)
+    globals().update({name: getattr(effects, name) for name in CALLED_BY_REWRITTEN_CODE})
 
 
 connect()

@@ -62,6 +62,12 @@ def in_a_body() -> bool:
 
 
 @at_trace_time
+def get_logger(name: str | None = None) -> logging.Logger:
+    """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
+    return logging.getLogger(name)
+
+
+@at_trace_time
 def tensor_standing() -> str:
     """ "" where a tensor may be kept for the epilogue; under a function transform it is a wrapper that cannot be."""
     return "GM101-T03" if torch._C._functorch.peek_interpreter_stack() is not None else ""

@@ -9,6 +9,7 @@ import enum
 import logging
 import warnings
 from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -70,22 +71,29 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, .
         queue.graphmend_pending.append(item)
 
 
+def get_logger(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)``, looked up while tracing if it is `logging.getLogger`, which Dynamo cannot trace."""
+    if function is logging.getLogger:
+        return dynamo.get_logger(*args)
+    return function(*args)
+
+
 def _refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     if not queue.understood:
         return "GM101-T09"
     if not _is_effect(target, method):
         return "GM101-T01"
-    is_warning = target is warnings or target is warnings.warn
-    refusal = dynamo.standing(is_warning, method not in _ONCE)
+    refusal = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
     if refusal:
         return refusal
     return _unstable_item(values)
 
 
 def _is_effect(target: object, method: str) -> bool:
+    # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method:
-        return isinstance(target, _LOGGERS) or target is logging or (target is warnings and method == "warn")
-    return (
+        return isinstance(target, _LOGGERS)
+    return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
         target is print
         or target is warnings.warn
         or target is logging.debug

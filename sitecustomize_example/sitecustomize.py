@@ -1,0 +1,1 @@
+../graphmend_hook/bootstrap/sitecustomize.py

@@ -1,0 +1,77 @@
+"""[Defer] against eager: the same values and the same effects in the same order, from the same places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from conftest import HERE, Counting, Observed, import_file, import_mended, observe
+
+from graphmend_hook.runtime import dynamo, queue
+
+PLAIN = import_file(HERE / "defer_cases.py", "defer_cases_plain")
+MENDED = import_mended(HERE / "defer_cases.py", "defer_cases_mended")
+
+
+def call(function: Any, train: bool) -> Observed:
+    x = torch.arange(3.0, requires_grad=train)
+
+    def run() -> torch.Tensor:
+        if not train:
+            with torch.no_grad():
+                return function(x)
+        result = function(x)
+        result.sum().backward()
+        return x.grad
+
+    return observe(run, "defer_cases")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", PLAIN.EXPECT)
+def test_equal_to_eager(name: str, backend: str) -> None:
+    expect = PLAIN.EXPECT[name]
+    if backend == "inductor" and not expect.fullgraph:
+        pytest.skip("the parts of a broken graph are covered by aot_eager")
+    expected = call(getattr(PLAIN, name), expect.train)
+    dynamo.refusals.clear()
+    counting = Counting(backend)
+    compiled = torch.compile(getattr(MENDED, name), backend=counting, fullgraph=expect.fullgraph)
+    assert call(compiled, expect.train) == expected
+    assert counting.graphs == expect.graphs
+    assert call(compiled, expect.train) == expected
+    assert call(compiled, expect.train) == expected
+    assert counting.graphs == expect.graphs, "recompiled"
+    assert {code for code, *_ in dynamo.refusals} == expect.refusals
+    assert queue.graphmend_pending == []
+
+
+@pytest.mark.parametrize("name", PLAIN.EXPECT)
+def test_eager_is_untouched(name: str) -> None:
+    train = PLAIN.EXPECT[name].train
+    assert call(getattr(MENDED, name), train) == call(getattr(PLAIN, name), train)
+
+
+def graph_runs(function: Any, train: bool) -> int:
+    torch._dynamo.reset()
+    counting = Counting("eager")
+    compiled = torch.compile(function, backend=counting)
+    call(compiled, train)
+    counting.runs = 0
+    call(compiled, train)
+    return counting.runs
+
+
+@pytest.mark.parametrize("name", [name for name, expect in PLAIN.EXPECT.items() if not expect.fullgraph])
+def test_never_in_more_parts_than_without_the_hook(name: str) -> None:
+    train = PLAIN.EXPECT[name].train
+    assert graph_runs(getattr(MENDED, name), train) <= graph_runs(getattr(PLAIN, name), train)
+
+
+@pytest.mark.parametrize("name", [name for name, expect in PLAIN.EXPECT.items() if expect.fullgraph])
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    if name == "not_a_logger":
+        pytest.skip("has no effect")
+    compiled = torch.compile(getattr(PLAIN, name), backend="eager", fullgraph=True)
+    assert call(compiled, False).error is not None
