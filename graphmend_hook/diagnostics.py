@@ -73,7 +73,7 @@ NOTICES = {
     "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at",
     "GM005": "this torch ({torch}) generated code whose epilogue graphmend_hook {version} does not know; what was "
     "deferred in it is delivered, and from now on effects are left where they stand (as without the hook)",
-    "GM006": "a compiled graph raised {error}; the {count} deferred effect(s) whose values are known are delivered now, "
+    "GM006": "a compiled graph raised {error}; {count} deferred effect(s) whose values are known are delivered now, "
     "those that eager would not have reached included; {lost} depended on the graph and cannot be delivered",
     "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",
 }

@@ -115,9 +115,9 @@ def _load(program: Program, main: ModuleType, hook: Hook) -> CodeType:
 def _load_code(text: str, main: ModuleType, hook: Hook) -> CodeType:
     main.__dict__.update(__loader__=BuiltinImporter)
     text += "\n"
+    code = compile(text, "<string>", "exec", dont_inherit=True)
     if sys.version_info >= (3, 13):  # from there on tracebacks show the lines of -c
         linecache.cache["<string>"] = (len(text), None, [line + "\n" for line in text.splitlines()], "<string>")
-    code = compile(text, "<string>", "exec", dont_inherit=True)
     if _COOKIE.search(text):  # python ignores a coding cookie here, and the rewriter would not
         return code
     return _mended(hook, "__main__", "<string>", text.encode(), code)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from .names import Imports, uses_any_name
+from .names import Imports, NamesIn
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_FRAME_READERS = ("locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe")
+_FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
+_FRAME_READERS = frozenset({"locals", "vars", "dir", "exec", "eval"}) | _FRAME_OBJECTS
 
 
 @dataclass
@@ -32,15 +33,13 @@ class Function:
         return first, max(self.node.lineno, self.node.body[0].lineno - 1)
 
     @cached_property
+    def names(self) -> NamesIn:
+        return NamesIn.code(self.node)
+
+    @property
     def reads_its_frame(self) -> bool:
         """May it see its own local variables by name (``locals()``, ``exec``, frame objects)?"""
-        attributes = (node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute))
-        return uses_any_name(self.node, _FRAME_READERS) or not set(_FRAME_READERS[-2:]).isdisjoint(attributes)
-
-    @cached_property
-    def bound_names(self) -> frozenset[str]:
-        """Names that the function, or one inside it, assigns or takes as an argument."""
-        return frozenset(_bound_by(self.node))
+        return not (_FRAME_READERS.isdisjoint(self.names.read) and _FRAME_OBJECTS.isdisjoint(self.names.attributes))
 
     def lineage(self) -> Iterator[Function]:
         function: Function | None = self
@@ -77,21 +76,22 @@ class ModuleScope:
     @cached_property
     def _own_names(self) -> frozenset[str]:
         definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        names = {statement.name for statement in self.tree.body if isinstance(statement, definitions)}
-        assignments = (s for s in self.tree.body if not isinstance(s, (*definitions, ast.Import, ast.ImportFrom)))
-        return frozenset(names.union(*(_bound_by(statement) for statement in assignments)))
+        defined = {statement.name for statement in self.tree.body if isinstance(statement, definitions)}
+        return NamesIn.code(*(s for s in self.tree.body if not isinstance(s, definitions))).bound | defined
 
-    def qualified(self, expression: ast.expr, function: Function) -> str:
-        """The dotted name that a name or attribute chain in `function` stands for, "" where that cannot be told.
+    def names_one_of(self, expression: ast.expr, known: Container[str], function: Function) -> bool:
+        """Does a name or attribute chain in `function` stand for one of the dotted names `known`?
 
-        A name that nothing in the module binds stands for itself: a builtin.
+        A name that nothing in the module binds stands for itself: a builtin.  The bindings are looked at last, and only
+        for a name that is spelled right: it takes a walk over the function.
         """
-        root = expression
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or any(root.id in outer.bound_names for outer in function.lineage()):
-            return ""
-        return "" if root.id in self._own_names else self.imports.qualified(expression)
+        if self.imports.qualified(expression) not in known:
+            return False
+        while isinstance(expression, ast.Attribute):
+            expression = expression.value
+        assert isinstance(expression, ast.Name)
+        name = expression.id
+        return name not in self._own_names and not any(name in outer.names.bound for outer in function.lineage())
 
     def _walk(self, block: list[ast.stmt], function: Function | None, prefix: str, inside_try: bool) -> None:
         for index, statement in enumerate(block):
@@ -116,11 +116,3 @@ class ModuleScope:
         for name in ("handlers", "cases"):
             for part in getattr(statement, name, ()):
                 self._walk(part.body, function, prefix, inside_try)
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
-            yield inner.id
-        elif isinstance(inner, ast.arg):
-            yield inner.arg

@@ -16,22 +16,23 @@ import sys
 from types import CodeType
 from typing import Any
 
-from bytecode import Bytecode, Instr, Label, TryBegin, TryEnd
+from bytecode import Bytecode, Instr, Label
+from bytecode.instr import TryBegin, TryEnd
 
 from ..runtime import queue
 
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
 # What the expression that builds the items may consist of; anything else is not built a second time.
-_PURE = ("LOAD_", "BUILD_", "BINARY_", "LIST_", "COPY", "SWAP", "STORE_FAST", "PUSH_NULL", "PRECALL", "CALL", "KW_NAMES")
-_OLD_PURE = ("DUP_TOP", "ROT_", "MAKE_FUNCTION")  # Python 3.10
+_PURE = ("LOAD_", "BUILD_", "BINARY_", "LIST_", "COPY", "SWAP", "DUP_TOP", "ROT_")
+_PURE += ("STORE_FAST", "PUSH_NULL", "PRECALL", "CALL", "KW_NAMES", "MAKE_FUNCTION")
 
 
-class NotUnderstood(Exception):
+class NotUnderstoodError(Exception):
     """The code reaches for `graphmend_pending` in a way that these edits do not know."""
 
 
 def redirect_replay(code: CodeType) -> CodeType | None:
-    """`code` with its replay redirected to the sink, None if there is none.  Raises NotUnderstood."""
+    """`code` with its replay redirected to the sink, None if there is none.  Raises NotUnderstoodError."""
     if PENDING not in code.co_names:
         return None
     edited = Bytecode.from_code(code)
@@ -40,7 +41,7 @@ def redirect_replay(code: CodeType) -> CodeType | None:
         load = edited[index]
         assert isinstance(load, Instr)
         if load.name != "LOAD_ATTR" or not _takes_whole_slice(edited, index + 1):
-            raise NotUnderstood(f"{load.name} {PENDING} is not followed by an assignment to the whole list")
+            raise NotUnderstoodError(f"{load.name} {PENDING} is not followed by an assignment to the whole list")
         load.arg = (load.arg[0], SINK) if isinstance(load.arg, tuple) else SINK
     if len(loads) == 1:
         _deliver_on_failure(edited, loads[0])
@@ -104,10 +105,10 @@ def _expression_start(edited: Bytecode, end: int) -> int:
     while needed:
         index -= 1
         if index < 0:
-            raise NotUnderstood("no start of the expression that builds the items")
+            raise NotUnderstoodError("no start of the expression that builds the items")
         item = edited[index]
         if isinstance(item, Label):
-            raise NotUnderstood("a jump into the expression that builds the items")
+            raise NotUnderstoodError("a jump into the expression that builds the items")
         if isinstance(item, Instr):
             pops, pushes = item.pre_and_post_stack_effect()
             needed += -pops - pushes
@@ -125,7 +126,7 @@ def _rebuilt(expression: list[Any], graph_output: str) -> list[Any]:
         if not isinstance(item, Instr):
             copy.append(item)
             continue
-        if not item.name.startswith(_PURE + _OLD_PURE):
+        if not item.name.startswith(_PURE):
             return [Instr("LOAD_CONST", None)]
         if item.name == "STORE_FAST":
             stored.add(item.arg)

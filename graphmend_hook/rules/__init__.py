@@ -5,4 +5,6 @@ from __future__ import annotations
 from .base import Rule
 from .defer import Defer
 
+__all__ = ["ORDER", "Rule"]
+
 ORDER: tuple[Rule, ...] = (Defer(),)

@@ -17,7 +17,7 @@ After
         TARGET = logger                                # receiver and arguments, as of the call, once each
         VALUES = (name, x.shape)
         if GM.deferrable(TARGET, "warning_once", VALUES):
-            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}"), TARGET, VALUES)
+            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has ..."), TARGET, VALUES)
         else:
             TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}")
     else:
@@ -49,12 +49,12 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
-from ..templates import Template, target_at, value_at
+from ..templates import Template, target_at
 from .effects import FOREIGN_COMPILERS, FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
+from .leaves import Leaves
 
 _DEFERRED = Template(
     """
@@ -70,6 +70,8 @@ else:
 """
 )
 
+_STREAMS = {"sys.stdout", "sys.stderr"}
+_GET_LOGGER = {"logging.getLogger"}
 _LOOKUP = Template("GM.get_logger(FUNCTION, *ARGUMENTS)")
 _LOOKED_UP = Template(
     """
@@ -115,7 +117,9 @@ class Defer:
     name = "defer"
     version = 1
     trigger = re.compile(
-        rb"\b(?:print|warn)\b|\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import"
+        rb"\b(?:print|warn)\b|\.(?:"
+        + "|".join(sorted(LOGGER_METHODS)).encode()
+        + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import"
     )
 
     def match(self, place: Place, scope: ModuleScope) -> DeferCandidate | LookupCandidate | Refusal | None:
@@ -150,13 +154,13 @@ def _is_effect(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
 
 
 def _is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    return scope.qualified(call.func, place.function) in FUNCTIONS
+    return scope.names_one_of(call.func, FUNCTIONS, place.function)
 
 
 def _is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
     """Is it ``logging.getLogger()`` or ``logging.getLogger(name)``?"""
     plain = not call.keywords and len(call.args) <= 1 and not any(isinstance(arg, ast.Starred) for arg in call.args)
-    return plain and scope.qualified(call.func, place.function) == "logging.getLogger"
+    return plain and scope.names_one_of(call.func, _GET_LOGGER, place.function)
 
 
 def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
@@ -175,7 +179,7 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
         value = keyword.value
         if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
-        if keyword.arg == "file" and scope.qualified(value, place.function) not in {"sys.stdout", "sys.stderr"}:
+        if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
             return STREAM
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
         return STARRED
@@ -207,84 +211,11 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
             receiver = _lookup(statement, receiver)
     else:
         receiver, method, func = call.func, "", target_at(call.func)
-    leaves = _Leaves()
+    leaves = Leaves()
     over_leaves = ast.Call(
         func,
         [leaves.split(arg) for arg in call.args],
-        [ast.copy_location(ast.keyword(kw.arg, leaves.split_keyword(kw)), kw) for kw in call.keywords],
+        # The stream is looked up when the text is written, as print does when it is given none.
+        [kw if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
     )
     return DeferCandidate(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))
-
-
-class _Leaves:
-    """Splits an argument into leaf values, read at the call, and text formatting, done at delivery.
-
-    Formatting runs the ``__format__`` of the leaves; `runtime.effects` admits only values whose text cannot change
-    between the two moments.
-    """
-
-    def __init__(self) -> None:
-        self.found: list[ast.expr] = []
-
-    def split_keyword(self, keyword: ast.keyword) -> ast.expr:
-        # The stream is looked up when the text is written, as print does when it is given none.
-        return keyword.value if keyword.arg == "file" else self.split(keyword.value)
-
-    def split(self, node: ast.expr) -> ast.expr:
-        if isinstance(node, ast.Constant):
-            return node
-        if isinstance(node, ast.JoinedStr):
-            return ast.copy_location(ast.JoinedStr([self._split_part(part) for part in node.values]), node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
-            right = node.right
-            if isinstance(right, ast.Tuple) and not any(isinstance(item, ast.Starred) for item in right.elts):
-                split: ast.expr = ast.Tuple([self.split(item) for item in right.elts], ast.Load())
-            else:
-                return ast.copy_location(ast.BinOp(self.split(node.left), ast.Mod(), self._leaf(right)), node)
-            split = ast.copy_location(split, right)
-            return ast.copy_location(ast.BinOp(self.split(node.left), ast.Mod(), split), node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_text(node.left) and _is_text(node.right):
-            return ast.copy_location(ast.BinOp(self.split(node.left), ast.Add(), self.split(node.right)), node)
-        if _is_format_call(node):
-            return self._split_format(node)
-        return self._leaf(node)
-
-    def _split_part(self, part: ast.expr) -> ast.expr:
-        if not isinstance(part, ast.FormattedValue):
-            return part
-        value = self._leaf(part.value)
-        spec = part.format_spec and self.split(part.format_spec)
-        return ast.copy_location(ast.FormattedValue(value, part.conversion, spec), part)
-
-    def _split_format(self, node: ast.Call) -> ast.expr:
-        args = [self.split(arg) for arg in node.args]
-        keywords = [ast.copy_location(ast.keyword(kw.arg, self.split(kw.value)), kw) for kw in node.keywords]
-        return ast.copy_location(ast.Call(node.func, args, keywords), node)
-
-    def _leaf(self, node: ast.expr) -> ast.expr:
-        if isinstance(node, ast.Constant):
-            return node
-        self.found.append(node)
-        return value_at(len(self.found) - 1, node)
-
-
-def _is_text(node: ast.expr) -> bool:
-    """Is the expression a str for certain?"""
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str)
-    if isinstance(node, ast.BinOp):
-        return _is_text(node.left) and (isinstance(node.op, ast.Mod) or _is_text(node.right))
-    return isinstance(node, ast.JoinedStr) or _is_format_call(node)
-
-
-def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
-    """``"...".format(a, b=c)`` on a literal, with no unpacking."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "format"
-        and isinstance(node.func.value, ast.Constant)
-        and isinstance(node.func.value.value, str)
-        and not any(isinstance(arg, ast.Starred) for arg in node.args)
-        and all(keyword.arg is not None for keyword in node.keywords)
-    )

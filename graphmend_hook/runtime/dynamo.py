@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
-# (code, file, line, function) of every effect that was left where it stands, in the order of tracing.
+# (code, file, line, function) of every effect that was left where it stands, once each, in the order of tracing.
 refusals: list[tuple[str, str, int, str]] = []
 
 
@@ -81,8 +81,9 @@ def record(code: str) -> None:
     frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in _OWN_FILES]
     frame = frames[-1] if frames else None
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
-    refusals.append((code, *place))
-    log.debug("%s: left in place at %s:%s in %s", code, *place)
+    if (code, *place) not in refusals:
+        refusals.append((code, *place))
+        log.debug("%s: left in place at %s:%s in %s", code, *place)
 
 
 def in_any_body(function: Callable[..., Any], *args: Any) -> None:

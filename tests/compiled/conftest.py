@@ -18,9 +18,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from graphmend_hook.hook.loader import Mender, MendingLoader  # noqa: E402
-from graphmend_hook.config import Settings  # noqa: E402
-from graphmend_hook.report.ledger import Ledger  # noqa: E402
+from graphmend_hook.config import Settings
+from graphmend_hook.hook.loader import Mender, MendingLoader
+from graphmend_hook.report.ledger import Ledger
 
 HERE = Path(__file__).parent
 
@@ -54,7 +54,9 @@ class Observed:
         return same and self.error == other.error and self.effects == other.effects
 
 
-class _Stream(io.TextIOBase):
+class Stream(io.TextIOBase):
+    """A text stream that records what is written to it."""
+
     def __init__(self, name: str, effects: list[tuple[object, ...]]) -> None:
         self._name, self._effects = name, effects
 
@@ -87,8 +89,8 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
             seen.effects.append((category.__name__, str(message), filename, lineno))
 
     streams = contextlib.ExitStack()
-    streams.enter_context(contextlib.redirect_stdout(_Stream("stdout", seen.effects)))
-    streams.enter_context(contextlib.redirect_stderr(_Stream("stderr", seen.effects)))
+    streams.enter_context(contextlib.redirect_stdout(Stream("stdout", seen.effects)))
+    streams.enter_context(contextlib.redirect_stderr(Stream("stderr", seen.effects)))
     with streams, warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]

@@ -13,15 +13,17 @@ from hook_cases import Ran, read_report
 
 import graphmend_hook
 from graphmend_hook.hook.install import Hook
+from graphmend_hook.report import exit as at_exit
 from graphmend_hook.report.ledger import ledger
 
 
 @pytest.fixture(autouse=True)
 def _clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings from outside, bytecode is written, and the ledger starts empty."""
+    """No settings from outside, bytecode is written, the ledger starts empty, and nothing is said at the end."""
     for name in [name for name in os.environ if name.startswith("GRAPHMEND_")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(at_exit, "_at_exit", lambda function, argument: None)
     before = dict(ledger.modules)
     ledger.modules.clear()
     yield

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import platformdirs
 import pytest
 from hook_cases import MENDABLE, PLAIN, RULES, Ran, entries
 from hypothesis import HealthCheck, given, settings
@@ -135,7 +136,7 @@ def test_rejected_reads_are_traced_with_their_reason(cache: Cache, caplog: pytes
 
 def test_twenty_processes_at_once_on_an_empty_cache(write: Write, tmp_path: Path, cache_dir: Path) -> None:
     write("app.py", MENDABLE)
-    code = f"import sys, graphmend_hook; print(end='', flush=True); sys.stdin.readline(); {USE}"
+    code = f"import sys, graphmend_hook; print('ready', flush=True); sys.stdin.readline(); {USE}"
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     env.update(GRAPHMEND_MODULES="app", GRAPHMEND_CACHE_DIR=str(cache_dir))
     pipe = subprocess.PIPE
@@ -143,6 +144,9 @@ def test_twenty_processes_at_once_on_an_empty_cache(write: Write, tmp_path: Path
         subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
         for _ in range(20)
     ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == b"ready\n"
     for racer in racers:
         assert racer.stdin is not None
         racer.stdin.write(b"go\n")
@@ -295,6 +299,14 @@ def test_user_without_a_home_directory(tmp_path: Path, monkeypatch: pytest.Monke
     assert cache.directory is None
     cache.put("/src/app.py", SOURCE, rewrite(SOURCE, "/src/app.py", RULES))
     assert cache.get("/src/app.py", SOURCE) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_home_that_is_not_known_to_an_older_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves ``~`` as it is, which would be a directory of that name wherever the process happens to be."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda *args, **kwargs: Path("~/.cache/graphmend_hook"))
+    monkeypatch.chdir(tmp_path)
+    assert Cache(None, RULES).directory is None
     assert list(tmp_path.iterdir()) == []
 
 

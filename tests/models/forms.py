@@ -67,4 +67,6 @@ with torch.no_grad():
         torch._dynamo.reset()
         graphs = 0
         logits = form()(**inputs).logits
-        print(f"{name}: {graphs} graph{'s' * (graphs != 1)}, {'equal' if torch.equal(logits, expected) else 'different'}")
+        print(
+            f"{name}: {graphs} graph{'s' * (graphs != 1)}, {'equal' if torch.equal(logits, expected) else 'different'}"
+        )

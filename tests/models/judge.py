@@ -35,7 +35,8 @@ class Recorder(logging.Handler):
         warnings.simplefilter("always")
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append((record.name, record.levelname, record.pathname, record.lineno, record.funcName, record.getMessage()))
+        place = (record.pathname, record.lineno, record.funcName)
+        self.seen.append((record.name, record.levelname, *place, record.getMessage()))
 
     def showwarning(self, message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:
         if "transformers" in filename:
@@ -66,7 +67,9 @@ class Counting:
         return self._compile(graph, inputs)
 
 
-def compiled(model: torch.nn.Module, inputs: dict[str, torch.Tensor], backend: str, recorder: Recorder) -> dict[str, Any]:
+def compiled(
+    model: torch.nn.Module, inputs: dict[str, torch.Tensor], backend: str, recorder: Recorder
+) -> dict[str, Any]:
     """Three calls with breaks allowed, then one with fullgraph=True."""
     torch._dynamo.reset()
     counting = Counting(backend)

@@ -64,7 +64,8 @@ def pegasus(T: Any) -> Built:
 def layoutlmv3(T: Any) -> Built:
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
     layout = {"max_2d_position_embeddings": 1024, "coordinate_size": 8, "shape_size": 16, "visual_embed": False}
-    config = T.LayoutLMv3Config(vocab_size=128, max_position_embeddings=64, input_size=32, patch_size=16, **sizes, **layout)
+    image = {"input_size": 32, "patch_size": 16}
+    config = T.LayoutLMv3Config(vocab_size=128, max_position_embeddings=64, **sizes, **layout, **image)
     return T.LayoutLMv3Model(config), {"input_ids": ids(), "bbox": torch.zeros(1, 8, 4, dtype=torch.long)}
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed", allow_module_level=True)
 
-from rows import BREAKS  # noqa: E402
+from rows import BREAKS
 
 HERE = Path(__file__).parent
 ALL_BACKENDS = ("eager", "aot_eager", "inductor")
@@ -53,7 +53,8 @@ def stock(judge: Any) -> Any:
 
 
 def bit_equal(left: list[Any], right: list[Any]) -> bool:
-    return len(left) == len(right) and all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(left, right))
+    pairs = list(zip(left, right, strict=True))
+    return all(torch.equal(a, b) and a.dtype == b.dtype for a, b in pairs)
 
 
 @pytest.mark.parametrize("row", BREAKS)

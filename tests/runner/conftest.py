@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,8 +12,15 @@ import pytest
 
 Completed = subprocess.CompletedProcess[str]
 _HOOK = ("-m", "graphmend_hook")
-# Frames of runpy, which plain `python -m` shows above the program's own; 3.10 shows their source lines too.
-_RUNPY = re.compile(r'  File "[^"]*runpy(?:\.py|>)", line \d+, in \w+\n(?:    .*\n)*')
+_DIFFERENCES = (
+    # Frames of runpy, which plain `python -m` shows above the program's own; 3.10 shows their source lines too.
+    (re.compile(r'^[ |]*  File "[^"]*runpy(?:\.py|>)", line \d+, in \w+\n(?:[ |]*    .*\n)*', re.MULTILINE), ""),
+    # The head of a traceback that had no other frame: what follows is the place of a SyntaxError.
+    (re.compile(r'^Traceback \(most recent call last\):\n(?=  File "[^"]*", line \d+\n)', re.MULTILINE), ""),
+    # Where frames of importlib are shown (importlib.import_module and a SyntaxError), our get_code is above the stock one.
+    (re.compile(r'(?:  File "<frozen importlib\._bootstrap_external>", line \d+, in get_code\n)+'), "  in get_code\n"),
+    (re.compile(r"0x[0-9a-f]+"), "0xADDRESS"),
+)
 # Puts a file in the place of stdin, then becomes the python that is to be tested.
 _WITH_STDIN = (
     "import os, sys; os.dup2(os.open(sys.argv[1], os.O_RDONLY), 0);"
@@ -31,7 +39,7 @@ def hooked(python: Callable[..., Completed]) -> Callable[..., Completed]:
 
 
 @pytest.fixture
-def same(python: Callable[..., Completed]) -> Callable[..., Completed]:
+def same(python: Callable[..., Completed], tmp_path: Path) -> Callable[..., Completed]:
     """Run a program without and with the hook, demand that both look the same, and give the run with the hook.
 
     flags: options of python itself.  options: options of graphmend_hook.  stdin: a file to read as stdin.
@@ -47,6 +55,7 @@ def same(python: Callable[..., Completed]) -> Callable[..., Completed]:
     ) -> Completed:
         before = ("-c", _WITH_STDIN, str(stdin)) if stdin else ()
         plain = python(*before, *flags, *program, cwd=cwd, **env)
+        _forget_bytecode(tmp_path)
         ours = python(*before, *flags, *_HOOK, *options, *program, cwd=cwd, **env)
         assert "graphmend" not in ours.stderr
         assert _visible(ours) == _visible(plain)
@@ -57,4 +66,13 @@ def same(python: Callable[..., Completed]) -> Callable[..., Completed]:
 
 def _visible(run: Completed) -> str:
     """Everything that can be seen of a run, as one text, for a readable difference."""
-    return f"exit status {run.returncode}\n{run.stdout}\n---\n{_RUNPY.sub('', run.stderr)}"
+    text = f"exit status {run.returncode}\n{run.stdout}\n---\n{run.stderr}"
+    for pattern, replacement in _DIFFERENCES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _forget_bytecode(directory: Path) -> None:
+    """Let the compiler, with its warnings, run again."""
+    for cache in directory.rglob("__pycache__"):
+        shutil.rmtree(cache)

@@ -136,7 +136,11 @@ def test_script_in_another_directory_than_the_current_one(places, same, tmp_path
 
 @pytest.mark.parametrize(
     ("encoding", "cookie"),
-    [("utf-8-sig", ""), ("latin-1", "# -*- coding: latin-1 -*-\n"), ("utf-8", "#!/bin/sh\n# vim: set fileencoding=utf-8 :\n")],
+    [
+        ("utf-8-sig", ""),
+        ("latin-1", "# -*- coding: latin-1 -*-\n"),
+        ("utf-8", "#!/bin/sh\n# vim: set fileencoding=utf-8 :\n"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["script", "module", "stdin"])
 def test_encoded_source(kind, encoding, cookie, same, tmp_path):

@@ -1,0 +1,71 @@
+"""A small model with effects, mended by the tests of the epilogue."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+logger = logging.getLogger("effects_module")
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.warning("block of %s", tuple(x.shape))
+        return torch.sin(self.linear(x)) * x
+
+
+class Model(torch.nn.Module):
+    def __init__(self, checkpointing: bool = False, reentrant: bool = False) -> None:
+        super().__init__()
+        self.checkpointing, self.reentrant = checkpointing, reentrant
+        self.blocks = torch.nn.ModuleList([Block(), Block()])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            if self.checkpointing:
+                x = checkpoint(block, x, use_reentrant=self.reentrant)
+            else:
+                x = block(x)
+        return x
+
+
+def tagged(x: torch.Tensor, tag: int) -> torch.Tensor:
+    logger.warning("tag %d of %s", tag, x.sum())
+    return x + 1
+
+
+def look_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    logger.warning("before")
+    print("sum", x.sum())
+    y = x[index]
+    logger.warning("after")
+    return y
+
+
+def warn(x: torch.Tensor) -> torch.Tensor:
+    x = x * 2
+    warnings.warn("careful")
+    return x + 1
+
+
+def sized(x: torch.Tensor) -> torch.Tensor:
+    logger.warning(f"{x.shape[0]} rows, {x.shape}")
+    return x * 2
+
+
+def say(x: torch.Tensor) -> torch.Tensor:
+    print("said", file=sys.stdout)
+    return x + 1
+
+
+def shout(x: torch.Tensor) -> torch.Tensor:
+    print(x)
+    return x + 1

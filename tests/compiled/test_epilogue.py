@@ -1,0 +1,241 @@
+"""The epilogue: threads, checkpoints, graphs that raise, generated code that is not understood."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from conftest import HERE, Counting, Stream, import_file, import_mended, observe
+
+from graphmend_hook.epilogue import edit, install
+from graphmend_hook.runtime import dynamo, queue
+
+PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
+MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
+
+
+def effects(call: Any) -> list[tuple[object, ...]]:
+    return observe(call, "effects_module").effects
+
+
+class PerThread(logging.Handler):
+    """Messages by the thread that delivered them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[int, list[str]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.setdefault(record.thread or 0, []).append(record.getMessage())
+
+
+def test_four_threads_get_their_own_records() -> None:
+    calls = 500
+    counting = Counting("eager")
+    compiled = torch.compile(MENDED.tagged, backend=counting, fullgraph=True, dynamic=False)
+    handler = PerThread()
+    logger = MENDED.logger
+    logger.addHandler(handler)
+    logger.propagate = False
+    compiled(torch.zeros(2), 0)
+    handler.seen.clear()
+    results: dict[int, list[float]] = {}
+    start = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        start.wait()
+        mine = results.setdefault(threading.get_ident(), [])
+        for index in range(calls):
+            mine.append(float(number * calls + index))
+            compiled(torch.tensor([mine[-1], 0.0]), 0)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        logger.removeHandler(handler)
+    expected = {ident: [f"tag 0 of {torch.tensor(value)!s}" for value in values] for ident, values in results.items()}
+    assert handler.seen == expected
+    assert counting.graphs == 1, "recompiled"
+    assert queue.graphmend_pending == []
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoint_without_gradients(backend: str, reentrant: bool) -> None:
+    x = torch.randn(2, 4)
+
+    def run(model: Any) -> Any:
+        with torch.no_grad():
+            return model(x)
+
+    expected = effects(lambda: run(PLAIN.Model(True, reentrant)))
+    compiled = torch.compile(MENDED.Model(True, reentrant), backend=backend, fullgraph=True)
+    assert effects(lambda: run(compiled)) == expected
+    assert effects(lambda: run(compiled)) == expected
+
+
+def train(model: Any) -> Any:
+    model(torch.ones(2, 4, requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_checkpoint_in_training_repeats_its_records_in_backward_as_eager_does(backend: str) -> None:
+    expected = effects(lambda: train(PLAIN.Model(True)))
+    assert len(expected) == 4, "two blocks, each run again in backward"
+    dynamo.refusals.clear()
+    compiled = torch.compile(MENDED.Model(True), backend=backend)
+    assert effects(lambda: train(compiled)) == expected
+    assert effects(lambda: train(compiled)) == expected
+    assert {code for code, *_ in dynamo.refusals} == {"GM101-T08"}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_checkpoint_in_training_with_fullgraph_records_the_forward_once(backend: str) -> None:
+    # torch.compile recomputes inside its backward graph, where no Python runs: PyTorch's own switch for side effects
+    # in checkpoints (skip_fwd_side_effects_in_bwd_under_checkpoint) draws the same line.
+    forward = effects(lambda: PLAIN.Model(True)(torch.ones(2, 4, requires_grad=True)))
+    counting = Counting(backend)
+    compiled = torch.compile(MENDED.Model(True), backend=counting, fullgraph=True)
+    assert effects(lambda: train(compiled)) == forward
+    assert effects(lambda: train(compiled)) == forward
+    assert counting.graphs == 1
+
+
+def test_checkpoint_trains_the_same() -> None:
+    grads = []
+    for module, wrap in ((PLAIN, lambda model: model), (MENDED, lambda model: torch.compile(model, fullgraph=True))):
+        torch.manual_seed(0)
+        model = module.Model(True)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view_as(parameter))
+        effects(lambda model=model, wrap=wrap: train(wrap(model)))
+        grads.append([parameter.grad for parameter in model.parameters()])
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_graph_that_raises_loses_nothing_silently(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(MENDED.look_up, backend=backend, fullgraph=True)
+    x = torch.arange(3.0)
+    good, bad = torch.tensor([1]), torch.tensor([7])
+    expected = observe(lambda: PLAIN.look_up(x, good), "effects_module")
+    assert observe(lambda: compiled(x, good), "effects_module") == expected
+    seen = observe(lambda: compiled(x, bad), "effects_module")
+    assert seen.error is not None and "out of bounds" in seen.error[1]
+    assert [effect[1] for effect in seen.effects] == ["before", "after"]
+    assert "GM006" in caplog.text and "1 depended on the graph" in caplog.text
+    assert observe(lambda: compiled(x, good), "effects_module") == expected
+
+
+def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
+    compiled = torch.compile(MENDED.look_up, backend="eager", fullgraph=True)
+    with pytest.raises(IndexError):
+        compiled(torch.arange(3.0), torch.tensor([7]))
+    assert sys.exc_info() == (None, None, None)
+    with pytest.raises(IndexError) as caught:
+        compiled(torch.arange(3.0), torch.tensor([7]))
+    assert caught.value.__context__ is None
+
+
+def test_sizes_of_dynamic_shapes_are_those_of_the_call() -> None:
+    counting = Counting("eager")
+    compiled = torch.compile(MENDED.sized, backend=counting, fullgraph=True, dynamic=True)
+    for rows in (3, 5, 8):
+        x = torch.zeros(rows, 2)
+        assert effects(lambda x=x: compiled(x)) == effects(lambda x=x: PLAIN.sized(x))
+    assert counting.graphs == 1
+
+
+def test_a_warning_that_is_an_error_is_raised_where_it_stands() -> None:
+    x = torch.ones(2)
+    compiled = torch.compile(MENDED.warn, backend="eager")
+    dynamo.refusals.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="careful"):
+            compiled(x)
+    assert [code for code, *_ in dynamo.refusals] == ["GM101-T07"]
+
+
+def test_a_warning_that_becomes_an_error_leaves_the_call() -> None:
+    compiled = torch.compile(MENDED.warn, backend="eager", fullgraph=True)
+    assert len(effects(lambda: compiled(torch.ones(2)))) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="careful"):
+            compiled(torch.ones(2))
+
+
+def test_warnings_follow_the_once_per_location_registry() -> None:
+    compiled = torch.compile(MENDED.warn, backend="eager", fullgraph=True)
+    MENDED.__dict__.pop("__warningregistry__", None)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        compiled(torch.ones(2))
+        compiled(torch.ones(2))
+    assert [str(item.message) for item in seen] == ["careful"]
+    assert "__warningregistry__" in MENDED.__dict__
+
+
+@pytest.fixture
+def _not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Generated code looks as another torch would write it: the replay is a form that the edit does not know."""
+    monkeypatch.setattr(edit, "_takes_whole_slice", lambda code, index: False)
+    yield
+    queue.understood = True
+
+
+@pytest.mark.usefixtures("_not_understood")
+def test_code_that_is_not_understood_is_said_once_and_drained(caplog: pytest.LogCaptureFixture) -> None:
+    x = torch.ones(2)
+    expected = effects(lambda: PLAIN.tagged(x, 3))
+    compiled = torch.compile(MENDED.tagged, backend="eager")
+    for _ in range(3):
+        assert effects(lambda: compiled(x, 3)) == expected
+    other = torch.compile(MENDED.say, backend="eager")
+    for _ in range(2):
+        assert effects(lambda: other(x)) == effects(lambda: PLAIN.say(x))
+    assert caplog.text.count("GM005") == 1
+    assert queue.graphmend_pending == []
+
+
+@pytest.mark.usefixtures("_not_understood")
+def test_threads_lose_nothing_when_code_is_not_understood() -> None:
+    # Prints, not logs: in the path without the hook Dynamo compiles frames of `logging` while their locks are held, and
+    # torch 2.13 deadlocks with itself when two threads do that.
+    written: list[tuple[object, ...]] = []
+    compiled = torch.compile(MENDED.shout, backend="eager")
+    start = threading.Barrier(4)
+
+    def work() -> None:
+        start.wait()
+        for index in range(20):
+            compiled(torch.tensor([float(index)]))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with contextlib.redirect_stdout(Stream("stdout", written)):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=120)
+    texts = sorted(str(text) for _, text in written if text != "\n")
+    assert texts == sorted(4 * [f"{torch.tensor([float(i)])}" for i in range(20)])
+
+
+def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
+    queue.graphmend_pending.append((lambda target, values: target(*values), print, ("left behind",)))
+    install.drain()
+    assert capsys.readouterr().out == "left behind\n"
+    assert queue.graphmend_pending == []
