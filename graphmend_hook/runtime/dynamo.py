@@ -39,7 +39,7 @@ def standing(is_warning: bool, repeats: bool) -> str:
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
     """
-    from ..epilogue import connect
+    from ..epilogue.install import connect
 
     connect()
     if is_warning and any(action == "error" for action, *_ in warnings.filters):

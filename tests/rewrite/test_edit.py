@@ -1,0 +1,134 @@
+"""The bytecode edits on code of the shape that Dynamo generates, on every Python that this suite runs on."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bytecode import Bytecode, Instr
+
+from graphmend_hook.epilogue import edit
+from graphmend_hook.runtime import queue
+
+OWNER = types.SimpleNamespace(queue=queue)
+
+
+class Delivered(list[Any]):
+    """What each slot was given, in order."""
+
+
+@pytest.fixture
+def slots(monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivered]:
+    seen = Delivered()
+    for name in ("graphmend_sink", "graphmend_failed", "graphmend_drain"):
+        slot = queue.Slot()
+        slot.receive = lambda value, name=name: seen.append((name, value))  # type: ignore[misc]
+        monkeypatch.setattr(queue, name, slot)
+    yield seen
+    queue.graphmend_pending.clear()
+
+
+def generated(x: Any) -> Any:
+    """Dynamo's output, as Python would compile it: graph, items, replay, result."""
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    owner.queue.graphmend_pending[:] = [(make, log, (graph_out_0[1], "text")), (make, log, (x,))]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0[0]
+
+
+def function(code: types.CodeType, graph: Any) -> Any:
+    names = {"__compiled_fn_1": graph, "owner": OWNER, "make": "make", "log": "log", "__builtins__": __builtins__}
+    return types.FunctionType(code, names)
+
+
+def edited() -> types.CodeType:
+    code = edit.redirect_replay(generated.__code__)
+    assert code is not None
+    return code
+
+
+ITEMS = [("make", "log", (20, "text")), ("make", "log", (1,))]
+
+
+def test_the_replay_goes_to_the_sink(slots: Delivered) -> None:
+    assert function(edited(), lambda x: (10 * x, 20 * x))(1) == 10
+    assert slots == [("graphmend_sink", ITEMS)]
+    assert queue.graphmend_pending == []
+
+
+def test_a_graph_that_raises_hands_over_what_can_be_built(slots: Delivered) -> None:
+    def graph(x: Any) -> Any:
+        raise IndexError("out of bounds")
+
+    with pytest.raises(IndexError, match="out of bounds") as caught:
+        function(edited(), graph)(1)
+    assert slots == [("graphmend_failed", [("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))])]
+    assert caught.value.__context__ is None
+    assert sys.exc_info() == (None, None, None)
+
+
+def test_a_failing_delivery_keeps_the_first_exception_as_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(value: Any) -> None:
+        raise RuntimeError("handler")
+
+    slot = queue.Slot()
+    slot.receive = fail
+    monkeypatch.setattr(queue, "graphmend_failed", slot)
+
+    def graph(x: Any) -> Any:
+        raise IndexError
+
+    with pytest.raises(RuntimeError, match="handler") as caught:
+        function(edited(), graph)(1)
+    assert isinstance(caught.value.__context__, IndexError)
+
+
+def reads_a_temporary(x: Any) -> Any:
+    tmp_1 = [x]
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    owner.queue.graphmend_pending[:] = [(make, log, tmp_1)]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0
+
+
+def test_items_that_cannot_be_built_twice_are_reported_as_lost(slots: Delivered) -> None:
+    code = edit.redirect_replay(reads_a_temporary.__code__)
+    assert code is not None
+    assert function(code, lambda x: x)(1) == 1
+    with pytest.raises(ZeroDivisionError):
+        function(code, lambda x: 1 // 0)(1)
+    assert slots == [("graphmend_sink", [("make", "log", [1])]), ("graphmend_failed", None)]
+
+
+def appends(x: Any) -> Any:
+    owner.queue.graphmend_pending.extend([x])  # type: ignore[name-defined]  # noqa: F821
+    return x
+
+
+def test_another_form_of_replay_is_not_understood() -> None:
+    with pytest.raises(edit.NotUnderstoodError):
+        edit.redirect_replay(appends.__code__)
+
+
+def test_drained_before_every_return(slots: Delivered) -> None:
+    def code(x: Any) -> Any:
+        owner.queue.graphmend_pending.extend([x])  # type: ignore[name-defined]  # noqa: F821
+        if x:
+            return "true"
+        return "false" + str(x)
+
+    drained = edit.drain_on_return(code.__code__)
+    assert [function(drained, None)(x) for x in (0, 1)] == ["false0", "true"]
+    assert slots == [("graphmend_drain", None)] * 2
+
+
+def test_code_of_others_is_not_touched() -> None:
+    assert edit.redirect_replay(function.__code__) is None
+
+
+def test_the_slice_forms_of_all_versions() -> None:
+    assert edit._takes_whole_slice(Bytecode([Instr("LOAD_CONST", slice(None, None))]), 0)
+    bounds = [Instr("LOAD_CONST", None), Instr("LOAD_CONST", None)]
+    assert edit._takes_whole_slice(Bytecode([*bounds, Instr("BUILD_SLICE", 2)]), 0)
+    assert not edit._takes_whole_slice(Bytecode([Instr("LOAD_CONST", 0), *bounds]), 0)

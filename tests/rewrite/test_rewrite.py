@@ -1,0 +1,221 @@
+"""The rewriter: what it emits, what it declines and why, and what it leaves as it was."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import textwrap
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from graphmend_hook import runtime
+from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
+from graphmend_hook.templates import RUNTIME
+
+RULES = active_rules(("defer",))
+
+
+def rewritten(text: str) -> Any:
+    return rewrite(textwrap.dedent(text).encode(), "module.py", RULES)
+
+
+def codes(code: CodeType) -> dict[str, CodeType]:
+    """All code objects below `code`, by qualified name."""
+    found = {}
+
+    def walk(outer: CodeType, prefix: str) -> None:
+        for constant in outer.co_consts:
+            if isinstance(constant, CodeType):
+                found[prefix + constant.co_name] = constant
+                walk(constant, f"{prefix}{constant.co_name}.")
+
+    walk(code, "")
+    return found
+
+
+def test_the_form_that_is_emitted() -> None:
+    source = b"def f(x):\n    logger.warning_once(f'{x!r:>3} and {x.shape}')\n"
+    tree = ast.parse(source)
+    rewrite_tree(tree, source, RULES)
+    text = ast.unparse(tree).replace(RUNTIME, "GM").replace("@gm_target", "TARGET").replace("@gm_values", "VALUES")
+    expected = """\
+        import graphmend_hook.runtime as GM
+        def f(x):
+            if GM.tracing():
+                TARGET = logger
+                VALUES = (x, x.shape)
+                if GM.deferrable(TARGET, 'warning_once', VALUES):
+                    GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f'{VALUES[0]!r:>3} and {VALUES[1]}'), TARGET, VALUES)
+                else:
+                    TARGET.warning_once(f'{VALUES[0]!r:>3} and {VALUES[1]}')
+            else:
+                logger.warning_once(f'{x!r:>3} and {x.shape}')"""
+    assert text == ast.unparse(ast.parse(textwrap.dedent(expected)))
+
+
+def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
+    source = b"import logging\ndef f(x):\n    log = logging.getLogger('a')\n    log.info(x)\n"
+    tree = ast.parse(source)
+    rewrite_tree(tree, source, RULES)
+    called = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == RUNTIME
+    }
+    assert called == set(runtime.CALLED_BY_REWRITTEN_CODE)
+
+
+DECLINED = {
+    "logger.warning('x', exc_info=True)": "GM101-R01",
+    "logger.warning('x', stacklevel=2)": "GM101-R01",
+    "logger.warning('x', stack_info=flag)": "GM101-R01",
+    "warnings.warn('x', UserWarning, stacklevel=level)": "GM101-R01",
+    "print(*x)": "GM101-R02",
+    "print(x, **options)": "GM101-R02",
+    "print(x, file=stream)": "GM101-R06",
+    "y = print(x)": "GM101-R08",
+    "return warnings.warn('x')": "GM101-R08",
+}
+MENDED = [
+    "print(x)",
+    "print(x, file=sys.stderr)",
+    "logger.warning('x', exc_info=False, stacklevel=1)",
+    "logger.info('x', extra={'a': x})",
+    "self.logger.warning('x')",
+    "warnings.warn('x')",
+    "w('x')",
+    "logging.error('x')",
+    "logging.getLogger(__name__).info('x')",
+    "log = logging.getLogger()",
+]
+IGNORED = ["x.append(1)", "y = math.log(x)", "y = x.info()", "printer(x)", "'print(x)'"]
+IMPORTS = "import sys, logging, warnings, math\nfrom warnings import warn as w\n"
+
+
+@pytest.mark.parametrize("statement", DECLINED)
+def test_declined_with_its_code(statement: str) -> None:
+    result = rewritten(f"{IMPORTS}def f(self, x):\n    {statement}\n")
+    assert result.code is None
+    assert [(site.outcome, site.code, site.line) for site in result.sites] == [
+        (Outcome.DECLINED, DECLINED[statement], 4)
+    ]
+    assert "{" not in result.sites[0].reason
+
+
+@pytest.mark.parametrize("statement", MENDED)
+def test_mended(statement: str) -> None:
+    result = rewritten(f"{IMPORTS}def f(self, x):\n    {statement}\n")
+    assert [site.outcome for site in result.sites] == [Outcome.MENDED]
+
+
+@pytest.mark.parametrize("statement", IGNORED)
+def test_no_business_of_this_rule(statement: str) -> None:
+    assert rewritten(f"{IMPORTS}def f(self, x):\n    {statement}\n").sites == ()
+
+
+PLACES = {
+    "def f(x):\n    try:\n        print(x)\n    except OSError:\n        pass\n": "GM101-R03",
+    "def f(x):\n    print(x)\n    return locals()\n": "GM101-R04",
+    "import sys\ndef f(x):\n    print(x)\n    return sys._getframe()\n": "GM101-R04",
+    "import numba\n@numba.njit\ndef f(x):\n    print(x)\n": "GM101-R05",
+    "from numba import njit\n@njit(cache=True)\ndef f(x):\n    print(x)\n": "GM101-R05",
+    "async def f(x):\n    print(x)\n": "GM101-R07",
+    "def f(x):\n    try:\n        pass\n    except OSError:\n        print(x)\n": "",
+    "def f(x):\n    try:\n        print(x)\n    finally:\n        pass\n": "",
+    "class A:\n    def f(self):\n        def g():\n            print(1)\n        return g\n": "",
+    "def f(x):\n    match x:\n        case 1:\n            print(x)\n": "",
+}
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_where_the_statement_stands(text: str) -> None:
+    assert [site.code for site in rewritten(text).sites] == [PLACES[text]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "print('at import')\n",
+        "class A:\n    print('in a class body')\n",
+        "def f(print):\n    print(1)\n",
+        "def print(x): ...\ndef f(x):\n    print(x)\n",
+        "from rich import print\ndef f(x):\n    print(x)\n",
+        "def f(x):\n    return x  # print(x)\n",
+    ],
+)
+def test_not_a_site(text: str) -> None:
+    assert rewritten(text).sites == ()
+
+
+SOURCE = '''\
+"""Docstring."""
+from __future__ import annotations
+import logging
+log = logging.getLogger(__name__)
+
+class Model:
+    """A class."""
+    size: int = 3
+
+    def plain(self, x, *, y=(1, 2)):
+        z = [i for i in range(self.size) if i]
+        return super().plain(x, z) or (lambda q: q + y[0])
+
+    def speaking(self, x):
+        x = x + 1
+        log.warning("said %s", x)
+        return x * 2
+
+def outer(a):
+    def inner(b):
+        nonlocal a
+        a = b
+        return __name__
+    return inner
+'''
+
+
+def test_functions_without_a_site_compile_as_they_always_did() -> None:
+    stock, mended = codes(compile(SOURCE, "module.py", "exec")), codes(rewrite(SOURCE.encode(), "module.py", RULES).code)
+    changed = {name for name in stock if stock[name] != mended[name]}
+    assert changed == {"Model", "Model.speaking"}
+    assert set(mended) - set(stock) == {"Model.speaking.speaking"}
+
+
+def test_docstring_future_and_first_line_stay() -> None:
+    code = rewrite(SOURCE.encode(), "module.py", RULES).code
+    namespace: dict[str, Any] = {"__name__": "m"}
+    exec(code, namespace)
+    assert namespace["__doc__"] == "Docstring."
+    assert namespace["Model"].__annotations__ == {"size": "int"}
+    assert code.co_firstlineno == 1
+    assert RUNTIME.startswith("_"), "import * leaves it out"
+
+
+@pytest.mark.skipif(not hasattr(CodeType, "co_positions"), reason="Python 3.11 has positions")
+def test_positions_of_the_original_statements_are_preserved() -> None:
+    source = "def f(x):\n    y = x  +  1\n    print(  y,\n        x )\n    return y\n"
+    stock = codes(compile(source, "m.py", "exec"))["f"]
+    mended = codes(rewrite(source.encode(), "m.py", RULES).code)["f"]
+
+    def places(code: CodeType) -> set[Any]:
+        return {i.positions for i in dis.get_instructions(code) if i.positions and i.opname not in {"RESUME", "NOP"}}
+
+    assert places(stock) <= places(mended)
+    new = {(place.lineno, place.end_lineno) for place in places(mended) - places(stock)}
+    assert all(3 <= first <= last <= 4 for first, last in new), "what is added stands where the statement stands"
+
+
+def test_a_deferred_call_is_made_from_the_function_it_stands_in() -> None:
+    code = rewrite(SOURCE.encode(), "module.py", RULES).code
+    delivery = codes(code)["Model.speaking.speaking"]
+    assert (delivery.co_name, delivery.co_firstlineno, delivery.co_filename) == ("speaking", 16, "module.py")
+
+
+def test_what_a_rewriter_cannot_parse_it_reports_as_python_does() -> None:
+    with pytest.raises(SyntaxError) as caught:
+        rewrite(b"def f(:\n    print(x)\n", "module.py", RULES)
+    assert (caught.value.filename, caught.value.lineno) == ("module.py", 1)
