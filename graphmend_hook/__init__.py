@@ -7,7 +7,9 @@ Importing this package imports neither torch nor bytecode.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +48,7 @@ def install(
     if rules is not None:
         settings = replace(settings, rules=parse_rules(",".join(_names(rules)) or "none"))
     if cache_dir is not None:
-        settings = replace(settings, cache_dir=Path(cache_dir))
+        settings = replace(settings, cache_dir=Path(cache_dir).expanduser())
     if strict is not None:
         settings = replace(settings, strict=strict)
     return install_settings(settings)
@@ -61,8 +63,8 @@ def uninstall() -> None:
 
 def report() -> str:
     """What was mended so far in this process, and what was left alone and why, as text."""
-    from .report.ledger import ledger
-    from .report.text import as_text
+    from .reporting.ledger import ledger
+    from .reporting.text import as_text
 
     return as_text(ledger)
 
@@ -82,5 +84,11 @@ def _install_from_environment() -> None:
         install_settings(settings)
 
 
-if os.environ.get("GRAPHMEND_MODULES"):
+def _is_the_program() -> bool:
+    """Was python started as ``python -m graphmend_hook``?  Then the command line reads the environment, not we."""
+    words = sys.orig_argv
+    return "-mgraphmend_hook" in words or ("-m", "graphmend_hook") in pairwise(words)
+
+
+if os.environ.get("GRAPHMEND_MODULES") and not _is_the_program():
     _install_from_environment()

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from .config import Settings, parse_level, parse_report, parse_rules, split_list
 from .diagnostics import ConfigError, StrictError
 from .hook.install import Hook, install_settings
 from .hook.install import _active as active_hooks
-from .report.exit import nothing_was_mended
+from .reporting.exit import nothing_was_mended
 from .runner import Program
 from .version import __version__
 
@@ -27,7 +27,7 @@ _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap
 def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend_hook") -> int:
     """Run a program with its libraries mended.  Returns the exit status; what the program raises passes through."""
     parser = _run_parser(prog)
-    own, rest = _split(parser, list(sys.argv[1:] if argv is None else argv))
+    own, rest = _split(list(sys.argv[1:] if argv is None else argv))
     options = parser.parse_args(own)
     program = _program(parser, rest)
     try:
@@ -104,19 +104,19 @@ def _run_parser(prog: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _split(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[list[str], list[str]]:
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
     """Our options, and from the first word that is none of them on, the program with its own.
 
     ``--report`` takes its path only as ``--report=PATH``: ``--report train.py`` names a program.
     """
     takes_value = {"--modules", "--deny", "--rules", "--cache-dir", "--log"}
-    index = 0
-    while index < len(argv) and argv[index].startswith("--") and argv[index] != "--":
-        index += 2 if argv[index] in takes_value else 1
-    if index < len(argv) and argv[index] == "-h":
-        parser.print_help()
-        raise SystemExit(0)
-    return argv[:index], argv[index:]
+    own, rest = [], list(argv)
+    while rest and (rest[0] == "-h" or rest[0].startswith("--")) and rest[0] != "--":
+        option = rest.pop(0)
+        if option in takes_value and rest:
+            option = f"{option}={rest.pop(0)}"  # as one word, or argparse takes a value such as -defer for an option
+        own.append(option)
+    return own, rest
 
 
 def _program(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
@@ -159,8 +159,7 @@ def _given(options: argparse.Namespace, settings: Settings, program: Program) ->
     if options.cache_dir is not None:
         given["cache_dir"] = Path(options.cache_dir).expanduser().absolute()
     if options.report is not None:
-        report = parse_report(options.report)
-        given["report"] = report if report in {"", "-"} else os.path.abspath(report)
+        given["report"] = parse_report(options.report)
     if options.log is not None:
         given["log"] = parse_level(options.log)
     return given | {name: True for name in ("strict", "disable") if getattr(options, name)}
@@ -195,8 +194,6 @@ def _export(settings: Settings, children: bool) -> None:
     if not children:
         os.environ.pop("GRAPHMEND_MODULES", None)
         return
-    for field in fields(Settings):
-        os.environ.pop(f"GRAPHMEND_{field.name.upper()}", None)
     os.environ.update(settings.as_env())
     path = os.environ.get("PYTHONPATH")  # an empty entry means the current directory, so none may be lost or added
     others = [entry for entry in path.split(os.pathsep) if entry != _BOOTSTRAP] if path else []

@@ -12,18 +12,21 @@ from typing import Any
 
 _PROGRAM = Path(__file__).with_name("demo_t5.py")
 _ROWS = {
-    "graphs": "graphs that torch.compile captured",
+    "graphs": "graphs captured",
     "breaks": "graph breaks",
-    "fullgraph": "torch.compile(..., fullgraph=True)",
-    "records": "log records delivered",
-    "first_result": "time to the first result",
+    "records": "log records",
+    "first_result": "first result after",
     "modules": "modules mended",
-    "cache": "from graphmend's cache",
+    "cache": "cache hits",
 }
 
 
 def main(backend: str) -> int:
-    """Run both arms and print them side by side.  Returns 0 if the hook lost nothing and left one graph."""
+    """Run both arms and print them side by side.
+
+    backend: any name that `torch.compile` takes.  Returns 0 if the hook lost nothing and left one graph, else 1; 2 if
+    the packages of the ``demo`` extra are missing.
+    """
     try:
         import rich.console
         import rich.table
@@ -39,8 +42,8 @@ def main(backend: str) -> int:
     versions = plain["versions"]
     title = f"T5, transformers {versions['transformers']}, torch {versions['torch']}, backend {backend}"
     table = rich.table.Table(title=title, title_justify="left")
-    for heading in ("", "python train.py", "python -m graphmend_hook train.py"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("", "without the hook", "with the hook"):
+        table.add_column(heading, no_wrap=True)
     for key, label in _ROWS.items():
         table.add_row(label, _cell(plain, key), _cell(mended, key))
     console.print(table)
@@ -50,7 +53,7 @@ def main(backend: str) -> int:
     same_records = plain["records"] == mended["records"]
     outputs = "bit-equal" if same_outputs else "equal to eager within 1e-5" if mended["equal_to_eager"] else "DIFFERENT"
     console.print(f"  outputs: {outputs}; log records: {'the same' if same_records else 'DIFFERENT'}")
-    good = mended["equal_to_eager"] and same_records and mended["graphs"] == 1 and mended["fullgraph"] == "works"
+    good = mended["equal_to_eager"] and same_records and mended["graphs"] == 1
     return 0 if good else 1
 
 
@@ -73,8 +76,8 @@ def _run(backend: str, folder: Path, hook: bool) -> dict[str, Any] | None:
         modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
         mended = [module for module in modules if module["status"] == "mended"]
         hits = sum(bool(module["cached"]) for module in modules)
-        seen["modules"] = f"{len(mended)} of {len(modules)} looked at"
-        seen["cache"] = f"{hits} of {len(modules)}" + ("" if hits else " (the next run finds all of them there)")
+        seen["modules"] = f"{len(mended)} of {len(modules)}"
+        seen["cache"] = f"{hits} of {len(modules)}"
     return seen
 
 

@@ -6,9 +6,11 @@ both to the letter, because a program can see all of it: `sys.path`, `sys.argv`,
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import linecache
+import marshal
 import os
 import pkgutil
 import re
@@ -24,6 +26,7 @@ from .hook.install import Hook
 from .hook.loader import MendingLoader
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PYC_HEADER = 16
 _COOKIE = re.compile(r"coding[:=]")
 
 
@@ -45,7 +48,9 @@ class Program:
 
     @property
     def path(self) -> str:
-        """The script as python names it: absolute, but not normalized."""
+        """The script as python names it: absolute, but not normalized, save for the current directory itself."""
+        if self.target in ("", ".") and sys.version_info >= (3, 11):
+            return os.getcwd()
         return os.path.join(os.getcwd(), self.target)
 
     @property
@@ -128,8 +133,8 @@ def _load_script(program: Program, main: ModuleType, hook: Hook) -> CodeType:
     source = sys.stdin.buffer.read() if program.is_stdin else _read(path)
     main.__dict__.update(__file__=path, __cached__=None, __loader__=BuiltinImporter)
     if path.endswith(".pyc") or source.startswith(importlib.util.MAGIC_NUMBER):
-        loader = main.__dict__["__loader__"] = SourcelessFileLoader("__main__", path)
-        return _code_of_pyc(source, loader)
+        main.__dict__["__loader__"] = SourcelessFileLoader("__main__", path)
+        return _code_of_pyc(source)
     if not program.is_stdin:
         main.__dict__["__loader__"] = SourceFileLoader("__main__", path)
     return _mended(hook, "__main__", path, source, compile(source, path, "exec", dont_inherit=True))
@@ -144,11 +149,14 @@ def _read(path: str) -> bytes:
         raise NotRunnableError(f"{sys.orig_argv[0]}: {why}", 2) from None
 
 
-def _code_of_pyc(data: bytes, loader: SourcelessFileLoader) -> CodeType:
+def _code_of_pyc(data: bytes) -> CodeType:
     if not data.startswith(importlib.util.MAGIC_NUMBER):
         raise RuntimeError("Bad magic number in .pyc file")
-    code = loader.get_code("__main__")
-    assert code is not None
+    code = None
+    with contextlib.suppress(EOFError, ValueError, TypeError):
+        code = marshal.loads(memoryview(data)[_PYC_HEADER:])
+    if not isinstance(code, CodeType):
+        raise RuntimeError("Bad code object in .pyc file")
     return code
 
 

@@ -7,7 +7,9 @@ underscores, which a class body would mangle.  The injected global starts with o
 from __future__ import annotations
 
 import ast
+from typing import TypeVar
 
+Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
 _SPELLING = {"GM": RUNTIME, "TARGET": "@gm_target", "VALUES": "@gm_values"}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
@@ -32,7 +34,7 @@ class _Filler(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if hasattr(node, "lineno"):
-            ast.copy_location(node, self._at)
+            _place(node, self._at)
         return super().generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
@@ -44,29 +46,38 @@ class _Filler(ast.NodeTransformer):
         if node.id in self._holes:
             return self._holes[node.id]
         node.id = _SPELLING.get(node.id, node.id)
-        return ast.copy_location(node, self._at)
+        return _place(node, self._at)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.arg = _SPELLING.get(node.arg, node.arg)
-        return ast.copy_location(node, self._at)
+        return _place(node, self._at)
+
+
+def _place(node: Node, at: ast.stmt | ast.expr) -> Node:
+    """Put a node of ours on the first line of `at`.
+
+    With its last line too, the line events of a statement of several lines would differ from the original's.
+    """
+    ast.copy_location(node, at)
+    node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
+    return node
 
 
 def value_at(index: int, where: ast.expr) -> ast.expr:
     """``VALUES[index]``, placed where the expression `where` stands."""
     node = ast.Subscript(ast.Name(_SPELLING["VALUES"], ast.Load()), ast.Constant(index), ast.Load())
     for part in (node, node.value, node.slice):
-        ast.copy_location(part, where)
+        _place(part, where)
     return node
 
 
 def target_at(where: ast.expr) -> ast.expr:
     """``TARGET``, placed where the expression `where` stands."""
-    return ast.copy_location(ast.Name(_SPELLING["TARGET"], ast.Load()), where)
+    return _place(ast.Name(_SPELLING["TARGET"], ast.Load()), where)
 
 
 def runtime_import(at: ast.stmt) -> ast.stmt:
     """``import graphmend_hook.runtime as _@graphmend``, placed where `at` stands."""
     node = ast.Import([ast.alias("graphmend_hook.runtime", RUNTIME)])
-    ast.copy_location(node, at)
-    ast.copy_location(node.names[0], at)
-    return node
+    _place(node.names[0], at)
+    return _place(node, at)

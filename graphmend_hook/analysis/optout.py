@@ -12,7 +12,7 @@ import io
 import re
 import tokenize
 
-_COMMENT = re.compile(r"#\s*graphmend:\s*off(?:\[([\w,\s-]*)\])?")
+_COMMENT = re.compile(r"#\s*graphmend:\s*off(?![\w-])(?:\[([\w,\s-]*)\])?")
 _EVERY = frozenset({"*"})
 
 
@@ -21,9 +21,8 @@ class OptOuts:
 
     def __init__(self, source: bytes, tree: ast.Module) -> None:
         self._by_line = _comments(source) if b"graphmend:" in source else {}
-        first = tree.body[0].lineno if tree.body else 0
-        if tree.body and ast.get_docstring(tree, clean=False) is not None:
-            first = tree.body[1].lineno if len(tree.body) > 1 else tree.body[0].end_lineno or 0
+        body = tree.body[1:] if ast.get_docstring(tree, clean=False) is not None else tree.body
+        first = first_line(body[0]) if body else len(source)
         self._module = frozenset().union(*(rules for line, rules in self._by_line.items() if line < first))
 
     def covers_module(self, rule: str) -> bool:
@@ -34,6 +33,12 @@ class OptOuts:
         if not self._by_line:
             return False
         return any(_holds(self._by_line.get(line, frozenset()), rule) for line in range(first, last + 1))
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line where `statement` begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _holds(rules: frozenset[str], rule: str) -> bool:

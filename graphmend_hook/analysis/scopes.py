@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .names import Imports, NamesIn
+from .optout import first_line
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
@@ -29,8 +30,7 @@ class Function:
     @property
     def header(self) -> tuple[int, int]:
         """First and last line of decorators, ``def`` and arguments."""
-        first = min([self.node.lineno, *(decorator.lineno for decorator in self.node.decorator_list)])
-        return first, max(self.node.lineno, self.node.body[0].lineno - 1)
+        return first_line(self.node), max(self.node.lineno, first_line(self.node.body[0]) - 1)
 
     @cached_property
     def names(self) -> NamesIn:

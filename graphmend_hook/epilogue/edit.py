@@ -23,8 +23,9 @@ from ..runtime import queue
 
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
 # What the expression that builds the items may consist of; anything else is not built a second time.
-_PURE = tuple(
-    "LOAD_ BUILD_ BINARY_ LIST_ COPY SWAP DUP_TOP ROT_ STORE_FAST PUSH_NULL PRECALL CALL KW_NAMES MAKE_FUNCTION".split()
+_PURE = (
+    *("LOAD_", "BUILD_", "BINARY_", "LIST_", "COPY", "SWAP", "DUP_TOP", "ROT_", "STORE_FAST"),
+    *("PUSH_NULL", "PRECALL", "CALL", "KW_NAMES", "MAKE_FUNCTION"),
 )
 
 

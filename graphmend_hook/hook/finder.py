@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import ModuleType
 
 from .. import runtime
-from ..report.ledger import Ledger, ModuleRecord, Status
+from ..reporting.ledger import Ledger, ModuleRecord, Status
 from .allowlist import Allowlist
 from .loader import Mender, MendingLoader
 

@@ -9,8 +9,8 @@ from importlib.machinery import SourceFileLoader
 
 from ..config import Settings
 from ..diagnostics import StrictError, notice
-from ..report.exit import report_at_exit
-from ..report.ledger import ModuleRecord, Status, ledger
+from ..reporting.exit import report_at_exit
+from ..reporting.ledger import ModuleRecord, Status, ledger
 from .allowlist import Allowlist
 from .finder import MendingFinder
 from .loader import Mender
@@ -89,7 +89,7 @@ def _note_early_modules(settings: Settings) -> None:
             continue
         if name == "__main__" and name in ledger.modules:  # mended by our runner, with the stock loader
             continue
-        if allowlist.covers(name, spec.origin):
+        if allowlist.covers(spec.name, spec.origin):  # the spec has the own name of what runs as __main__
             early.append(name)
             ledger.add(ModuleRecord(name, spec.origin, Status.TOO_EARLY))
     if not early:

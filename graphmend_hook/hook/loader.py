@@ -12,7 +12,7 @@ from types import CodeType
 
 from ..config import Settings
 from ..diagnostics import notice
-from ..report.ledger import Ledger, ModuleRecord, Status
+from ..reporting.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, rewrite
 from .cache import Cache
 

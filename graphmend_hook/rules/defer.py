@@ -23,8 +23,8 @@ After
     else:
         logger.warning_once(f"{name} has shape {x.shape}")
 
-    ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a constant
-    of the trace.
+    ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
+    constant of the trace.
 
 Obligations proved here, each with its refusal
     GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 
 from graphmend_hook.config import Settings
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.report.ledger import Ledger
+from graphmend_hook.reporting.ledger import Ledger
 
 HERE = Path(__file__).parent
 

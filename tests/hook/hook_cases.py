@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from graphmend_hook.report.ledger import ModuleRecord, ledger
+from graphmend_hook.reporting.ledger import ModuleRecord, ledger
 from graphmend_hook.rewrite import active_rules
 from graphmend_hook.templates import RUNTIME
 

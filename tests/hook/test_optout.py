@@ -192,14 +192,9 @@ CASES = {
     ),
     "longer word": ("def f(x):\n    print(x)  # graphmend: offline\n    print(x)  # graphmend: off_by_one\n", ""),
 }
+
+
 # Defects of graphmend_hook/analysis/optout.py.
-KNOWN = {
-    "decorator of the first statement": "a comment on its decorators counts as one for the module",
-    "decorator of the first inner function": "its decorators count as lines of the header around it",
-    "longer word": "any word that starts with 'off' counts",
-}
-
-
 def sites(source: str) -> tuple[str, str]:
     """The lines of the sites that are switched off, and those of the mended ones; nothing else may happen."""
     found = rewrite(source.encode(), "x.py", RULES)
@@ -216,10 +211,7 @@ def all_sites(source: str) -> list[str]:
     return mended.split()
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(name, marks=pytest.mark.xfail(reason=KNOWN[name])) if name in KNOWN else name for name in CASES],
-)
+@pytest.mark.parametrize("case", CASES)
 def test_optout(case: str) -> None:
     source, off = CASES[case]
     source = textwrap.dedent(source)

@@ -13,8 +13,8 @@ import pytest
 from hook_cases import MENDABLE, PLAIN
 
 from graphmend_hook.diagnostics import Outcome, Site
-from graphmend_hook.report.ledger import Ledger, ModuleRecord, Status
-from graphmend_hook.report.text import as_json, as_text
+from graphmend_hook.reporting.ledger import Ledger, ModuleRecord, Status
+from graphmend_hook.reporting.text import as_json, as_text
 from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]
@@ -189,7 +189,6 @@ def test_strict_says_that_nothing_was_mended(source: str, says: bool, write: Wri
     assert bool(ran.stderr) is says
 
 
-@pytest.mark.xfail(reason="importing the subpackage `report` replaces the function of that name")
 def test_report_function(write: Write, python: Python) -> None:
     write("app.py", MENDABLE)
     ran = python("-c", USE + "; print(graphmend_hook.report())", GRAPHMEND_MODULES="app")

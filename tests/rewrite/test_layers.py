@@ -20,10 +20,10 @@ LAYERS = {
     "rewrite": {"analysis", "diagnostics", "rules", "templates"},
     "runtime": {"epilogue"},  # on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
-    "report": {"diagnostics", "config", "version"},
+    "reporting": {"diagnostics", "config", "version"},
     "hook": {"config", "diagnostics", "report", "rewrite", "rules", "runtime", "version"},
     "runner": {"config", "hook"},
-    "cli": {"config", "diagnostics", "demo", "hook", "report", "runner", "version"},
+    "cli": {"config", "diagnostics", "demo", "hook", "reporting", "runner", "version"},
 }
 
 

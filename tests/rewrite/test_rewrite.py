@@ -179,7 +179,10 @@ def outer(a):
 
 
 def test_functions_without_a_site_compile_as_they_always_did() -> None:
-    stock, mended = codes(compile(SOURCE, "module.py", "exec")), codes(rewrite(SOURCE.encode(), "module.py", RULES).code)
+    stock, mended = (
+        codes(compile(SOURCE, "module.py", "exec")),
+        codes(rewrite(SOURCE.encode(), "module.py", RULES).code),
+    )
     changed = {name for name in stock if stock[name] != mended[name]}
     assert changed == {"Model", "Model.speaking"}
     assert set(mended) - set(stock) == {"Model.speaking.speaking"}

@@ -17,7 +17,7 @@ _DIFFERENCES = (
     (re.compile(r'^[ |]*  File "[^"]*runpy(?:\.py|>)", line \d+, in \w+\n(?:[ |]*    .*\n)*', re.MULTILINE), ""),
     # The head of a traceback that had no other frame: what follows is the place of a SyntaxError.
     (re.compile(r'^Traceback \(most recent call last\):\n(?=  File "[^"]*", line \d+\n)', re.MULTILINE), ""),
-    # Where frames of importlib are shown (importlib.import_module and a SyntaxError), our get_code is above the stock one.
+    # Where frames of importlib are shown (a SyntaxError under importlib.import_module), our get_code calls the stock one.
     (re.compile(r'(?:  File "<frozen importlib\._bootstrap_external>", line \d+, in get_code\n)+'), "  in get_code\n"),
     (re.compile(r"0x[0-9a-f]+"), "0xADDRESS"),
 )

@@ -60,7 +60,7 @@ ENDINGS = {
     "error in exec": "exec('site(1)\\n\\n1/0')",
     "error in compiled code": "def f():\n    print('f')\n    exec(compile('1/0', 'made-up.py', 'exec'))\nf()",
     "recursion caught": (
-        "def f(n):\n    print(end='')\n    f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(type(error))"
+        "def f(n):\n    print(end='')\n    f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    print('caught')"
     ),
     "interrupt": "import os, signal; site(1)\nos.kill(os.getpid(), signal.SIGINT)",
     "interrupt raised": "def f():\n    print('f')\n    raise KeyboardInterrupt('text')\nf()",
@@ -76,8 +76,8 @@ ENDINGS = {
         "    print(sys.excepthook is hook)\nsys.excepthook = hook\nsite(1)\n1 / 0"
     ),
     "excepthook raises": (
-        "import sys\ndef hook(kind, value, tb):\n    print('hook')\n    raise KeyError('in hook')\nsys.excepthook = hook\n"
-        "def f():\n    print('f')\n    1 / 0\nf()"
+        "import sys\ndef hook(kind, value, tb):\n    print('hook')\n    raise KeyError('in hook')\n"
+        "sys.excepthook = hook\ndef f():\n    print('f')\n    1 / 0\nf()"
     ),
     "excepthook exits": "import sys\nsys.excepthook = lambda *a: sys.exit(6)\n1 / 0",
     "excepthook is None": "import sys\nsys.excepthook = None\n1 / 0",
@@ -88,7 +88,8 @@ ENDINGS = {
         "    traceback.print_exc()"
     ),
     "atexit": (
-        "import atexit, sys\ndef late():\n    print('late', late_value, sys.modules['__main__'].__dict__ is globals())\n"
+        "import atexit, sys\n"
+        "def late():\n    print('late', late_value, sys.modules['__main__'].__dict__ is globals())\n"
         "atexit.register(late)\nlate_value = site(3)"
     ),
     "atexit and file": (
@@ -104,13 +105,17 @@ ENDINGS = {
     ),
     "atexit raises": "import atexit\n@atexit.register\ndef late():\n    print('late')\n    1 / 0",
     "thread outlives the main module": (
-        "import threading\ndef late():\n    threading.main_thread().join()\n    print('late', site(late_value), __name__)\n"
+        "import threading\n"
+        "def late():\n    threading.main_thread().join()\n    print('late', site(late_value), __name__)\n"
         "threading.Thread(target=late).start()\nlate_value = 3"
     ),
     "object outlives the main module": "class A:\n    def __del__(self):\n        print('del', __name__)\na = A()",
-    "future annotations": "from __future__ import annotations\ndef f(x: missing):\n    print(x)\nf(1)\nprint(f.__annotations__)",
-    "no future of ours": "def f(x: int):\n    print(x)\nf(1)\nprint(f.__annotations__)",
-    "asyncio": "import asyncio\nasync def f():\n    print('f')\n    await asyncio.sleep(0)\n    1 / 0\nasyncio.run(f())",
+    "future annotations": (
+        "from __future__ import annotations\ndef f(x: missing):\n    print(x)\nf(1)\nprint(f.__annotations__)"
+    ),
+    "asyncio": (
+        "import asyncio\nasync def f():\n    print('f')\n    await asyncio.sleep(0)\n    1 / 0\nasyncio.run(f())"
+    ),
     "logging": (
         "import logging\nlogging.basicConfig(format='%(pathname)s:%(lineno)d %(funcName)s %(module)s %(message)s')\n"
         "def f(x):\n    logging.warning('x is %s', x)\n    return x\nf(1)"
@@ -143,6 +148,14 @@ def test_ends_as_under_plain_python(name, kind, same, write):
 def test_interrupt_ends_the_process_by_its_signal(name, same, write):
     write("program.py", SITE + ENDINGS[name])
     assert same("program.py").returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("site", ["", SITE], ids=["stock code", "mended code"])
+@pytest.mark.parametrize("kind", ["script", "code"])
+def test_program_has_no_future_feature_of_ours(kind, site, same, write):
+    source = site + "def f(x: int): pass\nprint(f.__annotations__)\n"
+    write("program.py", source)
+    assert same(*(("-c", source) if kind == "code" else ("program.py",))).stdout == "{'x': <class 'int'>}\n"
 
 
 def test_second_run_shows_the_same_warnings_of_the_compiler(same, write):
@@ -217,7 +230,10 @@ MODULES = {
     "failed import": "def f(x):\n    print(x)\nimport missing_module_of_nobody\n",
     "circular import": "def f(x):\n    print(x)\nfrom program import nothing\n",
     "itself": "def f(x):\n    print(x)\nfrom library import nothing\n",
-    "warning": "import warnings\ndef f(x):\n    print(x)\n    warnings.warn('w', stacklevel=2)\nwarnings.warn('x', stacklevel=2)\n",
+    "warning": (
+        "import warnings\ndef f(x):\n    print(x)\n    warnings.warn('w', stacklevel=2)\n"
+        "warnings.warn('x', stacklevel=2)\n"
+    ),
     "warning of the compiler": "def f(x):\n    print(x)\n    return x is 1, '\\d'\n",
     "interrupt": "def f(x):\n    print(x)\n    raise KeyboardInterrupt\n",
 }

@@ -1,0 +1,74 @@
+"""``python -m bench [--quick]``: run everything, print the ratios, keep the numbers under bench/results/."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from .library import SITES
+from .programs import measure
+
+HERE = Path(__file__).parent
+
+
+def micro(quick: bool) -> dict[str, float]:
+    """The best time of each operation in seconds, by the name of its benchmark."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "micro.json")
+        speed = ["--benchmark-max-time=0.2", "--benchmark-min-rounds=3"] if quick else []
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "test_micro.py")]
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        options = [f"--benchmark-json={out}", "--benchmark-columns=min,median,iqr", "--benchmark-sort=name", *speed]
+        options += ["--benchmark-warmup=on", "--benchmark-disable-gc"]
+        subprocess.run([*command, *options], check=True, env=environment)
+        found = json.loads(out.read_text(encoding="utf-8"))["benchmarks"]
+    return {item["name"].removeprefix("test_"): item["stats"]["min"] for item in found}
+
+
+def print_ratios(best: dict[str, float]) -> None:
+    eager = (best["eager_call_mended"] - best["eager_call_plain"]) / SITES
+    rewriting = best["rewrite_t5"] / best["stock_compile_t5"]
+    quiet = best["compiled_call_mended[quiet_model]"]
+    print(f"\neager: a mended call costs {eager * 1e6:.3f} us more for each site it passes")
+    print(f"rewrite of modeling_t5.py: {rewriting:.2f} of its stock compile ({best['rewrite_t5'] * 1e3:.1f} ms)")
+    for kind in ("constant", "tensor"):
+        mended = best[f"compiled_call_mended[model_with_a_{kind}_log]"]
+        broken = best[f"compiled_call_broken[model_with_a_{kind}_log]"]
+        added = (mended - quiet) * 1e6
+        print(
+            f"compiled, a {kind} log deferred: {added:.1f} us a call; {mended / broken:.2f} of the broken call's time"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m bench")
+    parser.add_argument("--quick", action="store_true", help="few repeats: seconds instead of minutes")
+    quick = parser.parse_args().quick
+    best = micro(quick)
+    programs = measure(3 if quick else 10)
+    print_ratios(best)
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    result: dict[str, Any] = {"versions": versions, "machine": f"{os.cpu_count()} cores, {platform.machine()}"}
+    result |= {"micro_best_seconds": best, "programs": programs}
+    target = HERE / "results" / f"overhead-{'quick' if quick else 'full'}.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"\nnumbers kept in {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Over all of transformers.models: what is not mended compiles to the code that Python always made of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+
+import pytest
+from bytecode import Bytecode
+
+from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.rewrite import active_rules, rewrite
+
+spec = importlib.util.find_spec("transformers")
+if spec is None or spec.origin is None:
+    pytest.skip("transformers is not installed", allow_module_level=True)
+MODELS = Path(spec.origin).parent / "models"
+RULES = active_rules(("defer",))
+
+
+def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
+    """Every code object below `code` by its path of names and first lines, deliveries of deferred calls left out."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType) and constant.co_varnames[:1] != ("@gm_target",):
+            name = f"{constant.co_name}:{constant.co_firstlineno}"
+            yield name, constant
+            yield from ((f"{name}.{inner}", found) for inner, found in functions(constant))
+
+
+def same(left: CodeType, right: CodeType) -> bool:
+    """Equal instructions, constants, positions and exception handling, apart from the code objects inside."""
+    if left == right:
+        return True
+    plain = [Bytecode.from_code(code.replace(co_consts=tuple(map(_flat, code.co_consts)))) for code in (left, right)]
+    return plain[0] == plain[1]
+
+
+def _flat(constant: object) -> object:
+    return "code" if isinstance(constant, CodeType) else constant
+
+
+def test_functions_without_a_mended_site_equal_the_stock_compile() -> None:
+    modules = checked = 0
+    for file in sorted(MODELS.glob("**/*.py")):
+        source = file.read_bytes()
+        result = rewrite(source, str(file), RULES)
+        if result.code is None:
+            continue
+        modules += 1
+        mended_lines = {site.line for site in result.sites if site.outcome is Outcome.MENDED}
+        stock = dict(functions(compile(source, str(file), "exec", dont_inherit=True)))
+        mended = dict(functions(result.code))
+        assert stock.keys() == mended.keys(), file
+        for name, code in stock.items():
+            lines = {line for _, _, line in code.co_lines() if line is not None}
+            if lines.isdisjoint(mended_lines):
+                checked += 1
+                assert same(code, mended[name]), (file, name)
+            assert code.co_varnames[: code.co_argcount] == mended[name].co_varnames[: code.co_argcount]
+            assert (code.co_filename, code.co_name) == (mended[name].co_filename, mended[name].co_name)
+    assert modules > 300
+    assert checked > 10_000
