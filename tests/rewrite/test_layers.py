@@ -21,7 +21,7 @@ LAYERS = {
     "runtime": {"epilogue"},  # on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
     "reporting": {"diagnostics", "config", "version"},
-    "hook": {"config", "diagnostics", "report", "rewrite", "rules", "runtime", "version"},
+    "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
     "runner": {"config", "hook"},
     "cli": {"config", "diagnostics", "demo", "hook", "reporting", "runner", "version"},
 }
