@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .version import __version__
 
+TYPE_CHECKING = False  # as typing has it; under `python -m` a typing.py of the user's could be found first
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .hook.install import Hook
 
 __all__ = ["__version__", "install", "report", "uninstall"]
@@ -40,6 +40,7 @@ def install(
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
     from dataclasses import replace
+    from pathlib import Path
 
     from .config import Settings, parse_rules
     from .hook.install import install_settings
@@ -85,9 +86,11 @@ def _install_from_environment() -> None:
 
 
 def _is_the_program() -> bool:
-    """Was python started as ``python -m graphmend_hook``?  Then the command line reads the environment, not we."""
+    """Is this process our own command line?  Then that reads the environment, together with its options."""
     words = sys.orig_argv
-    return "-mgraphmend_hook" in words or ("-m", "graphmend_hook") in pairwise(words)
+    if "-mgraphmend_hook" in words or ("-m", "graphmend_hook") in pairwise(words):
+        return True
+    return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")
 
 
 if os.environ.get("GRAPHMEND_MODULES") and not _is_the_program():

@@ -2,7 +2,9 @@
 
 import sys
 
-from .cli import module_main
-
 if __name__ == "__main__":
-    sys.exit(module_main())
+    if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
+        del sys.path[:1]  # the current directory, which -m put there for us: a module in it would shadow our imports
+    from graphmend_hook.cli import run_main
+
+    sys.exit(run_main())

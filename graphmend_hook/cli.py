@@ -14,10 +14,9 @@ from typing import Any
 from . import runner
 from .config import Settings, parse_level, parse_report, parse_rules, split_list
 from .diagnostics import ConfigError, StrictError
-from .hook.install import Hook, install_settings
-from .hook.install import _active as active_hooks
+from .hook.install import install_settings
+from .program import NotRunnableError, Program, is_path_safe, prepare
 from .reporting.exit import nothing_was_mended
-from .runner import Program
 from .version import __version__
 
 _USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
@@ -32,15 +31,15 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     program = _program(parser, rest)
     try:
         settings = _settings(options, program)
-        hook = _install_only(settings)
+        hook = install_settings(settings)
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2
     _export(settings, children=not options.no_children)
-    runner.prepare(program)
+    prepare(program)
     try:
         runner.run(program, hook)
-    except runner.NotRunnableError as error:
+    except NotRunnableError as error:
         print(error, file=sys.stderr)
         return error.status
     except SystemExit as end:
@@ -53,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script ``graphmend``: `run` (see `run_main`) and `demo`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["run"]:
-        _drop_first_path()  # the directory of the console script
+        if not is_path_safe():
+            del sys.path[:1]  # the directory of the console script; the program gets an entry of its own
         return run_main(arguments[1:], "graphmend run")
     parser = argparse.ArgumentParser("graphmend", description="Frees PyTorch libraries of graph breaks.")
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
@@ -65,18 +65,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .demo import main as demo_main
 
     return demo_main(options.backend)
-
-
-def module_main() -> int:
-    """``python -m graphmend_hook``: as `run_main`, without the current directory that ``-m`` put into `sys.path`."""
-    _drop_first_path()
-    return run_main()
-
-
-def _drop_first_path() -> None:
-    """Take away what python put first into `sys.path` for us; the program gets an entry of its own."""
-    if not runner.is_path_safe():
-        del sys.path[:1]
 
 
 def _run_parser(prog: str) -> argparse.ArgumentParser:
@@ -167,15 +155,6 @@ def _given(options: argparse.Namespace, settings: Settings, program: Program) ->
 
 def _as_option(variable: re.Match[str]) -> str:
     return f"--{variable[1].lower().replace('_', '-')}:"
-
-
-def _install_only(settings: Settings) -> Hook:
-    """The only hook of this process: one that the environment asked for knows nothing of the options given here."""
-    hook = install_settings(settings)
-    for other in list(active_hooks):
-        if other is not hook:
-            other.uninstall()
-    return hook
 
 
 def _is_success(end: SystemExit) -> bool:

@@ -12,11 +12,9 @@ import io
 import linecache
 import marshal
 import os
-import pkgutil
 import re
 import sys
 import warnings
-from dataclasses import dataclass
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 
@@ -24,70 +22,11 @@ from .config import UNMENDABLE
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
 from .hook.loader import MendingLoader
+from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PYC_HEADER = 16
 _COOKIE = re.compile(r"coding[:=]")
-
-
-class NotRunnableError(Exception):
-    """There is nothing to run; the message and `status` are those of plain python."""
-
-    def __init__(self, message: str, status: int = 1) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-@dataclass(frozen=True)
-class Program:
-    """What to run: ``kind`` is "script", "module" or "code", ``target`` what python's command line would name."""
-
-    kind: str
-    target: str
-    arguments: tuple[str, ...]
-
-    @property
-    def path(self) -> str:
-        """The script as python names it: absolute, but not normalized, save for the current directory itself."""
-        if self.target in ("", ".") and sys.version_info >= (3, 11):
-            return os.getcwd()
-        return os.path.join(os.getcwd(), self.target)
-
-    @property
-    def is_stdin(self) -> bool:
-        return self.kind == "script" and self.target == "-"
-
-    @property
-    def is_container(self) -> bool:
-        """Is it a directory or a zip file, which python runs by its ``__main__``?"""
-        return self.kind == "script" and not self.is_stdin and pkgutil.get_importer(self.path) is not None
-
-    @property
-    def first_path(self) -> str:
-        """What python would put first into `sys.path`."""
-        if self.kind == "code" or self.is_stdin:
-            return ""
-        if self.kind == "module":
-            return os.getcwd()
-        return self.path if self.is_container else os.path.dirname(os.path.realpath(self.path))
-
-    @property
-    def home(self) -> str:
-        """The directory whose modules are the program's own."""
-        return os.path.abspath(self.first_path)
-
-
-def is_path_safe() -> bool:
-    """Do the interpreter's flags (``-P``, ``-I``) keep the program's directory out of `sys.path`?"""
-    return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
-
-
-def prepare(program: Program) -> None:
-    """Set `sys.argv` and `sys.path` as python would, before anything of the program is looked up."""
-    shown = {"code": "-c", "module": "-m"}.get(program.kind, program.target)
-    sys.argv[:] = [shown, *program.arguments]
-    if program.is_container or not is_path_safe():  # python finds __main__ in a container by sys.path, so even then
-        sys.path.insert(0, program.first_path)
 
 
 def run(program: Program, hook: Hook) -> None:
@@ -261,9 +200,7 @@ def _mended(hook: Hook, name: str, path: str, source: bytes, code: CodeType) -> 
     deny = PatternSet(hook.settings.deny)
     if hook.settings.disable or deny.matches_name("__main__") or deny.matches_name(name) or deny.matches_file(path):
         return code
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return hook.mender.mend("__main__", path, source) or code
+    return hook.mender.mend("__main__", path, source) or code
 
 
 def _forget_file(program: Program, main: ModuleType) -> None:

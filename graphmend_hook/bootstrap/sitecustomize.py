@@ -26,7 +26,7 @@ def _switch_on():  # type: () -> None
 def _say(message):  # type: (str) -> None
     try:
         sys.stderr.write(message)
-    except Exception:
+    except Exception:  # stderr is None or closed, and there is nobody else to tell
         pass
 
 

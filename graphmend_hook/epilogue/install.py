@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+from collections.abc import Callable
 from types import CodeType
+from typing import Any
 
 import torch
 from torch._dynamo.convert_frame import register_bytecode_hook
@@ -26,13 +28,25 @@ def connect() -> None:
     global _connected
     with _lock:
         if not _connected:
-            # Dynamo would try to compile a delivery: it is called from code that runs under it.
-            queue.graphmend_sink.receive = torch.compiler.disable(deliver)
-            queue.graphmend_failed.receive = torch.compiler.disable(deliver_after_failure)
-            queue.graphmend_drain.receive = torch.compiler.disable(drain)
+            queue.graphmend_sink = _slot(deliver)
+            queue.graphmend_failed = _slot(deliver_after_failure)
+            queue.graphmend_drain = _slot(drain)
             register_bytecode_hook(on_generated_code)
             atexit.register(drain)
             _connected = True
+
+
+def _slot(receive: Callable[[Any], None]) -> Any:
+    """An object whose item assignment calls `receive`.
+
+    It is called from code that runs under Dynamo, which would compile the very first Python function it meets there;
+    so that one is disabled, not only what it calls.
+    """
+
+    def assign(_slot: object, _key: object, value: Any) -> None:
+        receive(value)
+
+    return type("Slot", (), {"__setitem__": torch.compiler.disable(assign)})()
 
 
 def on_generated_code(_original: CodeType, generated: CodeType) -> CodeType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import warnings
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from time import perf_counter
@@ -34,7 +35,7 @@ class Mender:
             result = self.cache.get(path, source)
             cached = result is not None
             if result is None:
-                with _no_garbage_collection():
+                with _alone():
                     result = rewrite(source, path, self.rules)
                 self.cache.put(path, source, result)
         except SyntaxError:
@@ -53,12 +54,17 @@ class Mender:
 
 
 @contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """A syntax tree is many small objects that all live: collecting among them took a third of the rewriting."""
+def _alone() -> Iterator[None]:
+    """Without the compiler's warnings, which the stock compile shows, and without garbage collection.
+
+    A syntax tree is many small objects that all live: collecting among them took a third of the rewriting.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         if enabled:
             gc.enable()
@@ -78,7 +84,11 @@ class MendingLoader(SourceFileLoader):
         except OSError:
             return super().get_code(fullname)
         code = self._mender.mend(fullname, path, source)
-        return super().get_code(fullname) if code is None else code
+        if code is None or not self._mender.ledger.modules[fullname].cached:
+            # Even where its code is not used: it writes the stock pyc and shows the compiler's warnings, as always.
+            stock = super().get_code(fullname)
+            return stock if code is None else code
+        return code
 
     # importlib cuts its own frames off the traceback of a SyntaxError, which it knows by this file name.
     get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")

@@ -19,15 +19,6 @@ graphmend_pending: list[Item] = []
 understood: bool = True
 
 
-class Slot:
-    """Takes what generated code assigns to it, on the thread that ran the graph."""
-
-    receive: Callable[[Any], None]
-
-    def __setitem__(self, key: object, value: Any) -> None:
-        self.receive(value)
-
-
 class _Missing:
     """Stands for an output of a graph that raised, and for whatever would have been made of it."""
 
@@ -42,6 +33,7 @@ class _Missing:
 
 
 MISSING = _Missing()
-graphmend_sink = Slot()  # the items, in order, after the graph
-graphmend_failed = Slot()  # the items of a graph that raised; None where they could not be built
-graphmend_drain = Slot()  # None: hand over what is in `graphmend_pending`
+# What generated code assigns to, by item; filled in by `epilogue.install` before any code is generated.
+graphmend_sink: Any = None  # takes the items, in order, after the graph
+graphmend_failed: Any = None  # takes the items of a graph that raised; None where they could not be built
+graphmend_drain: Any = None  # takes None: hand over what is in `graphmend_pending`

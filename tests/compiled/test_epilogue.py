@@ -149,6 +149,16 @@ def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
     assert caught.value.__context__ is None
 
 
+def test_dynamo_does_not_compile_the_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
+    generated: list[str] = []
+    handle = torch._dynamo.convert_frame.register_bytecode_hook(lambda old, new: generated.append(old.co_filename))
+    compiled = torch.compile(MENDED.tagged, backend="eager")
+    for _ in range(2):
+        compiled(torch.ones(2), 1)
+    handle.remove()
+    assert set(generated) == {MENDED.__file__}
+
+
 def test_sizes_of_dynamic_shapes_are_those_of_the_call() -> None:
     counting = Counting("eager")
     compiled = torch.compile(MENDED.sized, backend=counting, fullgraph=True, dynamic=True)

@@ -12,6 +12,7 @@ from bytecode import Bytecode
 
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.templates import DELIVERY_ARGUMENTS
 
 spec = importlib.util.find_spec("transformers")
 if spec is None or spec.origin is None:
@@ -23,7 +24,7 @@ RULES = active_rules(("defer",))
 def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
     """Every code object below `code` by its path of names and first lines, deliveries of deferred calls left out."""
     for constant in code.co_consts:
-        if isinstance(constant, CodeType) and constant.co_varnames[:1] != ("@gm_target",):
+        if isinstance(constant, CodeType) and constant.co_varnames[: constant.co_argcount] != DELIVERY_ARGUMENTS:
             name = f"{constant.co_name}:{constant.co_firstlineno}"
             yield name, constant
             yield from ((f"{name}.{inner}", found) for inner, found in functions(constant))

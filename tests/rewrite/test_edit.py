@@ -16,6 +16,14 @@ from graphmend_hook.runtime import queue
 OWNER = types.SimpleNamespace(queue=queue)
 
 
+class Slot:
+    def __init__(self, receive: Any) -> None:
+        self.receive = receive
+
+    def __setitem__(self, key: object, value: Any) -> None:
+        self.receive(value)
+
+
 class Delivered(list[Any]):
     """What each slot was given, in order."""
 
@@ -24,9 +32,7 @@ class Delivered(list[Any]):
 def slots(monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivered]:
     seen = Delivered()
     for name in ("graphmend_sink", "graphmend_failed", "graphmend_drain"):
-        slot = queue.Slot()
-        slot.receive = lambda value, name=name: seen.append((name, value))  # type: ignore[misc]
-        monkeypatch.setattr(queue, name, slot)
+        monkeypatch.setattr(queue, name, Slot(lambda value, name=name: seen.append((name, value))))
     yield seen
     queue.graphmend_pending.clear()
 
@@ -73,9 +79,7 @@ def test_a_failing_delivery_keeps_the_first_exception_as_context(monkeypatch: py
     def fail(value: Any) -> None:
         raise RuntimeError("handler")
 
-    slot = queue.Slot()
-    slot.receive = fail
-    monkeypatch.setattr(queue, "graphmend_failed", slot)
+    monkeypatch.setattr(queue, "graphmend_failed", Slot(fail))
 
     def graph(x: Any) -> Any:
         raise IndexError

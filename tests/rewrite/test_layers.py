@@ -22,8 +22,9 @@ LAYERS = {
     "epilogue": {"runtime", "diagnostics", "version"},
     "reporting": {"diagnostics", "config", "version"},
     "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
-    "runner": {"config", "hook"},
-    "cli": {"config", "diagnostics", "demo", "hook", "reporting", "runner", "version"},
+    "program": set(),
+    "runner": {"config", "hook", "program"},
+    "cli": {"config", "diagnostics", "demo", "hook", "program", "reporting", "runner", "version"},
 }
 
 

@@ -118,13 +118,7 @@ WRONG_VARIABLES = {
 }
 
 
-NEEDS_INIT = pytest.mark.xfail(reason="the package installs the hook, and raises, before the command line is read")
-NEEDS_MAIN = pytest.mark.xfail(reason="__main__.py imports the command line with the current directory in sys.path")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=NEEDS_INIT if n == "GRAPHMEND_MODULES" else ()) for n in WRONG_VARIABLES]
-)
+@pytest.mark.parametrize("name", list(WRONG_VARIABLES))
 def test_wrong_variable_is_refused_with_the_remedy(name, project, hooked):
     value, remedy = WRONG_VARIABLES[name]
     run = hooked("script.py", **{name: value})
@@ -188,7 +182,6 @@ def test_console_script_interrupt(graphmend, write):
     assert graphmend("run", "probe.py").returncode == -2
 
 
-@NEEDS_MAIN
 def test_modules_of_the_current_directory_do_not_shadow_those_that_the_hook_needs(same, write, tmp_path):
     """Python looks into the directory of the script only, so the hook must not look into the current one either."""
     for name in (
