@@ -41,6 +41,8 @@ def print_ratios(best: dict[str, float]) -> None:
     quiet = best["compiled_call_mended[quiet_model]"]
     print(f"\neager: a mended call costs {eager * 1e6:.3f} us more for each site it passes")
     print(f"rewrite of modeling_t5.py: {rewriting:.2f} of its stock compile ({best['rewrite_t5'] * 1e3:.1f} ms)")
+    start = best["sitecustomize_without_the_variable"]
+    print(f"sitecustomize without GRAPHMEND_MODULES: {start * 1e3:.2f} ms a process")
     for kind in ("constant", "tensor"):
         mended = best[f"compiled_call_mended[model_with_a_{kind}_log]"]
         broken = best[f"compiled_call_broken[model_with_a_{kind}_log]"]

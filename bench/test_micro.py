@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+import graphmend_hook
 from graphmend_hook.config import Settings
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
@@ -63,6 +64,18 @@ class OneFile:
     @staticmethod
     def find_spec(name: str, path: Any, target: Any) -> ModuleSpec:
         return ModuleSpec(name, SourceFileLoader(name, "/nowhere.py"), origin="/nowhere.py")
+
+
+def test_sitecustomize_without_the_variable(benchmark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read, compile and run the file, as a process does that has no pyc of it."""
+    monkeypatch.delenv("GRAPHMEND_MODULES", raising=False)
+    path = Path(graphmend_hook.__file__).parent / "bootstrap" / "sitecustomize.py"
+
+    def start() -> None:
+        monkeypatch.setitem(sys.modules, "sitecustomize", ModuleType("sitecustomize"))
+        exec(compile(path.read_bytes(), str(path), "exec"), {"__name__": "sitecustomize", "__file__": str(path)})
+
+    benchmark(start)
 
 
 def test_finder_miss(benchmark: Any, finder: MendingFinder) -> None:

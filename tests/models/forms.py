@@ -1,4 +1,4 @@
-"""A plain user's script: T5 compiled in every form that torch.compile has."""
+"""A plain user's script: a row's model compiled in every form that torch.compile has.  usage: forms.py ROW"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import library_that_compiles
 import rows
 import torch
 
-model, inputs = rows.build("t5")
+model, inputs = rows.build(sys.argv[1])
 graphs = 0
 
 
@@ -30,7 +30,7 @@ def decorated(**inputs: torch.Tensor) -> Any:
 
 
 def conditional() -> Any:
-    return torch.compile(model, backend=backend) if len(sys.argv) >= 1 else model
+    return torch.compile(model, backend=backend) if len(sys.argv) > 1 else model
 
 
 def compiled_forward() -> Any:
@@ -39,7 +39,7 @@ def compiled_forward() -> Any:
 
 
 def in_place() -> Any:
-    copy, _ = rows.build("t5")
+    copy, _ = rows.build(sys.argv[1])
     copy.compile(backend=backend)
     return copy
 
@@ -62,11 +62,10 @@ FORMS = {
 }
 
 with torch.no_grad():
-    expected = model(**inputs).logits
+    expected = model(**inputs).to_tuple()[0]
     for name, form in FORMS.items():
         torch._dynamo.reset()
         graphs = 0
-        logits = form()(**inputs).logits
-        print(
-            f"{name}: {graphs} graph{'s' * (graphs != 1)}, {'equal' if torch.equal(logits, expected) else 'different'}"
-        )
+        result = form()(**inputs).to_tuple()[0]
+        same = "equal" if torch.equal(result, expected) else "different"
+        print(f"{name}: {graphs} graph{'s' * (graphs != 1)}, {same}")

@@ -93,10 +93,12 @@ def check(seen: dict[str, Any], expected: dict[str, Any], backends: tuple[str, .
                 assert bit_equal(output, expected["eager"]["calls"][0]["output"]), backend
 
 
-def test_every_way_to_call_torch_compile(python: Any, tmp_path: Path) -> None:
-    for hook, env in ((("-m", "graphmend_hook"), {}), ((), ENVIRONMENT)):
-        done = python(*hook, str(HERE / "forms.py"), **env)
-        assert done.returncode == 0, done.stderr
-        lines = dict(line.split(": ") for line in done.stdout.splitlines())
-        assert set(lines.values()) == {"1 graph, equal"}, done.stdout
-        assert len(lines) == 6
+@pytest.mark.parametrize("way", ["runner", "environment"])
+@pytest.mark.parametrize("row", BREAKS)
+def test_every_way_to_call_torch_compile(row: str, way: str, python: Any) -> None:
+    hook = ("-m", "graphmend_hook") if way == "runner" else ()
+    done = python(*hook, str(HERE / "forms.py"), row, **(ENVIRONMENT if way == "environment" else {}))
+    assert done.returncode == 0, done.stderr
+    lines = dict(line.split(": ") for line in done.stdout.splitlines())
+    assert set(lines.values()) == {"1 graph, equal"}, done.stdout
+    assert len(lines) == 6
