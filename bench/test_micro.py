@@ -17,11 +17,12 @@ from graphmend_hook.config import Settings
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.finder import MendingFinder
-from graphmend_hook.hook.loader import Mender, MendingLoader
+from graphmend_hook.hook.loader import Mender
 from graphmend_hook.reporting.ledger import Ledger
 from graphmend_hook.rewrite import active_rules, rewrite
 
-LIBRARY = Path(__file__).with_name("library.py")
+from .calls import load_mended, load_plain
+
 RULES = active_rules(("defer",))
 
 
@@ -32,24 +33,14 @@ def t5() -> Path:
     return Path(spec.origin).parent / "models" / "t5" / "modeling_t5.py"
 
 
-def load(name: str, loader: SourceFileLoader) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, LIBRARY, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def plain() -> ModuleType:
-    return load("bench_plain", SourceFileLoader("bench_plain", str(LIBRARY)))
+    return load_plain("bench_plain")
 
 
 @pytest.fixture(scope="module")
 def mended(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    mender = Mender(Settings(cache_dir=tmp_path_factory.mktemp("cache")), Ledger())
-    return load("bench_mended", MendingLoader("bench_mended", str(LIBRARY), mender))
+    return load_mended("bench_mended", tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture
