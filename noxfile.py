@@ -36,14 +36,14 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, on transformers 4.52.4."""
     with_torch(session, "test")
-    session.run("python", "-m", "pytest", "-n", "2", *session.posargs)
+    session.run("pytest", "-n", "2", *session.posargs)
 
 
 @nox.session(python="3.11")
 def tests_today(session: nox.Session) -> None:
     """What holds on transformers 5.23.0 too."""
     with_torch(session, "test", TODAY)
-    session.run("python", "-m", "pytest", "-n", "2", *(session.posargs or ["tests/models/test_code_equality.py"]))
+    session.run("pytest", "-n", "2", *(session.posargs or ["tests/models/test_code_equality.py"]))
 
 
 @nox.session(python=["3.10", "3.12", "3.13"])
@@ -51,7 +51,7 @@ def tests_without_torch(session: nox.Session) -> None:
     """Hook, runner and rewriter on the other versions of Python."""
     session.install(".[test]")
     session.env.update(CLEAN)
-    session.run("python", "-m", "pytest", "-n", "2", "tests/hook", "tests/runner", "tests/rewrite", *session.posargs)
+    session.run("pytest", "-n", "2", "tests/hook", "tests/runner", "tests/rewrite", *session.posargs)
 
 
 @nox.session(python="3.11")

@@ -21,14 +21,14 @@ class Template:
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def fill(self, at: ast.stmt, **holes: ast.AST) -> list[ast.stmt]:
+    def fill(self, at: ast.stmt | ast.expr, **holes: ast.AST) -> list[ast.stmt]:
         """A fresh copy with every hole filled, its own nodes placed where the statement `at` stands."""
         filler = _Filler(at, holes)
         return [filler.visit(statement) for statement in ast.parse(self._source).body]  # cheaper than a deep copy
 
 
 class _Filler(ast.NodeTransformer):
-    def __init__(self, at: ast.stmt, holes: dict[str, ast.AST]) -> None:
+    def __init__(self, at: ast.stmt | ast.expr, holes: dict[str, ast.AST]) -> None:
         self._at = at
         self._holes = holes
 

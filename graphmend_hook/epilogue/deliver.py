@@ -18,7 +18,7 @@ def deliver(items: list[queue.Item]) -> None:
     What a call raises (a warning that is an error by now, say) leaves the compiled function, and ends the delivery as
     it would have ended the function.
     """
-    for delivery, target, values in items:
+    for _, delivery, target, *values in items:
         delivery(target, values)
 
 

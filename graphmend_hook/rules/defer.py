@@ -35,6 +35,7 @@ Obligations proved here, each with its refusal
     GM101-R06  ``print`` goes to sys.stdout or sys.stderr
     GM101-R07  the function is not a coroutine: Dynamo does not trace those
     GM101-R08  the call's value is not used
+    GM101-R09  no argument that is evaluated after text is formatted could change the text
 
 Obligations checked on the traced values (`runtime.effects`), each falling back to the original statement
     GM101-T01 to GM101-T09, listed in `runtime.effects.REFUSALS`.
@@ -72,6 +73,7 @@ else:
 
 _STREAMS = {"sys.stdout", "sys.stderr"}
 _GET_LOGGER = {"logging.getLogger"}
+_STREAM = Template("GM.sys.stderr")
 _LOOKUP = Template("GM.get_logger(FUNCTION, *ARGUMENTS)")
 _LOOKED_UP = Template(
     """
@@ -87,7 +89,8 @@ STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
 CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
 FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
-STREAM = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
+FILE = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
+NOISY = Refusal("GM101-R09", "text is formatted before a later argument makes a call; make the call a statement before")
 COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
 USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
 
@@ -130,10 +133,15 @@ class Defer:
         if isinstance(statement, ast.Expr):
             if not _is_effect(place, call, scope):
                 return None
-            return _refusal(place, call, scope) or _take_apart(place, statement, call, scope)
+            return _refusal(place, call, scope) or self._candidate(place, statement, call, scope)
         if isinstance(statement, ast.Assign) and _is_lookup(place, call, scope):
             return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
         return USED if _is_known_function(place, call, scope) else None
+
+    @staticmethod
+    def _candidate(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> DeferCandidate | Refusal:
+        candidate, leaves = _take_apart(place, statement, call, scope)
+        return NOISY if leaves.are_noisy_after_text else candidate
 
     def rewrite(self, candidate: DeferCandidate | LookupCandidate) -> list[ast.stmt]:
         at = candidate.statement
@@ -158,9 +166,11 @@ def _is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool
 
 
 def _is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    """Is it ``logging.getLogger()`` or ``logging.getLogger(name)``?"""
-    plain = not call.keywords and len(call.args) <= 1 and not any(isinstance(arg, ast.Starred) for arg in call.args)
-    return plain and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+    """Is it ``logging.getLogger()``, of a literal name or of ``__name__``?  Any other name would become a guard."""
+    if call.keywords or len(call.args) > 1:
+        return False
+    fixed = all(isinstance(a, ast.Constant) or (isinstance(a, ast.Name) and a.id == "__name__") for a in call.args)
+    return fixed and scope.names_one_of(call.func, _GET_LOGGER, place.function)
 
 
 def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
@@ -174,13 +184,23 @@ def _is_plain_assignment(statement: ast.Assign) -> bool:
     return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
 
 
+def _stream(keyword: ast.keyword) -> ast.keyword:
+    """``file=sys.stderr`` by our own `sys`: a local name of the function would make the delivery a closure."""
+    assert isinstance(keyword.value, ast.Attribute)
+    stream = _STREAM.fill(keyword.value)[0]
+    assert isinstance(stream, ast.Expr)
+    assert isinstance(stream.value, ast.Attribute)
+    stream.value.attr = keyword.value.attr
+    return ast.copy_location(ast.keyword("file", stream.value), keyword)
+
+
 def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None:
     for keyword in call.keywords:
         value = keyword.value
         if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
         if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
-            return STREAM
+            return FILE
     if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
         return STARRED
     if place.inside_try:
@@ -203,7 +223,7 @@ def _is_default(keyword: str, value: ast.expr) -> bool:
     return value.value == 1 if keyword == "stacklevel" else not value.value
 
 
-def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> DeferCandidate:
+def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> tuple[DeferCandidate, Leaves]:
     if isinstance(call.func, ast.Attribute) and not _is_known_function(place, call, scope):
         receiver, method = call.func.value, call.func.attr
         func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
@@ -216,6 +236,7 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
         func,
         [leaves.split(arg) for arg in call.args],
         # The stream is looked up when the text is written, as print does when it is given none.
-        [kw if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
+        [_stream(kw) if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
     )
-    return DeferCandidate(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))
+    candidate = DeferCandidate(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))
+    return candidate, leaves

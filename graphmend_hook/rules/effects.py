@@ -21,3 +21,41 @@ FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "s
 
 # Decorators that compile a function themselves, from its bytecode or source: what they cannot read breaks them.
 FOREIGN_COMPILERS = frozenset({"numba", "taichi", "warp", "triton", "cupyx", "pyximport", "tvm"})
+
+# Functions and methods, by their bare name, that change none of their arguments.
+QUIET_CALLS = frozenset(
+    {
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "cpu",
+        "detach",
+        "device",
+        "dict",
+        "dim",
+        "dtype",
+        "float",
+        "format",
+        "get",
+        "getattr",
+    }
+    | {
+        "id",
+        "int",
+        "isinstance",
+        "item",
+        "items",
+        "join",
+        "keys",
+        "len",
+        "list",
+        "lower",
+        "max",
+        "mean",
+        "median",
+        "min",
+    }
+    | {"nelement", "norm", "numel", "numpy", "range", "repr", "round", "set", "size", "sorted", "std", "storage_offset"}
+    | {"str", "stride", "strip", "sum", "tolist", "tuple", "type", "upper", "values", "var", "zip"}
+)

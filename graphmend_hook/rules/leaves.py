@@ -10,6 +10,7 @@ import ast
 from typing import TypeGuard
 
 from ..templates import value_at
+from .effects import QUIET_CALLS
 
 
 class Leaves:
@@ -20,11 +21,19 @@ class Leaves:
 
     def __init__(self) -> None:
         self.found: list[ast.expr] = []
+        self._first_text: int | None = None  # how many leaves there were before the first that is formatted
+
+    @property
+    def are_noisy_after_text(self) -> bool:
+        """Does a leaf that is evaluated after some text was formatted call something that could change that text?"""
+        return self._first_text is not None and any(_is_noisy(leaf) for leaf in self.found[self._first_text + 1 :])
 
     def split_keyword(self, keyword: ast.keyword) -> ast.keyword:
         return ast.copy_location(ast.keyword(keyword.arg, self.split(keyword.value)), keyword)
 
     def split(self, node: ast.expr) -> ast.expr:
+        if self._first_text is None and not isinstance(node, ast.Constant) and _is_text(node):
+            self._first_text = len(self.found)
         if isinstance(node, ast.JoinedStr):
             return ast.copy_location(ast.JoinedStr([self._split_part(part) for part in node.values]), node)
         if isinstance(node, ast.BinOp) and _is_text(node):
@@ -55,6 +64,18 @@ class Leaves:
             return node
         self.found.append(node)
         return value_at(len(self.found) - 1, node)
+
+
+def _is_noisy(leaf: ast.expr) -> bool:
+    """Does it assign, suspend, or call what `QUIET_CALLS` does not list?"""
+    for node in ast.walk(leaf):
+        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+            return True
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name not in QUIET_CALLS:
+                return True
+    return False
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -6,8 +6,9 @@ The functions marked constant run for real while Dynamo traces their caller; the
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -15,6 +16,7 @@ import torch
 log = logging.getLogger("graphmend_hook.trace")
 F = TypeVar("F", bound=Callable[..., Any])
 
+VALUES = "@gm_values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 # (code, file, line, function) of every effect that was left where it stands, once each, in the order of tracing.
@@ -39,20 +41,43 @@ def standing(is_warning: bool, repeats: bool) -> str:
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
     """
+    from ..epilogue.deliver import drain
     from ..epilogue.install import connect
 
     connect()
+    drain()  # what another way to compile may have left behind; Dynamo must find the list empty
+    translator = _translator()
+    if not _is_reached_by_epilogue(translator):
+        return "GM101-T09"
     if is_warning and any(action == "error" for action, *_ in warnings.filters):
         return "GM101-T07"
-    translator = _translator()
-    if _redirected(translator):
+    if _is_redirected(translator):
         return "GM101-T05"
+    if _has_outside_container(translator):
+        return "GM101-T04"
+    if _is_caught(translator):
+        return "GM101-T10"
     bodies = _enclosing_bodies(translator)
-    if any(body != _CHECKPOINT for body in bodies):
+    if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return "GM101-T06"
     if bodies and repeats and torch.is_grad_enabled() and not translator.one_graph:
         return "GM101-T08"
     return ""
+
+
+@at_trace_time
+def replay_last(identity: int) -> None:
+    """Let Dynamo replay the list of that `id` after all other side effects of the trace.
+
+    Handlers then see the state of the program as the function leaves it, nothing that they change is overwritten, and
+    an exception of theirs leaves no half of it behind.  Dynamo replays in the reverse order of this dict.
+    """
+    tracked = _translator().output.side_effects.id_to_variable
+    if next(iter(tracked)) != identity and identity in tracked:
+        others = {key: variable for key, variable in tracked.items() if key != identity}
+        first = tracked[identity]
+        tracked.clear()
+        tracked.update({identity: first, **others})
 
 
 @at_trace_time
@@ -99,16 +124,79 @@ def _translator() -> Any:
     return InstructionTranslator.current_tx()
 
 
-def _redirected(translator: Any) -> bool:
-    """Is a context manager of the user's active in any traced frame: redirect_stdout, catch_warnings, a log capture?"""
+def _is_reached_by_epilogue(translator: Any) -> bool:
+    """Will the code generated from this trace go through the bytecode hooks, run here, and replay side effects?
+
+    `aot_compile` and export capture without the hooks, and precompiled code runs in other processes.
+    """
+    from torch._dynamo import config
+
+    if getattr(translator.output, "package", None) is not None or not getattr(config, "replay_side_effects", True):
+        return False
+    if getattr(config, "side_effect_replay_policy", "") in ("warn", "error"):
+        return False
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_compile_inner":  # the one that calls the hooks
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
+
+
+def _is_redirected(translator: Any) -> bool:
+    """May the effect go elsewhere, here, than at the end of the graph?
+
+    So it may in a context manager of the program's (redirect_stdout, catch_warnings, a log capture) in any traced
+    frame, and where traced code has assigned to `sys` (a stream), `warnings` or `logging`.
+    """
     from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable, GenericContextWrappingVariable
 
-    redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    while translator is not None:
-        if any(isinstance(block.with_context, redirecting) for block in translator.block_stack):
+    for changed in translator.output.side_effects.store_attr_mutations:
+        if getattr(changed, "value", None) in (sys, warnings, logging):
             return True
-        translator = translator.parent
+    redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
+    return any(
+        isinstance(block.with_context, redirecting)
+        for frame in _frames(translator)
+        for block in getattr(frame, "block_stack", ())
+    )
+
+
+def _is_caught(translator: Any) -> bool:
+    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
+    return any(_in_try(frame) for frame in _frames(translator))
+
+
+def _has_outside_container(translator: Any) -> bool:
+    """Is a value a list or dict that is older than the trace?  Copying it would guard on all that is in it."""
+    frame = next((frame for frame in _frames(translator) if VALUES in getattr(frame, "symbolic_locals", ())), None)
+    values = getattr(frame and frame.symbolic_locals[VALUES], "items", None)
+    for value in values if isinstance(values, list) else ():
+        if hasattr(value, "is_realized") and not value.is_realized():
+            if value.peek_type() in (list, dict):
+                return True
+        elif value.source is not None and type(value).__name__ in ("ListVariable", "ConstDictVariable"):
+            return True
     return False
+
+
+def _in_try(frame: Any) -> bool:
+    if sys.version_info < (3, 11):
+        return any(block.with_context is None for block in frame.block_stack)
+    entry, seen = frame.current_instruction.exn_tab_entry, set()
+    while entry is not None and id(entry.target) not in seen:
+        seen.add(id(entry.target))
+        at = frame.indexof[entry.target]
+        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
+        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
+        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
+            return True
+        entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
+    return False
+
+
+def _frames(translator: Any) -> Iterator[Any]:
+    while translator is not None:
+        yield translator
+        translator = translator.parent
 
 
 def _enclosing_bodies(translator: Any) -> list[str]:

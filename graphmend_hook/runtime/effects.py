@@ -5,10 +5,9 @@ Dynamo inlines these functions and folds their tests; in eager only `tracing` ru
 
 from __future__ import annotations
 
-import enum
 import logging
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -17,21 +16,21 @@ from torch.compiler import is_dynamo_compiling
 
 from . import dynamo, queue
 
-_LOGGERS = (logging.Logger, logging.LoggerAdapter)
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
-# Immutable, or with a text that never changes; bool is an int, torch.Size a tuple.
-_STABLE = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout, type, enum.Enum)
+_MOST_ITEMS = 32  # of a container, and of all containers inside it on one level: each costs tracing time and a guard
+_DEEPEST = 3
 
 REFUSALS = {
     "GM101-T01": "the call is not print, warnings.warn or a method of a logger",
     "GM101-T02": "an argument is a tensor whose text shows its autograd state, or a subclass of Tensor",
     "GM101-T03": "an argument is a tensor inside vmap, grad or another function transform",
-    "GM101-T04": "an argument is an object whose text may change before the effect is delivered",
-    "GM101-T05": "the call stands in a context manager that may redirect it",
+    "GM101-T04": "an argument is an object whose text may change before the effect is delivered, or is too big to copy",
+    "GM101-T05": "the call stands in a context manager or behind an assignment that may redirect it",
     "GM101-T06": "the call stands in the body of a higher-order operator that forbids side effects",
     "GM101-T07": "a warnings filter turns warnings into errors, which must be raised where they arise",
     "GM101-T08": "activation checkpointing would make the call again in backward; only fullgraph=True leaves that out",
-    "GM101-T09": "this torch generates code whose epilogue is not understood (GM005)",
+    "GM101-T09": "this torch, or this way to compile, generates code that the epilogue cannot reach",
+    "GM101-T10": "a handler around a traced call could catch what the effect raises",
 }
 
 try:
@@ -64,11 +63,12 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
 
 def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
-    item = (delivery, target, tuple([_kept(value) for value in values]))
+    item = (queue.ITEM, delivery, target, *[_kept(value) for value in values])
     if dynamo.in_a_body():
         dynamo.in_any_body(queue.graphmend_pending.append, item)
     else:
         queue.graphmend_pending.append(item)
+    dynamo.replay_last(id(queue.graphmend_pending))
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
@@ -86,13 +86,13 @@ def _refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     refusal = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
     if refusal:
         return refusal
-    return _unstable_item(values)
+    return _unstable_item(values, 0)
 
 
 def _is_effect(target: object, method: str) -> bool:
     # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method:
-        return isinstance(target, _LOGGERS)
+        return isinstance(target, logging.Logger)
     return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
         target is print
         or target is warnings.warn
@@ -105,26 +105,32 @@ def _is_effect(target: object, method: str) -> bool:
     )
 
 
-def _unstable(value: object) -> str:
-    """The code of the refusal if the text of `value` may differ at the end of the graph, else ""."""
+def _unstable(value: object, depth: int) -> str:
+    """The code of the refusal if the text of `value` may differ at the end of the graph, else "".
+
+    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return ""
     if isinstance(value, torch.Tensor):
-        if type(value) is not torch.Tensor or value.requires_grad:
+        if kind is not torch.Tensor or value.requires_grad:
             return "GM101-T02"
         return dynamo.tensor_standing()
-    if isinstance(value, _STABLE):
+    if kind is tuple or kind is list:
+        return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
+    if kind is dict:
+        return _unstable_item(value, depth + 1) or _unstable_item(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
-    if type(value) is tuple or type(value) is list:
-        return _unstable_item(value)
-    if type(value) is torch.Size:
-        return ""
-    if type(value) is dict:
-        return _unstable_item(value.values())
-    return "GM101-T04"
+    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
 
 
-def _unstable_item(values: Iterable[object]) -> str:
+def _unstable_item(values: Collection[object], depth: int) -> str:
+    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
+        return "GM101-T04"
     for value in values:
-        refusal = _unstable(value)
+        refusal = _unstable(value, depth)
         if refusal:
             return refusal
     return ""
@@ -132,12 +138,15 @@ def _unstable_item(values: Iterable[object]) -> str:
 
 def _kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return value
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
-    if type(value) is tuple:
+    if kind is tuple:
         return tuple([_kept(item) for item in value])
-    if type(value) is list:
+    if kind is list:
         return [_kept(item) for item in value]
-    if type(value) is dict:
-        return {key: _kept(item) for key, item in value.items()}
+    if kind is dict:
+        return {_kept(key): _kept(item) for key, item in value.items()}
     return value

@@ -8,11 +8,17 @@ of them touches this module, however it got there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-# (delivery, target, values): `delivery(target, values)` makes the original call.
-Item = tuple[Callable[[Any, Any], Any], Any, tuple[Any, ...]]
+# (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
+Item = tuple[Any, ...]
+
+
+class _NotConstant:
+    """Begins an item: of a tuple that might be a constant, Dynamo guards on every value."""
+
+
+ITEM = _NotConstant()
 
 graphmend_pending: list[Item] = []
 # False once this torch generated code that the bytecode hook did not understand; guarded by what was traced before.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import enum
 import io
 import logging
 import sys
@@ -197,9 +198,8 @@ def every_level(x: torch.Tensor) -> torch.Tensor:
 @case()
 def a_logger_found_at_the_call(x: torch.Tensor) -> torch.Tensor:
     logging.getLogger("defer_cases").warning("found")
-    local = logging.getLogger(logger.name if x.dim() > 9 else "defer_cases")
+    local = logging.getLogger("defer_cases")
     local.warning("and kept")
-    adapter.warning("adapted")
     return x + 1
 
 
@@ -309,7 +309,7 @@ def under_a_tensor_branch(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case()
+@case(graphs=0, fullgraph=False, refusals=("GM101-T10",))
 def before_an_exception_that_is_caught(x: torch.Tensor) -> torch.Tensor:
     try:
         complain(x)
@@ -359,7 +359,7 @@ class Changing:
     def __init__(self) -> None:
         self.count = 0
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"count {self.count}"
 
 
@@ -400,6 +400,101 @@ def a_warning_object(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     warnings.warn(FutureWarning("an instance"))
     return y + 1
+
+
+@case(graphs=0, fullgraph=False, refusals=("GM101-T01",))
+def an_adapter_with_a_state_of_its_own(x: torch.Tensor) -> torch.Tensor:
+    for layer in range(2):
+        adapter.extra["layer"] = layer
+        x = x + 1
+        adapter.warning("adapted")
+    return x
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
+def a_list_that_holds_itself(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    loop = [1]
+    loop.append(loop)
+    print(loop)
+    return y + 1
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
+def a_list_too_long_to_copy(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print(LONG)
+    return y + 1
+
+
+LONG = list(range(100))
+
+
+class Level(enum.Enum):
+    HIGH = [1]
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
+def an_enum_with_a_list_inside(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print(Level.HIGH)
+    return y + 1
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
+def an_object_as_a_key(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print({CHANGING: 1})
+    return y + 1
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T05",))
+def a_stream_put_in_place_by_hand(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    stream, sys.stdout = sys.stdout, sys.stderr
+    print("on stderr")
+    sys.stdout = stream
+    return y + 1
+
+
+@case(graphs=1, fullgraph=False, refusals=("GM101-T10",))
+def a_handler_in_the_caller(x: torch.Tensor) -> torch.Tensor:
+    try:
+        y = warn_badly(x)
+    except TypeError:
+        y = x * 10
+    return y + 1
+
+
+def warn_badly(x: torch.Tensor) -> torch.Tensor:
+    print("%d" % str(x.dim()))
+    return x + 1
+
+
+@case()
+def a_finally_and_a_with_in_the_caller(x: torch.Tensor) -> torch.Tensor:
+    try:
+        with torch.no_grad():
+            y = helper(x, "inside")
+    finally:
+        z = x + 1
+    return y + z
+
+
+@case()
+def a_stream_of_a_local_import(x: torch.Tensor) -> torch.Tensor:
+    import sys as system
+
+    print("to stderr", file=system.stderr)
+    return x + 1
+
+
+@case(graphs=1, fullgraph=False)
+def an_argument_that_changes_the_text_before_it(x: torch.Tensor) -> torch.Tensor:
+    seen: list[int] = []
+    y = x + 1
+    print(f"{seen} {seen.append(1)}")
+    return y
 
 
 class Meter:

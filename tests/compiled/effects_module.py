@@ -69,3 +69,49 @@ def say(x: torch.Tensor) -> torch.Tensor:
 def shout(x: torch.Tensor) -> torch.Tensor:
     print(x)
     return x + 1
+
+
+def named(x: torch.Tensor, name: str) -> torch.Tensor:
+    x = x * 2
+    logger.warning("processing %s, %s", name, f"{name}!")
+    return x + 1
+
+
+class Stateful(torch.nn.Module):
+    """Counts its calls, and logs before and after it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.warning("before")
+        self.calls += 1
+        logger.warning("after")
+        return x + 1
+
+
+def nested_checkpoints(x: torch.Tensor) -> torch.Tensor:
+    return checkpoint(lambda y: checkpoint(report_sign, y, use_reentrant=False), x, use_reentrant=False)
+
+
+def report_sign(x: torch.Tensor) -> torch.Tensor:
+    print("positive", (x > 0).sum())
+    return x.sin()
+
+
+def announced(x: torch.Tensor, name: str) -> torch.Tensor:
+    x = x * 2
+    print("processing", name)
+    return x + 1
+
+
+class Remembering(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: dict[int, int] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
+        print("so far", self.shapes)
+        return x + 1

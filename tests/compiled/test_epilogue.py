@@ -168,6 +168,91 @@ def test_sizes_of_dynamic_shapes_are_those_of_the_call() -> None:
     assert counting.graphs == 1
 
 
+@pytest.mark.parametrize("function", ["named", "announced"])
+def test_text_that_differs_from_call_to_call_does_not_recompile(function: str) -> None:
+    counting = Counting("eager")
+    plain, compiled = (
+        getattr(PLAIN, function),
+        torch.compile(getattr(MENDED, function), backend=counting, fullgraph=True),
+    )
+    x = torch.ones(2)
+    for number in range(12):
+        name = f"file {number}"
+        assert effects(lambda name=name: compiled(x, name)) == effects(lambda name=name: plain(x, name))
+    assert counting.graphs == 1
+
+
+def test_a_growing_table_does_not_recompile() -> None:
+    models = PLAIN.Remembering(), MENDED.Remembering()
+    counting = Counting("eager")
+    compiled = torch.compile(models[1], backend=counting)
+    x = torch.ones(2)
+    for number in range(12):
+        assert effects(lambda: compiled(x)) == effects(lambda: models[0](x))
+        for model in models:
+            model.shapes[number] = number
+    assert counting.graphs == 2
+
+
+class Interfering(logging.Handler):
+    """Looks at the model's state, changes it, and may fail."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model, self.seen, self.fail = model, [], False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(self.model.calls)
+        if record.getMessage() == "after":
+            if self.fail:
+                raise RuntimeError("handler")
+            self.model.calls += 100
+
+
+def test_handlers_run_when_the_state_of_the_call_is_complete() -> None:
+    model = MENDED.Stateful()
+    compiled = torch.compile(model, backend="eager")
+    handler = Interfering(model)
+    MENDED.logger.addHandler(handler)
+    try:
+        compiled(torch.ones(2))
+        assert (handler.seen, model.calls) == ([1, 1], 101), "what the handler changes is not overwritten"
+        handler.fail = True
+        with pytest.raises(RuntimeError, match="handler"):
+            compiled(torch.ones(2))
+        assert model.calls == 102, "as in eager, the call has counted before its handler failed"
+    finally:
+        MENDED.logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_checkpoints_inside_checkpoints(backend: str) -> None:
+    x = torch.ones(2)
+    compiled = torch.compile(MENDED.nested_checkpoints, backend=backend)
+    with torch.no_grad():
+        expected = observe(lambda: PLAIN.nested_checkpoints(x), "effects_module")
+        assert observe(lambda: compiled(x), "effects_module") == expected
+
+
+def test_aot_compile_has_no_epilogue_and_so_nothing_is_deferred() -> None:
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(MENDED.tagged, fullgraph=True, backend="eager").aot_compile(((torch.ones(1), 1), {}))
+    assert queue.graphmend_pending == []
+    assert queue.understood
+
+
+@pytest.mark.parametrize(
+    "setting", [{"replay_side_effects": False}, {"side_effect_replay_policy": "error"}, {"caching_precompile": True}]
+)
+def test_settings_under_which_nothing_is_deferred(setting: dict[str, Any]) -> None:
+    x = torch.ones(2)
+    dynamo.refusals.clear()
+    with torch._dynamo.config.patch(**setting):
+        compiled = torch.compile(MENDED.say, backend="eager")
+        assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
+    assert {code for code, *_ in dynamo.refusals} == {"GM101-T09"}
+
+
 def test_a_warning_that_is_an_error_is_raised_where_it_stands() -> None:
     x = torch.ones(2)
     compiled = torch.compile(MENDED.warn, backend="eager")
@@ -245,7 +330,7 @@ def test_threads_lose_nothing_when_code_is_not_understood() -> None:
 
 
 def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
-    queue.graphmend_pending.append((lambda target, values: target(*values), print, ("left behind",)))
+    queue.graphmend_pending.append((queue.ITEM, lambda target, values: target(*values), print, "left behind"))
     install.drain()
     assert capsys.readouterr().out == "left behind\n"
     assert queue.graphmend_pending == []

@@ -30,6 +30,14 @@ def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
             yield from ((f"{name}.{inner}", found) for inner, found in functions(constant))
 
 
+def deliveries(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from deliveries(constant)
+            if constant.co_argcount == 2 and constant.co_varnames[:2] == DELIVERY_ARGUMENTS:
+                yield constant
+
+
 def same(left: CodeType, right: CodeType) -> bool:
     """Equal instructions, constants, positions and exception handling, apart from the code objects inside."""
     if left == right:
@@ -54,6 +62,7 @@ def test_functions_without_a_mended_site_equal_the_stock_compile() -> None:
         stock = dict(functions(compile(source, str(file), "exec", dont_inherit=True)))
         mended = dict(functions(result.code))
         assert stock.keys() == mended.keys(), file
+        assert all(delivery.co_freevars == () for delivery in deliveries(result.code)), file
         for name, code in stock.items():
             lines = {line for _, _, line in code.co_lines() if line is not None}
             if lines.isdisjoint(mended_lines):

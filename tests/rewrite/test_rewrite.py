@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dis
 import textwrap
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from graphmend_hook import runtime
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
-from graphmend_hook.templates import RUNTIME
+from graphmend_hook.templates import DELIVERY_ARGUMENTS, RUNTIME
 
 RULES = active_rules(("defer",))
 
@@ -56,6 +57,11 @@ def test_the_form_that_is_emitted() -> None:
     assert text == ast.unparse(ast.parse(textwrap.dedent(expected)))
 
 
+def test_the_runtime_knows_the_name_of_the_values() -> None:
+    text = (Path(runtime.__file__).parent / "dynamo.py").read_text(encoding="utf-8")
+    assert f'VALUES = "{DELIVERY_ARGUMENTS[1]}"' in text
+
+
 def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
     source = b"import logging\ndef f(x):\n    log = logging.getLogger('a')\n    log.info(x)\n"
     tree = ast.parse(source)
@@ -77,6 +83,9 @@ DECLINED = {
     "print(x, **options)": "GM101-R02",
     "print(x, file=stream)": "GM101-R06",
     "y = print(x)": "GM101-R08",
+    "print(f'{x}', x.append(1))": "GM101-R09",
+    "logger.info(f'{x} {next(x)}')": "GM101-R09",
+    "print('a' + f'{x}' + '%s' % x.pop())": "GM101-R09",
     "return warnings.warn('x')": "GM101-R08",
 }
 MENDED = [
@@ -90,8 +99,12 @@ MENDED = [
     "logging.error('x')",
     "logging.getLogger(__name__).info('x')",
     "log = logging.getLogger()",
+    "log = logging.getLogger('a.b')",
+    "print(f'{x} {len(x)} {x.size()}')",
+    "print(x, x.append(1))",
+    "print(next(x), f'{x}')",
 ]
-IGNORED = ["x.append(1)", "y = math.log(x)", "y = x.info()", "printer(x)", "'print(x)'"]
+IGNORED = ["log = logging.getLogger(x)", "x.append(1)", "y = math.log(x)", "y = x.info()", "printer(x)", "'print(x)'"]
 IMPORTS = "import sys, logging, warnings, math\nfrom warnings import warn as w\n"
 
 
