@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from ..diagnostics import Outcome
+from ..runtime import refusals
 from ..version import __version__
 from .ledger import Ledger, ModuleRecord, Status
 
@@ -32,6 +33,9 @@ def as_text(ledger: Ledger) -> str:
         else:
             lines.append(f"  declined {site.code}: {counts[site.rule, site.code]}, {site.reason}")
             lines.append(f"    for example {record.path}:{site.line} in {site.function}")
+    for code, places in _traced().items():
+        lines.append(f"  left in place while tracing {code}: {len(places)}, {refusals.REFUSALS[code]}")
+        lines.append("    for example {}:{} in {}".format(*places[0]))
     unmended = ledger.with_status(Status.NOT_ELIGIBLE) + ledger.with_status(Status.FAILED)
     lines.extend(f"  {record.name}: {record.why}" for record in unmended)
     return "\n".join(lines)
@@ -55,7 +59,19 @@ def as_json(ledger: Ledger) -> dict[str, Any]:
             }
             for record in ledger.records
         ],
+        "traced": [
+            {"code": code, "path": path, "line": line, "function": function, "reason": refusals.REFUSALS[code]}
+            for code, path, line, function in refusals.seen
+        ],
     }
+
+
+def _traced() -> dict[str, list[tuple[str, int, str]]]:
+    """Places where an effect was left while tracing, by the code of the reason."""
+    places: dict[str, list[tuple[str, int, str]]] = {}
+    for code, path, line, function in refusals.seen:
+        places.setdefault(code, []).append((path, line, function))
+    return places
 
 
 _SITE_FIELDS = ("rule", "function", "line", "outcome", "code", "reason")

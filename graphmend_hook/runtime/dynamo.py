@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import torch
 
+from . import refusals
+
 log = logging.getLogger("graphmend_hook.trace")
 F = TypeVar("F", bound=Callable[..., Any])
 
 VALUES = "@gm_values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
-
-# (code, file, line, function) of every effect that was left where it stands, once each, in the order of tracing.
-refusals: list[tuple[str, str, int, str]] = []
 
 
 def at_trace_time(function: F) -> F:
@@ -106,9 +105,9 @@ def record(code: str) -> None:
     frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in _OWN_FILES]
     frame = frames[-1] if frames else None
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
-    if (code, *place) not in refusals:
-        refusals.append((code, *place))
-        log.debug("%s: left in place at %s:%s in %s", code, *place)
+    if (code, *place) not in refusals.seen:
+        refusals.seen.append((code, *place))
+        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
 
 
 def in_any_body(function: Callable[..., Any], *args: Any) -> None:

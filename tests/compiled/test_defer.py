@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HERE, Counting, Observed, import_file, import_mended, observe
+from observing import HERE, Counting, Observed, import_file, import_mended, observe
 
-from graphmend_hook.runtime import dynamo, queue
+from graphmend_hook.runtime import queue, refusals
 
 PLAIN = import_file(HERE / "defer_cases.py", "defer_cases_plain")
 MENDED = import_mended(HERE / "defer_cases.py", "defer_cases_mended")
@@ -35,7 +35,7 @@ def test_equal_to_eager(name: str, backend: str) -> None:
     if backend == "inductor" and not expect.fullgraph:
         pytest.skip("the parts of a broken graph are covered by aot_eager")
     expected = call(getattr(PLAIN, name), expect.train)
-    dynamo.refusals.clear()
+    refusals.seen.clear()
     counting = Counting(backend)
     compiled = torch.compile(getattr(MENDED, name), backend=counting, fullgraph=expect.fullgraph)
     assert call(compiled, expect.train) == expected
@@ -43,7 +43,7 @@ def test_equal_to_eager(name: str, backend: str) -> None:
     assert call(compiled, expect.train) == expected
     assert call(compiled, expect.train) == expected
     assert counting.graphs == expect.graphs, "recompiled"
-    assert {code for code, *_ in dynamo.refusals} == expect.refusals
+    assert {code for code, *_ in refusals.seen} == expect.refusals
     assert queue.graphmend_pending == []
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HERE, Counting, Stream, import_file, import_mended, observe
+from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
 from graphmend_hook.epilogue import edit, install
-from graphmend_hook.runtime import dynamo, queue
+from graphmend_hook.runtime import queue, refusals
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
 MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
@@ -93,11 +93,11 @@ def train(model: Any) -> Any:
 def test_checkpoint_in_training_repeats_its_records_in_backward_as_eager_does(backend: str) -> None:
     expected = effects(lambda: train(PLAIN.Model(True)))
     assert len(expected) == 4, "two blocks, each run again in backward"
-    dynamo.refusals.clear()
+    refusals.seen.clear()
     compiled = torch.compile(MENDED.Model(True), backend=backend)
     assert effects(lambda: train(compiled)) == expected
     assert effects(lambda: train(compiled)) == expected
-    assert {code for code, *_ in dynamo.refusals} == {"GM101-T08"}
+    assert {code for code, *_ in refusals.seen} == {"GM101-T08"}
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -246,22 +246,22 @@ def test_aot_compile_has_no_epilogue_and_so_nothing_is_deferred() -> None:
 )
 def test_settings_under_which_nothing_is_deferred(setting: dict[str, Any]) -> None:
     x = torch.ones(2)
-    dynamo.refusals.clear()
+    refusals.seen.clear()
     with torch._dynamo.config.patch(**setting):
         compiled = torch.compile(MENDED.say, backend="eager")
         assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
-    assert {code for code, *_ in dynamo.refusals} == {"GM101-T09"}
+    assert {code for code, *_ in refusals.seen} == {"GM101-T09"}
 
 
 def test_a_warning_that_is_an_error_is_raised_where_it_stands() -> None:
     x = torch.ones(2)
     compiled = torch.compile(MENDED.warn, backend="eager")
-    dynamo.refusals.clear()
+    refusals.seen.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="careful"):
             compiled(x)
-    assert [code for code, *_ in dynamo.refusals] == ["GM101-T07"]
+    assert [code for code, *_ in refusals.seen] == ["GM101-T07"]
 
 
 def test_a_warning_that_becomes_an_error_leaves_the_call() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import HERE, import_file, import_mended, observe
+from observing import HERE, import_file, import_mended, observe
 from torch.fx.experimental.proxy_tensor import make_fx
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain_tracers")

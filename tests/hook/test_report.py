@@ -56,7 +56,7 @@ def test_text_of_nothing() -> None:
 
 def test_json(ledger: Ledger) -> None:
     report = json.loads(json.dumps(as_json(ledger)))
-    assert {key: report[key] for key in report if key != "modules"} == {
+    assert {key: report[key] for key in report if key not in ("modules", "traced")} == {
         "schema": 1,
         "version": __version__,
         "pid": os.getpid(),

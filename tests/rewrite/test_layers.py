@@ -20,7 +20,7 @@ LAYERS = {
     "rewrite": {"analysis", "diagnostics", "rules", "templates"},
     "runtime": {"epilogue"},  # on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
-    "reporting": {"diagnostics", "config", "version"},
+    "reporting": {"diagnostics", "config", "runtime", "version"},
     "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
     "program": set(),
     "runner": {"config", "hook", "program"},

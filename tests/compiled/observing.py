@@ -1,0 +1,120 @@
+"""Imports case modules twice, as they are and mended, and records everything that a call lets one observe."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from graphmend_hook.config import Settings
+from graphmend_hook.hook.loader import Mender, MendingLoader
+from graphmend_hook.reporting.ledger import Ledger
+
+HERE = Path(__file__).parent
+
+
+def import_file(path: Path, name: str, loader: Any = None) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def import_mended(path: Path, name: str) -> ModuleType:
+    """The module in `path` through the rules, by the loader that the hook uses."""
+    mender = Mender(Settings(modules=(name,), cache_dir=Path("/dev/null/no-cache")), Ledger())
+    return import_file(path, name, MendingLoader(name, str(path), mender))
+
+
+@dataclass
+class Observed:
+    """What a call returned or raised, and every effect it had, in order."""
+
+    value: Any = None
+    error: tuple[type, str] | None = None
+    effects: list[tuple[object, ...]] = field(default_factory=list)
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, Observed)
+        same = torch.equal(self.value, other.value) if self.error is None and other.error is None else True
+        return same and self.error == other.error and self.effects == other.effects
+
+
+class Stream(io.TextIOBase):
+    """A text stream that records what is written to it."""
+
+    def __init__(self, name: str, effects: list[tuple[object, ...]]) -> None:
+        self._name, self._effects = name, effects
+
+    def write(self, text: str) -> int:
+        self._effects.append((self._name, text))
+        return len(text)
+
+
+class _Handler(logging.Handler):
+    def __init__(self, effects: list[tuple[object, ...]]) -> None:
+        super().__init__()
+        self._effects = effects
+
+    def emit(self, record: logging.LogRecord) -> None:
+        where = (record.pathname, record.lineno, record.funcName)
+        self._effects.append((record.levelname, record.getMessage(), *where))
+
+
+def observe(call: Callable[[], Any], logger_name: str) -> Observed:
+    """Run `call` and record its prints (both streams), log records and warnings in one sequence, with their places."""
+    seen = Observed()
+    logger = logging.getLogger(logger_name)
+    handler = _Handler(seen.effects)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+
+    def show(message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:
+        if Path(filename).parent == HERE or "pytest" in filename:
+            seen.effects.append((category.__name__, str(message), filename, lineno))
+
+    streams = contextlib.ExitStack()
+    streams.enter_context(contextlib.redirect_stdout(Stream("stdout", seen.effects)))
+    streams.enter_context(contextlib.redirect_stderr(Stream("stderr", seen.effects)))
+    with streams, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show  # type: ignore[assignment]
+        try:
+            seen.value = call()
+        except Exception as error:
+            seen.error = (type(error), str(error))
+        finally:
+            logger.removeHandler(handler)
+    return seen
+
+
+class Counting:
+    """A backend that counts the graphs it is handed, and how often any of them runs."""
+
+    def __init__(self, name: str) -> None:
+        self.graphs = 0
+        self.runs = 0
+        self._compile = torch._dynamo.lookup_backend(name)
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.graphs += 1
+        compiled = self._compile(graph, inputs)
+
+        def run(*args: Any) -> Any:
+            self.runs += 1
+            return compiled(*args)
+
+        return run
