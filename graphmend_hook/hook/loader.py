@@ -11,6 +11,7 @@ from importlib.machinery import SourceFileLoader
 from time import perf_counter
 from types import CodeType
 
+from .. import runtime
 from ..config import Settings
 from ..diagnostics import notice
 from ..reporting.ledger import Ledger, ModuleRecord, Status
@@ -45,6 +46,8 @@ class Mender:
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
             return None
         self._record(name, path, result, cached, perf_counter() - start)
+        if result.code is not None:
+            runtime.connect()  # for a hook that was installed after Dynamo was imported
         return result.code
 
     def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
