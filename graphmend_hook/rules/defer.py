@@ -169,8 +169,12 @@ def _is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
     """Is it ``logging.getLogger()``, of a literal name or of ``__name__``?  Any other name would become a guard."""
     if call.keywords or len(call.args) > 1:
         return False
-    fixed = all(isinstance(a, ast.Constant) or (isinstance(a, ast.Name) and a.id == "__name__") for a in call.args)
-    return fixed and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+
+
+def _is_fixed_name(node: ast.expr) -> bool:
+    literal = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return literal or (isinstance(node, ast.Name) and node.id == "__name__")
 
 
 def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:

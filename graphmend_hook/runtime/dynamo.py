@@ -9,31 +9,44 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
 from . import refusals
 
 log = logging.getLogger("graphmend_hook.trace")
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 VALUES = "@gm_values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 
-def at_trace_time(function: F) -> F:
+def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.
 
+    A question that this torch's tracer cannot answer must not end the trace: the answer is then `otherwise`.
     Dynamo stores the result as a global of the traced module under the name of the function's code, so the name is
     one that no module has.
     """
-    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
-    function.__code__ = function.__code__.replace(co_name=f"_@graphmend_{function.__name__}")
-    return function
+
+    def mark(question: Callable[P, T]) -> Callable[P, T]:
+        def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return question(*args, **kwargs)
+            except Exception:
+                log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
+                return otherwise
+
+        ask._dynamo_marked_constant = True  # type: ignore[attr-defined]
+        ask.__code__ = ask.__code__.replace(co_name=f"_@graphmend_{question.__name__}")
+        return ask
+
+    return mark
 
 
-@at_trace_time
+@at_trace_time(otherwise="GM101-T09")
 def standing(is_warning: bool, repeats: bool) -> str:
     """ "" where an effect may wait for the end of the graph, else the code of the refusal.
 
@@ -64,7 +77,7 @@ def standing(is_warning: bool, repeats: bool) -> str:
     return ""
 
 
-@at_trace_time
+@at_trace_time(otherwise=None)
 def replay_last(identity: int) -> None:
     """Let Dynamo replay the list of that `id` after all other side effects of the trace.
 
@@ -79,25 +92,25 @@ def replay_last(identity: int) -> None:
         tracked.update({identity: first, **others})
 
 
-@at_trace_time
+@at_trace_time(otherwise=True)
 def in_a_body() -> bool:
     """Is the body of a higher-order operator being traced?  After `standing`, that is an activation checkpoint."""
     return bool(_enclosing_bodies(_translator()))
 
 
-@at_trace_time
+@at_trace_time(otherwise=logging.getLogger())
 def get_logger(name: str | None = None) -> logging.Logger:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
     return logging.getLogger(name)
 
 
-@at_trace_time
+@at_trace_time(otherwise="GM101-T03")
 def tensor_standing() -> str:
     """ "" where a tensor may be kept for the epilogue; under a function transform it is a wrapper that cannot be."""
     return "GM101-T03" if torch._C._functorch.peek_interpreter_stack() is not None else ""
 
 
-@at_trace_time
+@at_trace_time(otherwise=None)
 def record(code: str) -> None:
     """Remember that the effect being traced stays where it is."""
     from torch._guards import TracingContext

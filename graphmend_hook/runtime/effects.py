@@ -17,7 +17,8 @@ from torch.compiler import is_dynamo_compiling
 from . import dynamo, queue
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
-_MOST_ITEMS = 32  # of a container, and of all containers inside it on one level: each costs tracing time and a guard
+# What a container may hold, and how deep: every item costs tracing time.
+_MOST_ITEMS = 32
 _DEEPEST = 3
 
 try:
@@ -50,6 +51,9 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
 
 def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
+    if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
+        delivery(target, values)
+        return
     item = (queue.ITEM, delivery, target, *[_kept(value) for value in values])
     if dynamo.in_a_body():
         dynamo.in_any_body(queue.graphmend_pending.append, item)

@@ -15,7 +15,8 @@ import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
 from graphmend_hook.epilogue import edit, install
-from graphmend_hook.runtime import queue, refusals
+from graphmend_hook.runtime import dynamo, queue, refusals
+from graphmend_hook.runtime import effects as effects_at_runtime
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
 MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
@@ -327,6 +328,24 @@ def test_threads_lose_nothing_when_code_is_not_understood() -> None:
             thread.join(timeout=120)
     texts = sorted(str(text) for _, text in written if text != "\n")
     assert texts == sorted(4 * [f"{torch.tensor([float(i)])}" for i in range(20)])
+
+
+def test_a_tracer_that_cannot_be_asked_declines(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another torch may name things otherwise; that must end neither the trace nor the record."""
+    monkeypatch.setattr(dynamo, "_is_redirected", lambda translator: translator.no_such_attribute)
+    x = torch.ones(2)
+    compiled = torch.compile(MENDED.say, backend="eager")
+    assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
+    assert {code for code, *_ in refusals.seen} == {"GM101-T09"}
+    assert "standing cannot be told of torch" in caplog.text
+
+
+def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    effects_at_runtime.defer(lambda target, values: target(*values), print, ("at once",))
+    assert capsys.readouterr().out == "at once\n"
+    assert queue.graphmend_pending == []
 
 
 def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
