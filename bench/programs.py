@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -98,4 +97,4 @@ def measure(repeats: int) -> dict[str, object]:
             ],
             max(3, repeats // 2),
         )
-    return {"import": imports, "demo": demo, "maxrss_unit": "KiB", "pagesize": resource.getpagesize()}
+    return {"import": imports, "demo": demo}
