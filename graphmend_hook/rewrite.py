@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -31,7 +31,6 @@ class Rewritten:
 
 
 NOTHING = Rewritten(None, ())
-Compile = Callable[[ast.Module, str], CodeType]
 
 
 def active_rules(names: Sequence[str]) -> tuple[Rule, ...]:
@@ -39,29 +38,24 @@ def active_rules(names: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(rule for rule in ORDER if rule.name in names)
 
 
-def compile_tree(tree: ast.Module, filename: str) -> CodeType:
-    """Compile as the import system does: no flags inherited from here, the interpreter's optimisation level."""
-    return compile(tree, filename, "exec", dont_inherit=True)
-
-
-def rewrite(source: bytes, filename: str, rules: Sequence[Rule], compile_: Compile = compile_tree) -> Rewritten:
+def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     """Apply `rules` to the module text `source`, which came from `filename`.
 
-    Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile.
+    Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile: no flags
+    are inherited from here, and the optimisation level is the interpreter's.
     """
     rules = [rule for rule in rules if rule.trigger.search(source)]
     if not rules:
         return NOTHING
     tree = ast.parse(source, filename)
-    sites = _apply(tree, OptOuts(source, tree), rules)
-    if not any(site.outcome is Outcome.MENDED for site in sites):
-        return Rewritten(None, sites)
-    _import_runtime(tree)
-    return Rewritten(_name_deliveries(compile_(tree, filename)), sites)
+    uncompiled = Rewritten(None, rewrite_tree(tree, source, rules))
+    if not uncompiled.mended:
+        return uncompiled
+    return Rewritten(_name_deliveries(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
 
 
 def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> tuple[Site, ...]:
-    """As `rewrite`, in place and without compiling: for `graphmend diff` and tests."""
+    """Apply `rules` in place to `tree`, parsed from `source`; the sites, mended and declined."""
     sites = _apply(tree, OptOuts(source, tree), rules)
     if any(site.outcome is Outcome.MENDED for site in sites):
         _import_runtime(tree)
