@@ -200,7 +200,8 @@ def _mended(hook: Hook, name: str, path: str, source: bytes, code: CodeType) -> 
     deny = PatternSet(hook.settings.deny)
     if hook.settings.disable or deny.matches_name("__main__") or deny.matches_name(name) or deny.matches_file(path):
         return code
-    return hook.mender.mend("__main__", path, source) or code
+    mended, _cached = hook.mender.mend("__main__", path, source)
+    return mended or code
 
 
 def _forget_file(program: Program, main: ModuleType) -> None:

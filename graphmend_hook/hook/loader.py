@@ -29,8 +29,11 @@ class Mender:
         self.cache = Cache(settings.cache_dir, self.rules)
         self.ledger = ledger
 
-    def mend(self, name: str, path: str, source: bytes) -> CodeType | None:
-        """The code of the module `name`, None where it is to run as it is.  Never raises for a reason of ours."""
+    def mend(self, name: str, path: str, source: bytes) -> tuple[CodeType | None, bool]:
+        """The code of the module `name`, None where it is to run as it is, and whether the cache had it.
+
+        Never raises for a reason of ours.
+        """
         start = perf_counter()
         try:
             result = self.cache.get(path, source)
@@ -40,15 +43,15 @@ class Mender:
                     result = rewrite(source, path, self.rules)
                 self.cache.put(path, source, result)
         except SyntaxError:
-            return None  # the stock loader reports it as Python does
+            return None, False  # the stock loader reports it as Python does
         except Exception as error:
             log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
-            return None
+            return None, False
         self._record(name, path, result, cached, perf_counter() - start)
         if result.code is not None:
             runtime.connect()  # for a hook that was installed after Dynamo was imported
-        return result.code
+        return result.code, cached
 
     def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
         status = Status.UNCHANGED if result.code is None else Status.MENDED
@@ -86,12 +89,12 @@ class MendingLoader(SourceFileLoader):
             source = self.get_data(path)
         except OSError:
             return super().get_code(fullname)
-        code = self._mender.mend(fullname, path, source)
-        if code is None or not self._mender.ledger.modules[fullname].cached:
-            # Even where its code is not used: it writes the stock pyc and shows the compiler's warnings, as always.
-            stock = super().get_code(fullname)
-            return stock if code is None else code
-        return code
+        code, cached = self._mender.mend(fullname, path, source)
+        if code is not None and cached:
+            return code
+        # Even where its code is not used: it writes the stock pyc and shows the compiler's warnings, as always.
+        stock = super().get_code(fullname)
+        return stock if code is None else code
 
     # importlib cuts its own frames off the traceback of a SyntaxError, which it knows by this file name.
     get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
