@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .diagnostics import ConfigError
 
-RULE_NAMES = ("defer",)
+RULE_NAMES = ("defer", "trap", "where")
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
 # Never mended: this package, what it is made of, and what decides whether code is being traced.

@@ -13,7 +13,7 @@ from .analysis.optout import OptOuts
 from .analysis.scopes import ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules import ORDER, Rule
-from .templates import DELIVERY_ARGUMENTS, runtime_import
+from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
 
@@ -51,7 +51,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     uncompiled = Rewritten(None, rewrite_tree(tree, source, rules))
     if not uncompiled.mended:
         return uncompiled
-    return Rewritten(_name_deliveries(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
+    return Rewritten(_name_functions(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
 
 
 def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> tuple[Site, ...]:
@@ -109,16 +109,18 @@ def _import_runtime(tree: ast.Module) -> None:
     tree.body.insert(index, runtime_import(tree.body[min(index, len(tree.body) - 1)]))
 
 
-def _name_deliveries(code: CodeType) -> CodeType:
-    """Give the lambdas that make a deferred call the name of the function they stand in, as records will show it."""
-    constants = tuple(_named_after(code, const) if isinstance(const, CodeType) else const for const in code.co_consts)
-    same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
-    return code if same else code.replace(co_consts=constants)
-
-
-def _named_after(parent: CodeType, code: CodeType) -> CodeType:
-    if code.co_varnames[: len(DELIVERY_ARGUMENTS)] != DELIVERY_ARGUMENTS or code.co_name != "<lambda>":
-        return _name_deliveries(code)
+def _name_functions(code: CodeType, owner: CodeType | None = None) -> CodeType:
+    """Give the functions that the rules define the name of the function they stand in, as records will show it."""
+    named = owner if owner is not None and _is_ours(code) else code
+    constants = tuple(_name_functions(const, named) if isinstance(const, CodeType) else const for const in code.co_consts)
+    if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
+        code = code.replace(co_consts=constants)
+    if named is code or owner is None or not _is_ours(code):
+        return code
     if sys.version_info >= (3, 11):
-        return code.replace(co_name=parent.co_name, co_qualname=parent.co_qualname)
-    return code.replace(co_name=parent.co_name)
+        return code.replace(co_name=owner.co_name, co_qualname=owner.co_qualname)
+    return code.replace(co_name=owner.co_name)
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_name.startswith(OWN) or code.co_varnames[: len(DELIVERY_ARGUMENTS)] == DELIVERY_ARGUMENTS

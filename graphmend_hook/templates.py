@@ -1,7 +1,8 @@
 """The one way to build AST: small source templates with named holes.
 
-Names of the rewritten code are not identifiers, so they cannot meet a name of the user's; they do not start with two
-underscores, which a class body would mangle.  The injected global starts with one, so that ``import *`` skips it.
+Names of the rewritten code cannot meet a name of the user's.  The injected global is not an identifier; it starts with
+an underscore, so that ``import *`` skips it, and not with two, which a class body would mangle.  Locals may be
+parameters, which have to be identifiers: they begin with a letter that no keyboard has.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
-_SPELLING = {"GM": RUNTIME, "TARGET": "@gm_target", "VALUES": "@gm_values"}
+_LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY", "UNUSED")
+OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboard has
+_SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
+Filling = ast.AST | list[ast.stmt]
 
 
 class Template:
@@ -21,14 +25,39 @@ class Template:
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def fill(self, at: ast.stmt | ast.expr, **holes: ast.AST) -> list[ast.stmt]:
-        """A fresh copy with every hole filled, its own nodes placed where the statement `at` stands."""
+    def fill(self, at: ast.stmt | ast.expr, **holes: Filling) -> list[ast.stmt]:
+        """A fresh copy with every hole filled, its own nodes placed where the statement `at` stands.
+
+        A hole that is a statement of its own takes a statement or a list of them.
+        """
         filler = _Filler(at, holes)
-        return [filler.visit(statement) for statement in ast.parse(self._source).body]  # cheaper than a deep copy
+        filled = filler.visit(ast.parse(self._source))  # cheaper than a deep copy
+        body: list[ast.stmt] = filled.body
+        return body
+
+
+def expression(source: str, at: ast.stmt | ast.expr, **holes: Filling) -> ast.expr:
+    """The expression `source` with its holes filled, its own nodes placed where `at` stands."""
+    statement = Template(source).fill(at, **holes)[0]
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def name(spelling: str, at: ast.stmt | ast.expr, ctx: ast.expr_context | None = None) -> ast.Name:
+    """The name `spelling` (one of the capital names of templates, or any other), placed where `at` stands."""
+    return _place(ast.Name(_SPELLING.get(spelling, spelling), ctx or ast.Load()), at)
+
+
+def constant(value: object, at: ast.stmt | ast.expr) -> ast.Constant:
+    return _place(ast.Constant(value), at)  # type: ignore[arg-type]
+
+
+def argument(spelling: str, at: ast.stmt | ast.expr) -> ast.arg:
+    return _place(ast.arg(spelling), at)
 
 
 class _Filler(ast.NodeTransformer):
-    def __init__(self, at: ast.stmt | ast.expr, holes: dict[str, ast.AST]) -> None:
+    def __init__(self, at: ast.stmt | ast.expr, holes: dict[str, Filling]) -> None:
         self._at = at
         self._holes = holes
 
@@ -37,12 +66,14 @@ class _Filler(ast.NodeTransformer):
             _place(node, self._at)
         return super().generic_visit(node)
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        if isinstance(node.value, ast.Name) and isinstance(self._holes.get(node.value.id), ast.stmt):
-            return self._holes[node.value.id]
+    def visit_Expr(self, node: ast.Expr) -> Filling:
+        if isinstance(node.value, ast.Name):
+            hole = self._holes.get(node.value.id)
+            if isinstance(hole, (ast.stmt, list)):
+                return hole
         return self.generic_visit(node)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
+    def visit_Name(self, node: ast.Name) -> Filling:
         if node.id in self._holes:
             return self._holes[node.id]
         node.id = _SPELLING.get(node.id, node.id)
@@ -51,6 +82,10 @@ class _Filler(ast.NodeTransformer):
     def visit_arg(self, node: ast.arg) -> ast.AST:
         node.arg = _SPELLING.get(node.arg, node.arg)
         return _place(node, self._at)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name = _SPELLING.get(node.name, node.name)
+        return self.generic_visit(node)
 
 
 def _place(node: Node, at: ast.stmt | ast.expr) -> Node:

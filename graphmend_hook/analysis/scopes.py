@@ -7,8 +7,10 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from .flow import Flow
 from .names import Imports, NamesIn
 from .optout import first_line
+from .taint import Evidence, Operations
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
@@ -36,6 +38,14 @@ class Function:
     def names(self) -> NamesIn:
         return NamesIn.code(self.node)
 
+    @cached_property
+    def flow(self) -> Flow:
+        return Flow(self.node)
+
+    @cached_property
+    def is_generator(self) -> bool:
+        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.node))
+
     @property
     def reads_its_frame(self) -> bool:
         """May it see its own local variables by name (``locals()``, ``exec``, frame objects)?"""
@@ -50,12 +60,17 @@ class Function:
 
 @dataclass
 class Place:
-    """A statement inside a function: ``block[index]``, and whether a handler around it could catch what it raises."""
+    """A statement inside a function: ``block[index]``, and what there is around it.
+
+    inside_try: a handler of the function could catch what the statement raises.
+    inside: the statements of the function that contain this one, outermost first.
+    """
 
     function: Function
     block: list[ast.stmt]
     index: int
     inside_try: bool
+    inside: tuple[ast.stmt, ...] = ()
 
     @property
     def statement(self) -> ast.stmt:
@@ -69,9 +84,18 @@ class ModuleScope:
     tree: ast.Module
     imports: Imports = field(default_factory=Imports)
     places: list[Place] = field(default_factory=list)
+    functions: dict[str, Function] = field(default_factory=dict)
+    _evidence: dict[str, Evidence] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._walk(self.tree.body, None, "", False)
+        self._walk(self.tree.body, None, "", False, ())
+
+    def evidence(self, function: Function, operations: Operations) -> Evidence:
+        """What speaks for the values of `function` being tensor data."""
+        known = self._evidence.get(function.qualname)
+        if known is None or known.function is not function:
+            known = self._evidence[function.qualname] = Evidence(function, self, operations)
+        return known
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
@@ -93,26 +117,41 @@ class ModuleScope:
         name = expression.id
         return name not in self._own_names and not any(name in outer.names.bound for outer in function.lineage())
 
-    def _walk(self, block: list[ast.stmt], function: Function | None, prefix: str, inside_try: bool) -> None:
+    def _walk(
+        self,
+        block: list[ast.stmt],
+        function: Function | None,
+        prefix: str,
+        inside_try: bool,
+        inside: tuple[ast.stmt, ...],
+    ) -> None:
         for index, statement in enumerate(block):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inner = Function(statement, prefix + statement.name, function)
-                self._walk(statement.body, inner, f"{inner.qualname}.<locals>.", False)
+                self.functions[inner.qualname] = inner
+                self._walk(statement.body, inner, f"{inner.qualname}.<locals>.", False, ())
             elif isinstance(statement, ast.ClassDef):
                 # Statements of a class body run once, at import; its functions are what may be traced.
-                self._walk(statement.body, None, f"{prefix}{statement.name}.", False)
+                self._walk(statement.body, None, f"{prefix}{statement.name}.", False, ())
             else:
                 if function is not None:
-                    self.places.append(Place(function, block, index, inside_try))
+                    self.places.append(Place(function, block, index, inside_try, inside))
                 self.imports.add(statement)
-                self._walk_blocks(statement, function, prefix, inside_try)
+                self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
 
-    def _walk_blocks(self, statement: ast.stmt, function: Function | None, prefix: str, inside_try: bool) -> None:
+    def _walk_blocks(
+        self,
+        statement: ast.stmt,
+        function: Function | None,
+        prefix: str,
+        inside_try: bool,
+        inside: tuple[ast.stmt, ...],
+    ) -> None:
         caught = inside_try or bool(getattr(statement, "handlers", None))
-        for name, inside in (("body", caught), ("orelse", inside_try), ("finalbody", inside_try)):
+        for name, within in (("body", caught), ("orelse", inside_try), ("finalbody", inside_try)):
             block = getattr(statement, name, None)
             if block:
-                self._walk(block, function, prefix, inside)
+                self._walk(block, function, prefix, within, inside)
         for name in ("handlers", "cases"):
             for part in getattr(statement, name, ()):
-                self._walk(part.body, function, prefix, inside_try)
+                self._walk(part.body, function, prefix, inside_try, inside)

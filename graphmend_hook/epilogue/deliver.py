@@ -6,31 +6,90 @@ import logging
 import sys
 from typing import Any
 
+import torch
+
 from ..diagnostics import notice
 from ..runtime import queue
+from ..runtime.guards import take_witnessed
 
 log = logging.getLogger("graphmend_hook")
+_NOTE = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
 
 
 def deliver(items: list[queue.Item]) -> None:
-    """Make the calls, in the order in which eager would have made them.
+    """Make the calls, in the order in which eager would have made them, those under a condition only if it held.
 
-    What a call raises (a warning that is an error by now, say) leaves the compiled function, and ends the delivery as
-    it would have ended the function.
+    What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
+    the delivery as it would have ended the function.
     """
-    for _, delivery, target, *values in items:
-        delivery(target, values)
+    take_witnessed()
+    held = iter(_read([_predicate(item) for item in items if item[0] is not queue.ITEM]))
+    for item in items:
+        if item[0] is queue.ITEM or next(held):
+            _call(item)
 
 
 def deliver_after_failure(items: list[queue.Item] | None) -> None:
     """Make the calls whose values exist although the graph raised; say that it did, and how many calls are lost.
 
-    Which of them eager would have reached before the operation that failed cannot be told, so none is held back.
+    Which of them eager would have reached before the operation that failed cannot be told, so none is held back.  But a
+    guard that had failed by then is what eager would have raised: its exception replaces that of the graph.
     """
-    complete = [item for item in items or () if not _is_missing(item)]
-    lost = "all" if items is None else len(items) - len(complete)
-    log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
+    seen = take_witnessed()
+    failed = sys.exc_info()[1]
+    known = [_recovered(item, seen) for item in items or ()]
+    guards = [item for item in known if item[0] is queue.GUARD and not _is_missing(item) and bool(item[2])]
+    if guards:
+        known = known[: known.index(guards[0])]
+    # A guard that was not reached, or held, has nothing to say.
+    known = [item for item in known if item[0] is not queue.GUARD]
+    complete = [item for item in known if not _is_missing(item)]
+    lost = "all" if items is None else len(known) - len(complete)
+    if complete or lost or not guards:
+        log.warning("%s", notice("GM006", error=type(failed).__name__, count=len(complete), lost=lost))
     deliver(complete)
+    for guard in guards:
+        _call(guard, after=failed)
+
+
+def _call(item: queue.Item, after: BaseException | None = None) -> None:
+    kind, *rest = item
+    if kind is not queue.GUARD:
+        delivery, target, *values = rest if kind is queue.ITEM else rest[1:]
+        delivery(target, values)
+        return
+    _key, _predicate_, delivery, target, *values = rest
+    try:
+        delivery(target, values)
+    except Exception as error:
+        if sys.version_info >= (3, 11):
+            error.add_note(_NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}")
+        if after is not None and error.__cause__ is None:
+            error.__suppress_context__ = True
+        raise
+
+
+def _predicate(item: queue.Item) -> torch.Tensor:
+    predicate: torch.Tensor = item[2] if item[0] is queue.GUARD else item[1]
+    return predicate
+
+
+def _read(predicates: list[torch.Tensor]) -> list[bool]:
+    """The values of tensors () of bool, with one look at each device."""
+    if len({predicate.device for predicate in predicates}) == 1 and len(predicates) > 1:
+        read: list[bool] = torch.stack(predicates).tolist()
+        return read
+    return [bool(predicate) for predicate in predicates]
+
+
+def _recovered(item: queue.Item, seen: dict[int, tuple[torch.Tensor, list[torch.Tensor]]]) -> queue.Item:
+    """A guard with what its witness put aside, in place of the outputs that the graph did not give."""
+    if item[0] is not queue.GUARD or item[1] not in seen:
+        return item
+    predicate, tensors = seen[item[1]]
+    values = iter(tensors)
+    kept = [next(values, value) if value is queue.MISSING else value for value in item[5:]]
+    return (*item[:2], predicate, *item[3:5], *kept)
 
 
 def drain(_nothing: None = None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .base import Rule
 from .defer import Defer
+from .trap import Trap
+from .where import Where
 
 __all__ = ["ORDER", "Rule"]
 
-ORDER: tuple[Rule, ...] = (Defer(),)
+ORDER: tuple[Rule, ...] = (Defer(), Trap(), Where())

@@ -184,6 +184,11 @@ def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
     return statement.value
 
 
+def stable_call(receiver: ast.expr) -> bool:
+    """Is the receiver a lookup of ours, which may be made at any time?"""
+    return isinstance(receiver, ast.Call)
+
+
 def _is_plain_assignment(statement: ast.Assign) -> bool:
     return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
 

@@ -6,6 +6,7 @@ The functions marked constant run for real while Dynamo traces their caller; the
 from __future__ import annotations
 
 import logging
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ log = logging.getLogger("graphmend_hook.trace")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-VALUES = "@gm_values"  # the local name under which rewritten code holds the arguments of an effect
+VALUES = "gm\u01c3values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 
@@ -35,7 +36,9 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 return question(*args, **kwargs)
-            except Exception:
+            except Exception as error:
+                if type(error).__name__ == "RestartAnalysis":  # an order to Dynamo, see `harmless`
+                    raise
                 log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
                 return otherwise
 
@@ -123,6 +126,119 @@ def record(code: str) -> None:
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
 
 
+@at_trace_time(otherwise=True)
+def transformed() -> bool:
+    """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+@at_trace_time(otherwise=False)
+def succeeds() -> bool:
+    """Would the call that `runtime.speculation.attempt` is about to make succeed, and is the function the one named?
+
+    The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as
+    tracing it would; but a failure while tracing ends the trace.
+    """
+    translator = _translator()
+    frame = next(frame for frame in _frames(translator) if "graphmend_function" in frame.symbolic_locals)
+    held = frame.symbolic_locals
+    name, function = _python(held["graphmend_name"]), _python(held["graphmend_function"])
+    homes = (torch, torch.nn.functional, torch.Tensor, operator)
+    if not any(getattr(home, name, None) is function for home in homes):
+        return False
+    arguments, options = _fake(held["graphmend_arguments"]), _fake(held["graphmend_options"])
+    try:
+        with translator.fake_mode:
+            function(*arguments, **options)
+    except Exception as error:
+        log.debug("%s would fail: %s", name, error)
+        return False
+    return True
+
+
+@at_trace_time(otherwise=None)
+def round_decisions() -> None:
+    """Let the tensor at hand be decided on half-precision values as they are in memory.
+
+    Inductor keeps them in float32 inside a kernel, where what overflows in memory does not: `isinf` would not see it.
+    Reading the bits as integers, and those as a float again, rounds at the price of a register.
+    """
+    frame = next(frame for frame in _frames(_translator()) if "graphmend_predicate" in frame.symbolic_locals)
+    node = frame.symbolic_locals["graphmend_predicate"].as_proxy().node
+    waiting, seen = [node], {node}
+    while waiting:
+        decision = waiting.pop()
+        inputs = decision.all_input_nodes
+        if _dtype(decision) is torch.bool and decision.op.startswith("call"):
+            for value in inputs:
+                if _dtype(value) in (torch.float16, torch.bfloat16):
+                    decision.replace_input_with(value, _rounded(value, decision))
+        waiting += [value for value in inputs if value not in seen]
+        seen.update(inputs)
+
+
+def _dtype(node: torch.fx.Node) -> torch.dtype | None:
+    return getattr(node.meta.get("example_value"), "dtype", None)
+
+
+def _rounded(value: torch.fx.Node, before: torch.fx.Node) -> torch.fx.Node:
+    fake = value.meta["example_value"]
+    with value.graph.inserting_before(before):
+        for method, arguments in (("detach", ()), ("view", (torch.int16,)), ("view", (fake.dtype,))):
+            value = value.graph.call_method(method, (value, *arguments))
+            fake = getattr(fake, method)(*arguments)
+            value.meta["example_value"] = fake
+    return value
+
+
+@at_trace_time(otherwise=False)
+def stores_plainly(attribute: str) -> bool:
+    """Does assigning to that attribute of the object at hand store the value, and nothing else?"""
+    frame = next(frame for frame in _frames(_translator()) if "graphmend_owner" in frame.symbolic_locals)
+    kind = frame.symbolic_locals["graphmend_owner"].python_type()
+    plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
+    return plain and not hasattr(getattr(kind, attribute, None), "__set__")
+
+
+@at_trace_time(otherwise=False)
+def defined_in(modules: tuple[str, ...]) -> bool:
+    """Is the function at hand defined in one of those modules?"""
+    frame = next(frame for frame in _frames(_translator()) if "graphmend_check" in frame.symbolic_locals)
+    return getattr(_python(frame.symbolic_locals["graphmend_check"]), "__module__", "") in modules
+
+
+@at_trace_time(otherwise=0)
+def fresh_key() -> int:
+    """A number for the next guard of the graph; the same one each time that the graph is traced anew."""
+    output = _translator().output
+    output.graphmend_keys = getattr(output, "graphmend_keys", -1) + 1
+    return int(output.graphmend_keys)
+
+
+@at_trace_time(otherwise=False)
+def watch() -> bool:
+    """Remember what the trace has done so far, for `harmless`; False where that has been found to harm before."""
+    translator = _translator()
+    output = translator.output
+    output.graphmend_watched = len(output.current_tracer.graph.nodes), _changes(output)
+    return _site(translator) not in _harmful
+
+
+@at_trace_time(otherwise=None)
+def harmless(attribute: str) -> None:
+    """Since `watch`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
+    from torch._dynamo.exc import RestartAnalysis
+
+    translator = _translator()
+    output = translator.output
+    count, before = output.graphmend_watched
+    made = list(output.current_tracer.graph.nodes)[count:]
+    stored = {change for change in _changes(output) - before if change[1] != attribute}
+    if stored or not all(map(_only_computes, made)):
+        _harmful.add(_site(translator))
+        raise RestartAnalysis(restart_reason="graphmend_hook: a lazy attribute is made with an effect")
+
+
 def in_any_body(function: Callable[..., Any], *args: Any) -> None:
     """Call `function` with Dynamo's check for side effects of higher-order bodies off, for this call only."""
     from torch._dynamo.utils import _disable_side_effect_safety_checks_for_current_subtracer as unchecked
@@ -130,10 +246,62 @@ def in_any_body(function: Callable[..., Any], *args: Any) -> None:
     unchecked(function, *args)
 
 
+def _changes(output: Any) -> set[tuple[int, str]]:
+    """The attributes that the trace has stored on objects older than it, and the containers that it has changed."""
+    effects = output.side_effects
+    stored = {
+        (id(variable), attribute)
+        for variable, attributes in effects.store_attr_mutations.items()
+        if not type(variable.mutation_type).__name__.endswith("New")
+        for attribute in attributes
+    }
+    return stored | {
+        (id(variable), "")
+        for variable in effects.id_to_variable.values()
+        if getattr(variable.mutation_type, "is_modified", False)
+    }
+
+
+def _only_computes(node: torch.fx.Node) -> bool:
+    """Does the operation neither write in place nor draw random numbers?"""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return node.op in ("placeholder", "get_attr", "output") or not (
+        (name.endswith("_") and not name.endswith("__")) or name.startswith(_RANDOM) or "out" in node.kwargs
+    )
+
+
+def _site(translator: Any) -> tuple[str, int]:
+    return translator.f_code.co_filename, translator.lineno
+
+
+def _python(variable: Any) -> Any:
+    """The Python object that a variable of Dynamo stands for."""
+    variable = variable.realize()
+    for holder in ("value", "fn"):
+        if hasattr(variable, holder):
+            return getattr(variable, holder)
+    return variable.as_python_constant()
+
+
+def _fake(variable: Any) -> Any:
+    """The same with fake tensors for the traced ones."""
+    variable = variable.realize()
+    kind = type(variable).__name__
+    if variable.is_tensor() or kind == "SymNodeVariable":
+        return variable.as_proxy().node.meta["example_value"]
+    if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
+        return variable.python_type()([_fake(item) for item in variable.items])
+    if kind == "ConstDictVariable":
+        return {_python(key.vt): _fake(value) for key, value in variable.items.items()}
+    if kind == "SliceVariable":
+        return slice(*[_fake(item) for item in variable.items])
+    return _python(variable)
+
+
 def _translator() -> Any:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
-    return InstructionTranslator.current_tx()
+    return InstructionTranslator.current_tx().output.current_tx  # the first is that of the outermost frame
 
 
 def _is_reached_by_epilogue(translator: Any) -> bool:
@@ -174,7 +342,7 @@ def _is_redirected(translator: Any) -> bool:
 
 def _is_caught(translator: Any) -> bool:
     """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(_in_try(frame) for frame in _frames(translator))
+    return any(_in_try(frame) for frame in _frames(translator) if frame.f_code.co_filename not in _OWN_FILES)
 
 
 def _has_outside_container(translator: Any) -> bool:
@@ -220,4 +388,6 @@ def _enclosing_bodies(translator: Any) -> list[str]:
     return bodies
 
 
-_OWN_FILES = {__file__, __file__.replace("dynamo.py", "effects.py")}
+_harmful: set[tuple[str, int]] = set()
+_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
+_OWN_FILES = {__file__.replace("dynamo.py", f"{name}.py") for name in ("dynamo", "effects", "guards", "select", "speculation")}

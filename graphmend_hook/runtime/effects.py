@@ -42,9 +42,9 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
-    refusal = _refusal(target, method, values)
-    if refusal:
-        dynamo.record(refusal)
+    why = refusal(target, method, values)
+    if why:
+        dynamo.record(why)
         return False
     return True
 
@@ -54,7 +54,11 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, .
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
-    item = (queue.ITEM, delivery, target, *[_kept(value) for value in values])
+    append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+def append(item: tuple[Any, ...]) -> None:
+    """Put an item where the epilogue finds it; `refusal` has been asked."""
     if dynamo.in_a_body():
         dynamo.in_any_body(queue.graphmend_pending.append, item)
     else:
@@ -69,15 +73,21 @@ def get_logger(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-def _refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
+def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
+    """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
     if not queue.understood:
         return "GM101-T09"
     if not _is_effect(target, method):
         return "GM101-T01"
-    refusal = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
-    if refusal:
-        return refusal
-    return _unstable_item(values, 0)
+    why = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
+    return why or _unstable_item(values, 0)
+
+
+def refusal_of_guard(values: tuple[Any, ...]) -> str:
+    """The code of the refusal if an exception made of `values` cannot be raised at the end of the graph, else ""."""
+    if not queue.understood:
+        return "GM101-T09"
+    return dynamo.standing(False, False) or _unstable_item(values, 0)
 
 
 def _is_effect(target: object, method: str) -> bool:
@@ -121,13 +131,13 @@ def _unstable_item(values: Collection[object], depth: int) -> str:
     if depth > _DEEPEST or len(values) > _MOST_ITEMS:
         return "GM101-T04"
     for value in values:
-        refusal = _unstable(value, depth)
-        if refusal:
-            return refusal
+        why = _unstable(value, depth)
+        if why:
+            return why
     return ""
 
 
-def _kept(value: Any) -> Any:
+def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
@@ -135,9 +145,9 @@ def _kept(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if kind is tuple:
-        return tuple([_kept(item) for item in value])
+        return tuple([kept(item) for item in value])
     if kind is list:
-        return [_kept(item) for item in value]
+        return [kept(item) for item in value]
     if kind is dict:
-        return {_kept(key): _kept(item) for key, item in value.items()}
+        return {kept(key): kept(item) for key, item in value.items()}
     return value

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
+# (EFFECT, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
+# (GUARD, key, predicate, delivery, target, *values): the call raises; `key` is that of the witness.
 Item = tuple[Any, ...]
 
 
@@ -18,11 +20,13 @@ class _NotConstant:
     """Begins an item: of a tuple that might be a constant, Dynamo guards on every value."""
 
 
-ITEM = _NotConstant()
+ITEM, EFFECT, GUARD = _NotConstant(), _NotConstant(), _NotConstant()
 
 graphmend_pending: list[Item] = []
 # False once this torch generated code that the bytecode hook did not understand; guarded by what was traced before.
 understood: bool = True
+# What becomes of guards: "exact", "async" or "keep", as GRAPHMEND_GUARDS says.
+guards: str = "exact"
 
 
 class _Missing:

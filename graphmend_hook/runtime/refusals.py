@@ -12,6 +12,17 @@ REFUSALS = {
     "GM101-T07": "a warnings filter turns warnings into errors, which must be raised where they arise",
     "GM101-T08": "activation checkpointing would make the call again in backward; only fullgraph=True leaves that out",
     "GM101-T09": "this torch, or this way to compile, generates code that the epilogue cannot reach",
+    "GM102-T01": "the test is a tensor with more or less than one element, or one with behaviour of its own",
+    "GM102-T02": "the sides give tensors that differ in type, dtype, shape, strides, device or requires_grad",
+    "GM102-T03": "the sides give different Python values",
+    "GM102-T04": "a side has an operation that could fail, or have an effect, on these values if it is not taken",
+    "GM102-T05": "a side that is not taken would raise while it is traced",
+    "GM102-T06": "gradients would differ: a singular operation, or a parameter that one side alone uses",
+    "GM102-T07": "the branch stands inside vmap, grad or another function transform",
+    "GM102-T08": "a side branches on tensor data in a way that cannot be evaluated ahead of time",
+    "GM102-T09": "a side assigns to an attribute through a setter",
+    "GM102-T10": "a side writes to a tensor or a container in place",
+    "GM103-T01": "GRAPHMEND_GUARDS=keep leaves guards alone",
     "GM101-T10": "a handler around a traced call could catch what the effect raises",
 }
 

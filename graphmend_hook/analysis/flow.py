@@ -1,0 +1,187 @@
+"""Where names of a function are bound and where they are needed: definite assignment and liveness, per statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .names import NamesIn
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class _Exits:
+    """The names that are needed where control leaves a block early: at ``break``, at ``continue``, in a handler."""
+
+    at_break: Names = _NONE
+    at_continue: Names = _NONE
+    in_handler: Names = _NONE
+
+
+class Flow:
+    """The answers for one function.
+
+    `bound_before` holds the names that are certainly bound when control reaches a statement, `needed_after` those that
+    may be read, before they are bound again, once it has passed it.  Both err on the safe side.
+    """
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._bound: dict[int, Names] = {}
+        self._needed: dict[int, Names] = {}
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+        self._forward(node.body, frozenset(argument.arg for argument in arguments if argument))
+        self._always_needed = _captured(node)
+        self._backward(node.body, _NONE, _Exits())
+
+    def bound_before(self, statement: ast.stmt) -> Names:
+        return self._bound.get(id(statement), _NONE)
+
+    def needed_after(self, statement: ast.stmt) -> Names:
+        return self._needed.get(id(statement), _NONE) | self._always_needed
+
+    def _forward(self, block: Sequence[ast.stmt], bound: Names | None) -> Names | None:
+        """The names bound at the end of `block`, None where control does not get there."""
+        for statement in block:
+            if bound is None:
+                return None
+            self._bound[id(statement)] = bound
+            bound = self._after(statement, bound)
+        return bound
+
+    def _after(self, statement: ast.stmt, bound: Names) -> Names | None:
+        if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+            return None
+        if isinstance(statement, ast.If):
+            return _both(self._forward(statement.body, bound), self._forward(statement.orelse, bound))
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            target = _NONE if isinstance(statement, ast.While) else NamesIn.code(statement.target).bound
+            self._forward(statement.body, bound | target)
+            self._forward(statement.orelse, bound)
+            return bound
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            names = NamesIn.code(*(item.optional_vars for item in statement.items if item.optional_vars))
+            return self._forward(statement.body, bound | names.bound)
+        if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
+            return self._after_try(statement, bound)
+        if isinstance(statement, ast.Match):
+            ends = [self._forward(case.body, bound) for case in statement.cases]
+            end: Names | None = bound
+            for other in ends:
+                end = _both(end, other)
+            return end
+        if isinstance(statement, ast.Delete):
+            return bound - {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        return bound | _binds(statement)
+
+    def _after_try(self, statement: ast.stmt, bound: Names) -> Names | None:
+        assert isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar"
+        end = self._forward([*statement.body, *statement.orelse], bound)  # type: ignore[attr-defined]
+        for handler in statement.handlers:  # type: ignore[attr-defined]
+            named = frozenset({handler.name}) if handler.name else _NONE
+            handled = self._forward(handler.body, bound | named)
+            end = _both(end, None if handled is None else handled - named)
+        final = self._forward(statement.finalbody, bound)  # type: ignore[attr-defined]
+        if final is None or end is None:
+            return None
+        return end | final
+
+    def _backward(self, block: Sequence[ast.stmt], needed: Names, exits: _Exits) -> Names:
+        """The names needed at the start of `block` if those in `needed` are at its end."""
+        for statement in reversed(block):
+            needed |= exits.in_handler
+            self._needed[id(statement)] = needed
+            needed = self._before(statement, needed, exits) | exits.in_handler
+        return needed
+
+    def _before(self, statement: ast.stmt, needed: Names, exits: _Exits) -> Names:
+        if isinstance(statement, (ast.Return, ast.Raise)):
+            return NamesIn.code(statement).read
+        if isinstance(statement, ast.Break):
+            return exits.at_break
+        if isinstance(statement, ast.Continue):
+            return exits.at_continue
+        if isinstance(statement, ast.If):
+            sides = self._backward(statement.body, needed, exits) | self._backward(statement.orelse, needed, exits)
+            return sides | NamesIn.code(statement.test).read
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            return self._before_loop(statement, needed, exits)
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            return self._backward(statement.body, needed, exits) | NamesIn.code(*statement.items).read
+        if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
+            return self._before_try(statement, needed, exits)
+        if isinstance(statement, ast.Match):
+            cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
+            tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
+            return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
+        return (needed - _binds(statement)) | NamesIn.code(statement).read | _augmented(statement)
+
+    def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
+        if isinstance(loop, ast.While):
+            test, target, source = NamesIn.code(loop.test).read, _NONE, _NONE
+        else:
+            test, target, source = _NONE, NamesIn.code(loop.target).bound, NamesIn.code(loop.iter).read
+        head = self._backward(loop.orelse, needed, exits) | test
+        while True:
+            inside = _Exits(needed, head, exits.in_handler)
+            grown = head | (self._backward(loop.body, head, inside) - target)
+            if grown == head:
+                return head | source
+            head = grown
+
+    def _before_try(self, statement: ast.stmt, needed: Names, exits: _Exits) -> Names:
+        after = self._backward(statement.finalbody, needed, exits)  # type: ignore[attr-defined]
+        handlers = [self._backward(handler.body, after, exits) for handler in statement.handlers]  # type: ignore[attr-defined]
+        types = [handler.type for handler in statement.handlers if handler.type]  # type: ignore[attr-defined]
+        # Control may go from any statement to a handler or to the final block, and early exits pass the latter.
+        caught = frozenset().union(exits.in_handler, after, NamesIn.code(*types).read, *handlers)
+        inside = _Exits(exits.at_break | after, exits.at_continue | after, caught)
+        return self._backward([*statement.body, *statement.orelse], after, inside)  # type: ignore[attr-defined]
+
+
+def _both(left: Names | None, right: Names | None) -> Names | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
+def _binds(statement: ast.stmt) -> Names:
+    """The local names that a simple statement or a definition certainly binds."""
+    if isinstance(statement, _DEFINITIONS):
+        return frozenset({statement.name})
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return frozenset((alias.asname or alias.name.partition(".")[0]) for alias in statement.names)
+    targets: Sequence[ast.expr] = ()
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AugAssign) or (isinstance(statement, ast.AnnAssign) and statement.value):
+        targets = (statement.target,)
+    return frozenset().union(*(_stored(target) for target in targets))
+
+
+def _stored(target: ast.expr) -> Names:
+    if isinstance(target, ast.Name):
+        return frozenset({target.id})
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return frozenset().union(*(_stored(item) for item in target.elts))
+    return _stored(target.value) if isinstance(target, ast.Starred) else _NONE
+
+
+def _augmented(statement: ast.stmt) -> Names:
+    return _stored(statement.target) if isinstance(statement, ast.AugAssign) else _NONE
+
+
+def _captured(function: ast.AST) -> Names:
+    """The names that functions and classes inside `function` read: they may do so at any time."""
+    inner = [
+        node for node in ast.walk(function) if isinstance(node, (*_DEFINITIONS, ast.Lambda)) and node is not function
+    ]
+    return NamesIn.code(*inner).read | frozenset(
+        name
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Global, ast.Nonlocal))
+        for name in node.names
+    )

@@ -1,0 +1,158 @@
+"""May a value depend on the data of a tensor?  Evidence from the code alone; the traced value has the last word."""
+
+from __future__ import annotations
+
+import ast
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .scopes import Function, ModuleScope
+
+_COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+class Taint(IntEnum):
+    """How much speaks for "this expression holds tensor data": nothing, something, or its very form."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+class Operations:
+    """What the analysis must know of the tensor library; the rules give it, as data.
+
+    tensors: names of functions and methods that give a tensor.
+    predicates: those among them that hardly anything but a tensor has.
+    reads: names of functions and methods that read data into Python.
+    modules: dotted prefixes under which those functions are found.
+    """
+
+    def __init__(
+        self, tensors: frozenset[str], predicates: frozenset[str], reads: frozenset[str], modules: tuple[str, ...]
+    ) -> None:
+        self.tensors, self.predicates, self.reads, self.modules = tensors, predicates, reads, modules
+
+
+class Evidence:
+    """Taint of the names and expressions of one function."""
+
+    def __init__(self, function: Function, scope: ModuleScope, operations: Operations) -> None:
+        self.function, self._scope, self._operations = function, scope, operations
+
+    @cached_property
+    def _names(self) -> dict[str, Taint]:
+        known: dict[str, Taint] = {}
+        for argument in _arguments(self.function.node):
+            if argument.annotation is not None and _is_tensor_type(argument.annotation):
+                known[argument.arg] = Taint.YES
+        self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
+        bindings = list(_bindings(self.function.node))
+        while True:
+            before = dict(known)
+            for target, value in bindings:
+                taint = self.of(value)
+                if taint > known.get(target, Taint.NO):
+                    known[target] = taint
+            if known == before:
+                return known
+
+    def of(self, node: ast.expr) -> Taint:
+        """The taint of the value of `node`."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, Taint.NO)
+        if isinstance(node, ast.Call):
+            return self._of_call(node)
+        if isinstance(node, ast.Compare):
+            if not all(isinstance(op, _COMPARED) for op in node.ops):
+                return Taint.NO
+            return max(map(self.of, (node.left, *node.comparators)))
+        if isinstance(node, ast.BinOp):
+            return max(self.of(node.left), self.of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return self.of(node.operand)
+        if isinstance(node, ast.BoolOp):
+            return max(map(self.of, node.values))
+        if isinstance(node, ast.IfExp):
+            return max(self.of(node.body), self.of(node.orelse))
+        if isinstance(node, (ast.Subscript, ast.NamedExpr)):
+            return self.of(node.value)
+        return Taint.NO
+
+    def _of_call(self, call: ast.Call) -> Taint:
+        name, operations = _bare_name(call.func), self._operations
+        if name in operations.tensors or name in operations.reads or name in operations.predicates:
+            qualified = self._scope.imports.qualified(call.func)
+            if qualified.startswith(operations.modules):
+                return Taint.YES
+            if isinstance(call.func, ast.Attribute):
+                sure = name in operations.predicates or name in operations.reads or self.of(call.func.value) > Taint.NO
+                return Taint.YES if sure else Taint.MAYBE
+        if name in ("bool", "int", "float", "abs", "max", "min") and isinstance(call.func, ast.Name):
+            return max(map(self.of, call.args), default=Taint.NO)
+        if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
+            return self._of_selection(call.func.value)
+        helper = self._helper(call.func)
+        return min(Taint.MAYBE, self._scope.evidence(helper, operations).returned) if helper is not None else Taint.NO
+
+    def _of_selection(self, node: ast.expr) -> Taint:
+        """``x[mask].numel()`` counts data; any other size does not."""
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Slice, ast.Constant, ast.Tuple)):
+            return Taint.MAYBE
+        return Taint.NO
+
+    @cached_property
+    def returned(self) -> Taint:
+        """The taint of what the function returns."""
+        self.__dict__["returned"] = Taint.NO  # for a function that calls itself
+        values = [node.value for node in ast.walk(self.function.node) if isinstance(node, ast.Return) and node.value]
+        return max(map(self.of, values), default=Taint.NO)
+
+    def _helper(self, callee: ast.expr) -> Function | None:
+        if isinstance(callee, ast.Name):
+            return self._scope.functions.get(callee.id)
+        if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id == "self":
+            prefix = self.function.qualname.rpartition(".")[0]
+            return self._scope.functions.get(f"{prefix}.{callee.attr}")
+        return None
+
+
+def _bare_name(callee: ast.expr) -> str:
+    return callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _is_tensor_type(annotation: ast.expr) -> bool:
+    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    return isinstance(text, str) and text.replace("Optional[", "").split("|")[0].strip(" ]").split(".")[-1] in (
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "BoolTensor",
+        "IntTensor",
+    )
+
+
+def _bindings(function: ast.AST) -> list[tuple[str, ast.expr]]:
+    found: list[tuple[str, ast.expr]] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                found += _pairs(target, node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
+            found += _pairs(node.target, node.value)
+    return found
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        return [(target.id, value)]
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+        if len(target.elts) == len(value.elts):
+            return [pair for inner in zip(target.elts, value.elts, strict=True) for pair in _pairs(*inner)]
+    return []

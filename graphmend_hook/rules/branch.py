@@ -1,0 +1,97 @@
+"""What [Where] and [Trap] emit: both sides evaluated and one selected where the test is a tensor, else the original."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from ..templates import Template, expression, name
+from .sides import Branch
+
+_BRANCH = Template(
+    """
+if GM.compiling():
+    TEST = CONDITION
+    OUTCOME = None
+    if GM.undecided(TEST) and KNOWN:
+        DEFINE
+        OUTCOME = GM.select(PREDICATE, THEN, ELSE, ARGUMENTS, ONE_SIDED, None)
+    if OUTCOME is not None:
+        ASSIGN
+    else:
+        DECIDED
+else:
+    ORIGINAL
+"""
+)
+_IF = Template("if TEST:\n    BODY\nelse:\n    ORELSE")
+_STORE = Template("if OUTCOME[INDEX] is not CURRENT:\n    SLOT = OUTCOME[INDEX]")
+_RETURN = Template("return OUTCOME[0]")
+_PASS = Template("pass")
+
+
+@dataclass
+class BranchCandidate:
+    """A statement that both rules emit in the same way.
+
+    original: the statement as it stands, free of what other rules do to the statements inside.
+    decided: what runs while tracing if the test is a Python value after all, or the sides cannot be merged.
+    predicate: what the sides are selected by, if not the test itself; known: a further condition of the rewrite.
+    prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
+    """
+
+    at: ast.stmt
+    original: list[ast.stmt]
+    condition: ast.expr
+    branch: Branch
+    decided: list[ast.stmt]
+    returns: bool = False
+    predicate: ast.expr | None = None
+    known: ast.expr | None = None
+    prepare: list[ast.stmt] = field(default_factory=list)
+    finish: list[ast.stmt] = field(default_factory=list)
+
+    def emit(self) -> list[ast.stmt]:
+        at = self.at
+        return _BRANCH.fill(
+            at,
+            CONDITION=self.condition,
+            DEFINE=self.prepare + self.branch.definitions,
+            KNOWN=self.known or expression("True", at),
+            PREDICATE=self.predicate or name("TEST", at),
+            ASSIGN=self._assign() or _PASS.fill(at),
+            DECIDED=self.decided,
+            ORIGINAL=self.original,
+            **self.branch.holes(at),
+        )
+
+    def _assign(self) -> list[ast.stmt]:
+        if self.returns:
+            return _RETURN.fill(self.at)
+        statements: list[ast.stmt] = []
+        for index, target in enumerate(self.branch.targets()):
+            value = expression(f"OUTCOME[{index}]", self.at)
+            if isinstance(target, ast.Attribute):
+                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+                number = expression(str(index), self.at)
+                statements += _STORE.fill(self.at, INDEX=number, CURRENT=current, SLOT=target)
+            else:
+                statements.append(ast.copy_location(ast.Assign([target], value), self.at))
+        return statements + self.finish
+
+
+def decided(statement: ast.If) -> list[ast.stmt]:
+    """The ``if`` over the value that its test already has."""
+    return _IF.fill(statement, BODY=statement.body, ORELSE=statement.orelse or _PASS.fill(statement))
+
+
+def pristine(statement: ast.stmt) -> ast.stmt:
+    """A copy of a compound statement whose blocks are its own; what is in them is shared."""
+    copied = statement
+    for name_ in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name_, None)
+        if isinstance(block, list):
+            if copied is statement:
+                copied = ast.copy_location(type(statement)(**dict(ast.iter_fields(statement))), statement)
+            setattr(copied, name_, [pristine(inner) for inner in block])
+    return copied

@@ -1,0 +1,95 @@
+"""Conditional expressions on tensor data: the expression is replaced where it stands, so evaluation keeps its order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..analysis.scopes import ModuleScope, Place
+from ..analysis.taint import Taint
+from ..diagnostics import Refusal
+from ..templates import Template, expression, name
+from .lower import Declined, Lowering
+from .sides import Branch, Sides
+from .surroundings import unsuitable
+
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_STATEMENT = Template("if GM.compiling():\n    DEFINE\n    TRACED\nelse:\n    ORIGINAL")
+_VALUE = (
+    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, THEN, ELSE, ARGUMENTS, ONE_SIDED, None))"
+    " is not None else BODY if TEST else ORELSE"
+)
+
+
+class ConditionalCandidate:
+    """A simple statement with a conditional expression, and the branch that stands for it."""
+
+    def __init__(self, statement: ast.stmt, node: ast.IfExp, condition: ast.expr, branch: Branch) -> None:
+        self._statement, self._node, self._condition, self._branch = statement, node, condition, branch
+
+    def emit(self) -> list[ast.stmt]:
+        at, node = self._statement, self._node
+        value = expression(
+            _VALUE,
+            node,
+            OUTCOME_=name("OUTCOME", node),
+            STORED=name("OUTCOME", node, ast.Store()),
+            TEST_=ast.copy_location(ast.NamedExpr(name("TEST", node, ast.Store()), self._condition), node),
+            BODY=node.body,
+            ORELSE=node.orelse,
+            **self._branch.holes(at),
+        )
+        traced = _replaced(at, node, value)
+        assert isinstance(traced, ast.stmt)
+        return _STATEMENT.fill(at, DEFINE=self._branch.definitions, TRACED=traced, ORIGINAL=at)
+
+
+def conditional_expression(place: Place, scope: ModuleScope, code: str) -> ConditionalCandidate | Refusal | None:
+    """The candidate for the statement at `place` if it holds a conditional expression on tensor data."""
+    statement = place.statement
+    if not isinstance(statement, _SIMPLE):
+        return None
+    found = list(_conditionals(statement))
+    if not found:
+        return None
+    lowering = Lowering(place, scope)
+    tainted = [node for node in found if lowering.taint(node.test) is not Taint.NO]
+    if not tainted:
+        return None
+    refusal = unsuitable(place, scope, code)
+    if refusal:
+        return refusal
+    if len(tainted) > 1:
+        raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
+    node = tainted[0]
+    condition = lowering.test(node.test)
+    return ConditionalCandidate(statement, node, condition, Sides(lowering).valued(node, statement))
+
+
+def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:
+    stack: list[ast.AST] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, ast.IfExp):
+            yield node
+        stack += ast.iter_child_nodes(node)
+
+
+def _replaced(node: ast.AST, old: ast.AST, new: ast.AST) -> ast.AST:
+    """`node` with `old` replaced; what does not contain it is shared."""
+    if node is old:
+        return new
+    fields, changed = {}, False
+    for field, value in ast.iter_fields(node):
+        replaced = value
+        if isinstance(value, ast.AST):
+            replaced = _replaced(value, old, new)
+        elif isinstance(value, list):
+            replaced = [_replaced(item, old, new) if isinstance(item, ast.AST) else item for item in value]
+            replaced = value if all(a is b for a, b in zip(replaced, value, strict=True)) else replaced
+        changed |= replaced is not value
+        fields[field] = replaced
+    return ast.copy_location(type(node)(**fields), node) if changed else node

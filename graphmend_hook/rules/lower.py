@@ -1,0 +1,350 @@
+"""Expressions of a data-dependent statement in a form that traced code may evaluate.
+
+A *test* keeps Python's short-circuit where an operand turns out not to be a tensor, and combines the operands where it
+does.  A *speculative* expression may be evaluated though its side is not taken: every operation goes through a function
+of the runtime that first asks whether it can fail, on the values that are traced.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ..analysis.scopes import ModuleScope, Place
+from ..analysis.taint import Taint
+from ..diagnostics import Refusal
+from ..templates import OWN, constant, expression, name
+from . import tensor_ops
+from .surroundings import evidence
+
+ARITHMETIC = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.Invert: "invert",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+}
+_COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+# Without effect and without failure on anything that is not tensor data.
+_PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
+_VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
+_PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
+_TORCH = ("torch.", "torch.nn.functional.")
+
+
+class Declined(Exception):  # noqa: N818  control flow, not an error
+    """The statement cannot be lowered; the refusal says why."""
+
+    def __init__(self, number: str, text: str) -> None:
+        super().__init__(number, text)
+        self.number, self.text = number, text
+
+    def refusal(self, rule_code: str) -> Refusal:
+        return Refusal(f"{rule_code}-{self.number}", self.text)
+
+
+class Lowering:
+    """Lowers the expressions of one statement."""
+
+    def __init__(self, place: Place, scope: ModuleScope) -> None:
+        self.place = place
+        self.scope = scope
+        self._evidence = evidence(place.function, scope)
+        self._fresh = 0
+
+    def taint(self, node: ast.expr) -> Taint:
+        return self._evidence.of(node)
+
+    def test(self, node: ast.expr, side: Side | None = None) -> ast.expr:
+        """`node` as a value with the same truth; evaluated speculatively where `side` is given."""
+        if isinstance(node, ast.BoolOp):
+            return self._short_circuit(node, node.values, side)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return expression("GM.negate(A)", node, A=self.test(node.operand, side))
+        if isinstance(node, ast.Compare):
+            return self._comparison(node, side)
+        if isinstance(node, ast.Call):
+            return self._test_call(node, side)
+        return self._value(node, side)
+
+    def _value(self, node: ast.expr, side: Side | None) -> ast.expr:
+        return node if side is None else side.value(node)
+
+    def _temporary(self, at: ast.expr) -> tuple[ast.Name, ast.Name]:
+        self._fresh += 1
+        spelling = f"{OWN}{self._fresh}"
+        return name(spelling, at, ast.Store()), name(spelling, at)
+
+    def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Side | None) -> ast.expr:
+        first, rest = operands[0], operands[1:]
+        if not rest:
+            return self.test(first, side)
+        left = self.test(first, side)
+        if self.taint(first) is Taint.NO:
+            right = self._short_circuit(node, rest, side)
+            if side is not None:
+                left = expression("GM.plain(A)", first, A=left)
+            return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
+        right = self._short_circuit(node, rest, side or Side(self))
+        stored, loaded = self._temporary(first)
+        source = (
+            "GM.both(T, B) if GM.undecided(S) or T else T"
+            if isinstance(node.op, ast.And)
+            else "GM.either(T, B) if GM.undecided(S) or not T else T"
+        )
+        assigned = ast.copy_location(ast.NamedExpr(stored, left), first)
+        return expression(source, node, S=assigned, T=loaded, B=right)
+
+    def _comparison(self, node: ast.Compare, side: Side | None) -> ast.expr:
+        if len(node.ops) > 1:
+            if self.taint(node) is Taint.NO:
+                return self._value(node, side)
+            raise Declined("R01", "the test chains comparisons of tensors; write them with `and`")
+        left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
+        operation = _COMPARISONS.get(type(node.ops[0]))
+        if operation is None:
+            return self._value(node, side)
+        if left is None and right is None:
+            return self._value(node, side)
+        numbers = constant((left is not None, right is not None), node)
+        left = left or self._value(node.left, side)
+        right = right or self._value(node.comparators[0], side)
+        return expression("GM.compare(NAME, A, B, NUMBERS)", node, NAME=constant(operation, node), A=left, B=right, NUMBERS=numbers)
+
+    def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
+        """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
+        if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Attribute):
+            return None
+        if node.func.attr == "item" and not node.args:
+            return expression("GM.number(A)", node, A=self._value(node.func.value, side))
+        if node.func.attr == "numel" and not node.args and self.taint(node) is not Taint.NO:
+            selection = node.func.value
+            assert isinstance(selection, ast.Subscript)
+            source, mask = self._value(selection.value, side), self._value(selection.slice, side)
+            return expression("GM.count_selected(A, B)", node, A=source, B=mask)
+        return None
+
+    def _test_call(self, node: ast.Call, side: Side | None) -> ast.expr:
+        qualified = self.scope.imports.qualified(node.func)
+        if qualified == "bool" and len(node.args) == 1 and not node.keywords:
+            return self.test(node.args[0], side)
+        if qualified.startswith(_TORCH) and not any(isinstance(arg, ast.Starred) for arg in node.args):
+            arguments, bare = node.args, qualified.rpartition(".")[2]
+        elif isinstance(node.func, ast.Attribute):
+            arguments, bare = [node.func.value, *node.args], node.func.attr
+        else:
+            return self._value(node, side)
+        known = {"equal": (2, "GM.equal"), "allclose": (0, "GM.all_close"), "item": (1, ""), "is_nonzero": (1, "")}
+        if bare not in known or (known[bare][0] and (node.keywords or len(arguments) != known[bare][0])):
+            return self._value(node, side)
+        lowered = [self._value(argument, side) for argument in arguments]
+        if not known[bare][1]:
+            return expression("GM.one_value(A)", node, A=lowered[0])
+        call = expression(f"{known[bare][1]}()", node)
+        assert isinstance(call, ast.Call)
+        call.args = lowered
+        call.keywords = [
+            ast.copy_location(ast.keyword(keyword.arg, self._value(keyword.value, side)), keyword)
+            for keyword in node.keywords
+        ]
+        return call
+
+
+class Side:
+    """Speculative expressions of one side of a branch, and what the side has bound so far.
+
+    bound: the local names that are certainly bound before the side; assigned: those that it has bound since.
+    reads: the names that it reads of the function around it.
+    stored: the attributes that it assigns to, and the locals that stand for them.
+    ended: control does not reach the end of the side.
+    """
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
+        self._locals = frozenset().union(*(function.names.bound for function in place.function.lineage()))
+        self._own = place.function.names.bound
+        self.bound = frozenset(place.function.flow.bound_before(place.statement))
+        self.assigned: set[str] = set()
+        self.reads: set[str] = set()
+        self.stored: dict[str, str] = {}
+        self._inherited: frozenset[str] = frozenset()
+        self.ended = False
+
+    def inner(self) -> Side:
+        """A side of a branch inside this one."""
+        side = Side(self.lowering)
+        side.bound = self.bound | self.assigned
+        side.stored = dict(self.stored)
+        side._inherited = frozenset(self.stored.values())
+        return side
+
+    def copy(self) -> Side:
+        """The same side, where control may not pass."""
+        side = self.inner()
+        side.bound, side.assigned, side._inherited = self.bound, set(self.assigned), self._inherited
+        return side
+
+    def is_local(self, spelling: str) -> bool:
+        """Is it a local name, of the function or of one around it?"""
+        return spelling in self._locals
+
+    def owner(self, slot: ast.Attribute) -> ast.expr:
+        """The object whose attribute `slot` is."""
+        return self.value(slot.value)
+
+    def store(self, text: str, spelling: str) -> None:
+        """From here on the attribute written as `text` is the local called `spelling`."""
+        self.stored[text] = spelling
+        self._inherited -= {spelling}
+
+    def test(self, node: ast.expr) -> ast.expr:
+        return self.lowering.test(node, self)
+
+    def value(self, node: ast.expr) -> ast.expr:
+        """`node` for speculative evaluation; raises Declined."""
+        lower = getattr(self, f"_lower_{type(node).__name__}", None)
+        if lower is None:
+            raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
+        lowered: ast.expr = lower(node)
+        return lowered
+
+    def _lower_Constant(self, node: ast.Constant) -> ast.expr:
+        return node
+
+    def _lower_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._locals:
+            if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
+                raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
+            if node.id not in self.assigned:
+                self.reads.add(node.id)
+        return node
+
+    def _lower_Attribute(self, node: ast.Attribute) -> ast.expr:
+        text = ast.unparse(node)
+        if text in self.stored:
+            spelling = self.stored[text]
+            if spelling in self._inherited:
+                self.reads.add(spelling)
+            return name(spelling, node)
+        if any(key.rpartition(".")[2] == node.attr for key in self.stored):
+            raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
+        if self._scope.imports.qualified(node).startswith("torch."):
+            return node
+        base = self._unchecked(node.value)
+        whole = ast.copy_location(ast.Attribute(base, node.attr, ast.Load()), node)
+        return expression("GM.leaf(A)", node, A=whole)
+
+    def _unchecked(self, node: ast.expr) -> ast.expr:
+        """A chain of attributes is checked once, at its end."""
+        if isinstance(node, ast.Attribute) and ast.unparse(node) not in self.stored:
+            return ast.copy_location(ast.Attribute(self._unchecked(node.value), node.attr, ast.Load()), node)
+        return self.value(node)
+
+    def _lower_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return ast.copy_location(ast.Tuple([self.value(item) for item in node.elts], ast.Load()), node)
+
+    def _lower_List(self, node: ast.List) -> ast.expr:
+        return ast.copy_location(ast.List([self.value(item) for item in node.elts], ast.Load()), node)
+
+    def _lower_Slice(self, node: ast.Slice) -> ast.expr:
+        lower, upper, step = (
+            self.value(part) if part else constant(None, node) for part in (node.lower, node.upper, node.step)
+        )
+        return expression("GM.slice(A, B, C)", node, A=lower, B=upper, C=step)
+
+    def _lower_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return expression("GM.item_of(A, I)", node, A=self.value(node.value), I=self.value(node.slice))
+
+    def _lower_BinOp(self, node: ast.BinOp) -> ast.expr:
+        return self._operation(node, ARITHMETIC.get(type(node.op)), node.left, node.right)
+
+    def _lower_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return expression("not GM.plain(A)", node, A=self.value(node.operand))
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return self._operation(node, ARITHMETIC.get(type(node.op)), node.operand)
+
+    def _lower_Compare(self, node: ast.Compare) -> ast.expr:
+        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            operands = [self.value(operand) for operand in node.comparators]
+            return ast.copy_location(ast.Compare(self.value(node.left), node.ops, operands), node)
+        if len(node.ops) > 1:
+            raise Declined("R02", "chained comparisons may only be evaluated if their side is taken")
+        left, right = node.left, node.comparators[0]
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
+            return found if isinstance(node.ops[0], ast.In) else expression("not A", node, A=found)
+        return self._operation(node, _COMPARISONS.get(type(node.ops[0])), left, right)
+
+    def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
+        if operation is None:
+            raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
+        smooth = operation in _SMOOTH_OPERATORS
+        call = expression("GM.operate(NAME, SMOOTH)", node, NAME=constant(operation, node), SMOOTH=constant(smooth, node))
+        assert isinstance(call, ast.Call)
+        call.args += [self.value(operand) for operand in operands]
+        return call
+
+    def _lower_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in node.values[:-1]]
+        return ast.copy_location(ast.BoolOp(node.op, [*operands, self.value(node.values[-1])]), node)
+
+    def _lower_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test = expression("GM.plain(A)", node.test, A=self.test(node.test))
+        return ast.copy_location(ast.IfExp(test, self.value(node.body), self.value(node.orelse)), node)
+
+    def _lower_Call(self, node: ast.Call) -> ast.expr:
+        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
+            kw.arg in (None, "out") for kw in node.keywords
+        ):
+            raise Declined("R02", "a call with `*`, `**` or `out=` may only be made if its side is taken")
+        qualified = self._scope.imports.qualified(node.func)
+        bare = qualified.rpartition(".")[2]
+        if qualified in _PLAIN_TORCH:
+            return self._call(node, ast.copy_location(ast.Call(node.func, [], []), node))
+        if qualified in _PLAIN_BUILTINS or qualified in _VALUE_BUILTINS:
+            if self._scope.names_one_of(node.func, {qualified}, self.lowering.place.function):
+                call = ast.copy_location(ast.Call(node.func, [], []), node)
+                return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
+        if qualified.startswith(_TORCH) and bare in tensor_ops.SPECULABLE:
+            return self._call(node, self._attempt("GM.attempt(NAME, SMOOTH)", node, bare, node.func))
+        if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
+            if node.func.attr in tensor_ops.SPECULABLE:
+                receiver = self.value(node.func.value)
+                return self._call(node, self._attempt("GM.attempt_method(NAME, SMOOTH)", node, node.func.attr, receiver))
+        raise Declined("R02", f"the call of `{ast.unparse(node.func)}` may only be made if its side is taken")
+
+    @staticmethod
+    def _attempt(source: str, node: ast.Call, bare: str, first: ast.expr) -> ast.Call:
+        smooth = constant(bare in tensor_ops.SMOOTH, node)
+        call = expression(source, node, NAME=constant(bare, node), SMOOTH=smooth)
+        assert isinstance(call, ast.Call)
+        call.args.append(first)
+        return call
+
+    def _call(self, node: ast.Call, call: ast.Call, plain: bool = False) -> ast.Call:
+        def lowered(argument: ast.expr) -> ast.expr:
+            value = self.value(argument)
+            return expression("GM.plain(A)", argument, A=value) if plain else value
+
+        call.args += [lowered(argument) for argument in node.args]
+        call.keywords += [
+            ast.copy_location(ast.keyword(keyword.arg, lowered(keyword.value)), keyword) for keyword in node.keywords
+        ]
+        return call
+
+
+_SMOOTH_OPERATORS = frozenset({"add", "sub", "neg", "pos", *_COMPARISONS.values(), "and_", "or_", "xor", "invert"})
+
+
+def _described(node: ast.expr) -> str:
+    return type(node).__name__.lower()

@@ -1,0 +1,97 @@
+"""The exception that a guard raises, as a function of values that are read where the guard stands."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ..analysis.names import NamesIn
+from ..analysis.scopes import ModuleScope
+from ..templates import Template, name, value_at
+
+if TYPE_CHECKING:
+    from .lower import Side
+
+_DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
+_METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
+_SUSPENDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+class Captures:
+    """Replaces what a statement reads of the function's locals by values, kept in `leaves`.
+
+    A value is the end of a chain of attributes and constant subscripts: nothing that could fail on data, or cost more
+    than a look.  What is left, the message itself, is evaluated when the guard has failed.
+    """
+
+    def __init__(self, side: Side, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
+        self.leaves: list[ast.expr] = []
+        self._side, self._scope, self._evaluated = side, scope, evaluated
+        self._inner: frozenset[str] = frozenset()
+        self._texts: dict[str, int] = {}
+
+    def delivery_of(self, statement: ast.Raise | ast.Assert | ast.Expr) -> list[ast.stmt]:
+        """The definition of DELIVERY, a function of the target and the values that executes `statement`.
+
+        Raises Declined where a value cannot be read ahead of time.
+        """
+        from .lower import Declined
+
+        if isinstance(statement, ast.Raise) and statement.exc is None:
+            raise Declined("R13", "a bare `raise` has no exception of its own")
+        if any(isinstance(node, _SUSPENDING) for node in ast.walk(statement)):
+            raise Declined("R14", "the exception's expression assigns or suspends")
+        if "super" in NamesIn.code(statement).read:
+            raise Declined("R14", "the exception's expression calls super()")
+        self._inner = NamesIn.code(statement).bound
+        return _DELIVERY.fill(statement, STATEMENT=self._rebuilt(statement))
+
+    def _rebuilt(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr):
+            if node is self._evaluated:
+                self._side.reads.add(name("TEST", node).id)
+                self.leaves.append(name("TEST", node))
+                return value_at(len(self.leaves) - 1, node)
+            if self._is_value(node):
+                return self._leaf(node)
+            if isinstance(node, ast.Name):
+                return node  # a global, a builtin, or a name that the expression itself binds
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # the method is looked up when called
+            method = ast.Attribute(self._rebuilt(node.func.value), node.func.attr, ast.Load())
+            node = ast.copy_location(ast.Call(ast.copy_location(method, node.func), node.args, node.keywords), node)
+            return self._with_fields(node, skip="func")
+        return self._with_fields(node)
+
+    def _with_fields(self, node: ast.AST, skip: str = "") -> ast.AST:
+        fields = {}
+        for field, value in ast.iter_fields(node):
+            if field == skip:
+                fields[field] = value
+                continue
+            if isinstance(value, ast.AST):
+                value = self._rebuilt(value)
+            elif isinstance(value, list):
+                value = [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
+            fields[field] = value
+        return ast.copy_location(type(node)(**fields), node)
+
+    def _is_value(self, node: ast.expr) -> bool:
+        """Is it a chain that begins with a local of the function around it?"""
+        if isinstance(node, ast.Call):
+            func = node.func
+            metadata = isinstance(func, ast.Attribute) and func.attr in _METADATA and not node.keywords
+            return metadata and self._is_value(func.value) and all(isinstance(a, ast.Constant) for a in node.args)  # type: ignore[attr-defined]
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
+                return False
+            node = node.value
+            if isinstance(node, ast.Call):
+                return self._is_value(node)
+        return isinstance(node, ast.Name) and node.id not in self._inner and self._side.is_local(node.id)
+
+    def _leaf(self, node: ast.expr) -> ast.expr:
+        text = ast.unparse(node)
+        if text not in self._texts:
+            self._texts[text] = len(self.leaves)
+            self.leaves.append(self._side.value(node))
+        return value_at(self._texts[text], node)

@@ -1,0 +1,164 @@
+"""[Trap] A guard keeps its condition in the graph and raises its exception from the end of it.
+
+What it does
+    ``if cond: raise E(...)`` (also in ``elif`` and ``else``), ``assert cond, msg``, and calls of known check functions
+    (`checks.CHECKS`): while tracing, if the condition is a tensor, it becomes an output of the graph, with the values
+    that the message needs; right after the graph the epilogue looks at it and raises the exception of the original
+    statement, from a frame with its file, line and function.
+
+Why Dynamo breaks there
+    "Data-dependent branching", or ``Tensor.item()`` inside ``torch._check_tensor_all`` and its kin.  For
+    ``assert tensor, "constant"`` Dynamo has a rewrite of its own, which raises RuntimeError.
+
+Before
+    if ids.max() >= n:
+        raise ValueError(f"id {ids.max().item()} of {n}")
+
+After
+    if GM.compiling():
+        TEST = ids.max() >= n
+        OUTCOME = None
+        if GM.undecided(TEST):
+            def THEN(EFFECTS, ids, n):
+                def DELIVERY(TARGET, VALUES): raise ValueError(f"id {VALUES[0].max().item()} of {VALUES[1]}")
+                EFFECTS.append((None, None, DELIVERY, None, (ids, n)))
+                return None
+            def ELSE(EFFECTS, ids, n): return ()
+            OUTCOME = GM.select(TEST, THEN, ELSE, (ids, n), (...), None)
+        ...                                             # else: as written
+    else:
+        ...                                             # as written
+
+When a guard fails
+    What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
+    in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
+    protects fails inside the graph, the guard's exception wins, as in eager: its condition was put aside when the graph
+    computed it (`runtime.guards`).
+
+Obligations proved here, each with its refusal
+    GM103-R01 to R15 as those of GM102 (`rules.where`)
+    GM103-R16  no handler in the function could catch the exception
+    GM103-R19  a known check function is called with arguments that can be told apart
+
+Obligations checked on the traced values
+    GM102-T01 to T11 for the condition, GM101-T02 to T10 for the epilogue, listed in `runtime.refusals`.
+
+The native alternative, and what it loses
+    ``torch._assert_async`` raises RuntimeError with a constant message, and ends the process's use of a CUDA device;
+    GRAPHMEND_GUARDS=async selects it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ..analysis.scopes import ModuleScope, Place
+from ..analysis.taint import Taint
+from ..diagnostics import Refusal
+from ..templates import Template, expression, name
+from .branch import BranchCandidate, decided, pristine
+from .checks import CHECKS, Check
+from .lower import Declined, Lowering, Side
+from .sides import Sides
+from .surroundings import unsuitable
+
+CODE = "GM103"
+_ASSERTED = Template("assert TEST, MESSAGE")
+_PLAIN_ASSERTED = Template("assert TEST")
+_GUARDING = (ast.Raise, ast.Pass, ast.If)
+
+
+class Trap:
+    """Rewrites guards; see the module's docstring."""
+
+    name = "trap"
+    version = 1
+    trigger = re.compile(rb"\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
+
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+        statement = place.statement
+        try:
+            if isinstance(statement, ast.If) and _only_guards(statement):
+                return self._guard(statement, place, scope)
+            if isinstance(statement, ast.Assert):
+                return self._assertion(statement, place, scope)
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                return self._check(statement, statement.value, place, scope)
+        except Declined as declined:
+            return declined.refusal(CODE)
+        return None
+
+    def rewrite(self, candidate: BranchCandidate) -> list[ast.stmt]:
+        return candidate.emit()
+
+    @staticmethod
+    def _guard(statement: ast.If, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+        lowering = Lowering(place, scope)
+        if lowering.taint(statement.test) is Taint.NO:
+            return None
+        refusal = _unsuitable(place, scope)
+        if refusal:
+            return refusal
+        condition = lowering.test(statement.test)
+        branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
+        return BranchCandidate(statement, [pristine(statement)], condition, branch, decided(statement))
+
+    @staticmethod
+    def _assertion(statement: ast.Assert, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+        lowering = Lowering(place, scope)
+        if lowering.taint(statement.test) is Taint.NO:
+            return None
+        refusal = _unsuitable(place, scope)
+        if refusal:
+            return refusal
+        failing = ast.copy_location(
+            ast.Assert(expression("False", statement), statement.msg), statement
+        )
+        branch = Sides(lowering).guarded(statement, failing)
+        holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
+        checked = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
+
+    @staticmethod
+    def _check(statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+        check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
+        if check is None:
+            return None
+        refusal = _unsuitable(place, scope)
+        if refusal:
+            return refusal
+        return _check_candidate(statement, call, check, Lowering(place, scope))
+
+
+def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
+    condition = check.condition(call)
+    if condition is None:
+        raise Declined("R19", "the condition of the check is not written out among its arguments")
+    if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
+        return None
+    lowered = lowering.test(condition) if check.reads_condition else condition
+    failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
+    branch = Sides(lowering).guarded(statement, failing, condition=condition if check.needs_tensor else None)
+    given = expression("bool(TEST)" if check.reads_condition else "TEST", condition)
+    checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
+    predicate = expression("TEST" if check.reads_condition else "GM.every(TEST)", statement)
+    known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
+    return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
+
+
+def _only_guards(statement: ast.If) -> bool:
+    """Do the blocks of the ``if`` raise, and do nothing else?"""
+    inside = [*statement.body, *statement.orelse]
+    raises = any(isinstance(node, ast.Raise) for node in inside) or any(
+        isinstance(node, ast.If) and _only_guards(node) for node in inside
+    )
+    return raises and all(
+        isinstance(node, _GUARDING) and (not isinstance(node, ast.If) or _only_guards(node)) for node in inside
+    )
+
+
+def _unsuitable(place: Place, scope: ModuleScope) -> Refusal | None:
+    if place.inside_try:
+        return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
+    return unsuitable(place, scope, CODE)

@@ -1,0 +1,257 @@
+"""What [Where] and [Trap] call while tracing: is the test a tensor, may both sides be evaluated, can they be merged?
+
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling, is_dynamo_compiling
+
+from . import dynamo, guards
+from .speculation import Unspeculable, is_tensor
+
+Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
+_WHOLE = 2**53  # the whole numbers that float64 holds exactly
+
+
+def compiling() -> bool:
+    """Is the caller being traced, by Dynamo or for an export?"""
+    return is_compiling()
+
+
+def undecided(test: object) -> bool:
+    """Does the truth of `test` depend on data that only exists when the graph runs?"""
+    return is_compiling() and isinstance(test, torch.Tensor)
+
+
+def select(
+    test: torch.Tensor,
+    then: Callable[..., tuple[Any, ...] | None],
+    orelse: Callable[..., tuple[Any, ...] | None],
+    arguments: tuple[Any, ...],
+    one_sided: tuple[int, ...],
+    effects: list[Effect] | None,
+) -> tuple[Any, ...] | None:
+    """Evaluate both sides and merge what they return; None where that would not give what the original gives.
+
+    then, orelse: called with a list for their effects and with `arguments`; they return None where they raise.
+    one_sided: the indices of arguments that only one side reads.
+    effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
+    """
+    if not is_compiling():  # a graph break in here: from there on the original runs for real
+        return None
+    try:
+        predicate = truth(test)
+        _check_gradients(arguments, one_sided)
+        taken: list[Effect] = []
+        untaken: list[Effect] = []
+        left, right = then(taken, *arguments), orelse(untaken, *arguments)
+        merged = _merged(predicate, left, right)
+        every = _conditional(predicate, taken, untaken)
+        if effects is not None:
+            effects.extend(every)
+        elif every:
+            guards.commit(every)
+    except Unspeculable as error:
+        dynamo.record(error.args[0])
+        return None
+    except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
+        dynamo.record("GM102-T05")
+        return None
+    return merged
+
+
+def truth(test: torch.Tensor) -> torch.Tensor:
+    """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
+    if dynamo.transformed():
+        raise Unspeculable("GM102-T07")
+    if not is_tensor(test) or test.numel() != 1:
+        raise Unspeculable("GM102-T01")
+    flat = test if test.dim() == 0 else test.reshape(())
+    graphmend_predicate = flat if flat.dtype is torch.bool else flat != 0
+    if is_dynamo_compiling():
+        dynamo.round_decisions()
+    return graphmend_predicate
+
+
+def required(outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """The results of a branch inside a side; without them the side cannot be evaluated."""
+    if outcome is None:
+        raise Unspeculable("GM102-T08")
+    return outcome
+
+
+def negate(test: Any) -> Any:
+    """``not test``."""
+    if undecided(test) and _has_truth(test):
+        return ~truth(test)
+    return not test
+
+
+def both(left: Any, right: Any) -> Any:
+    """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
+    if not undecided(left):
+        return right
+    if not undecided(right):
+        return left if right else False
+    if _has_truth(left) and _has_truth(right):
+        return truth(left) & truth(right)
+    return left and right
+
+
+def either(left: Any, right: Any) -> Any:
+    """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
+    if not undecided(left):
+        return right
+    if not undecided(right):
+        return True if right else left
+    if _has_truth(left) and _has_truth(right):
+        return truth(left) | truth(right)
+    return left or right
+
+
+def every(condition: Any) -> Any:
+    """Do all elements hold?"""
+    return condition.all() if undecided(condition) else condition
+
+
+def one_value(tensor: Any) -> Any:
+    """``tensor.item()`` for the sake of its truth."""
+    return tensor if undecided(tensor) and _has_truth(tensor) else tensor.item()
+
+
+def equal(left: Any, right: Any) -> Any:
+    """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
+    if undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right):
+        if left.dtype is right.dtype and left.device == right.device and left is not right:
+            if left.shape != right.shape:
+                return False
+            return (left == right).all()
+    return torch.equal(left, right)
+
+
+def all_close(left: Any, right: Any, **options: Any) -> Any:
+    """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
+    if undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right):
+        if left.dtype is right.dtype and left.shape == right.shape:
+            return torch.isclose(left, right, **options).all()
+    return torch.allclose(left, right, **options)
+
+
+def number(tensor: Any) -> Any:
+    """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
+    if undecided(tensor) and _has_truth(tensor):
+        if tensor.dtype is torch.bool or (not tensor.dtype.is_floating_point and not tensor.dtype.is_complex):
+            if tensor.dtype is not torch.uint64:
+                return tensor.detach().reshape(()).to(torch.int64)
+        elif tensor.dtype.is_floating_point:
+            return tensor.detach().reshape(()).to(torch.float64)
+    return tensor.item()
+
+
+def count_selected(tensor: Any, mask: Any) -> Any:
+    """``tensor[mask].numel()``, counted without making the selection."""
+    if undecided(tensor) and undecided(mask) and _has_elements(tensor) and _has_elements(mask):
+        if mask.dtype is torch.bool and tensor.shape[: mask.dim()] == mask.shape and mask.dim():
+            return mask.sum() * tensor.shape[mask.dim() :].numel()
+    return tensor[mask].numel()
+
+
+def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any:
+    """``left <op> right`` where `numbers` says which operands are tensors that stand for Python numbers."""
+    operation = getattr(operator, name)
+    if not undecided(left) and not undecided(right):
+        return operation(left, right)
+    if undecided(left) and undecided(right) and numbers[0] and numbers[1]:
+        if left.dtype is right.dtype:
+            return operation(left, right)
+    elif undecided(left) and numbers[0] and not undecided(right):
+        if _is_exact(left, right):
+            return operation(left, right)
+    elif undecided(right) and numbers[1] and not undecided(left) and _is_exact(right, left):
+        return operation(left, right)
+    return operation(
+        left.item() if numbers[0] and undecided(left) else left,
+        right.item() if numbers[1] and undecided(right) else right,
+    )
+
+
+def _is_exact(tensor: torch.Tensor, value: object) -> bool:
+    """Does comparing in the tensor's dtype give what Python gives for the two numbers?"""
+    kind = type(value)
+    if kind is bool:
+        return True
+    if kind is int:
+        return tensor.dtype is torch.int64 or -_WHOLE <= value <= _WHOLE  # type: ignore[operator]
+    return kind is float and tensor.dtype is torch.float64
+
+
+def _has_elements(tensor: Any) -> bool:
+    return is_tensor(tensor) and not dynamo.transformed()
+
+
+def _has_truth(tensor: Any) -> bool:
+    return _has_elements(tensor) and tensor.numel() == 1
+
+
+def _check_gradients(arguments: tuple[Any, ...], one_sided: tuple[int, ...]) -> None:
+    """What only one side uses would get a gradient of zeros, where it has none if that side is not taken."""
+    if torch.is_grad_enabled():
+        for index in one_sided:
+            argument = arguments[index]
+            if isinstance(argument, torch.Tensor) and argument.requires_grad:
+                raise Unspeculable("GM102-T06")
+
+
+def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if left is None or right is None:
+        kept = right if left is None else left
+        if kept is None:
+            raise Unspeculable("GM102-T08")
+        return kept
+    return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+
+
+def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        if left is right:
+            return left
+        if type(left) is not type(right) or not is_tensor(left) or isinstance(left, torch.nn.Parameter):
+            raise Unspeculable("GM102-T02")
+        same = left.dtype is right.dtype and left.shape == right.shape and left.device == right.device
+        if not (same and left.layout is right.layout and left.stride() == right.stride()):
+            raise Unspeculable("GM102-T02")
+        if predicate.device != left.device or (torch.is_grad_enabled() and left.requires_grad != right.requires_grad):
+            raise Unspeculable("GM102-T02")
+        return torch.where(predicate, left, right)
+    if type(left) is not type(right):
+        raise Unspeculable("GM102-T03")
+    if left is None:
+        return None
+    if type(left) is tuple:
+        if len(left) != len(right):
+            raise Unspeculable("GM102-T03")
+        return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
+    if type(left) is float:
+        same = str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
+    elif type(left) is int or type(left) is bool or type(left) is str:
+        same = left == right
+    else:
+        same = left is right
+    if not same:
+        raise Unspeculable("GM102-T03")
+    return left
+
+
+def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:
+    """The effects of both sides, each under the condition that its side is taken."""
+    found: list[Effect] = []
+    for side, effects in ((predicate, taken), (~predicate if untaken else predicate, untaken)):
+        for inner, *rest in effects:
+            found.append((side if inner is None else side & inner, *rest))
+    return found
