@@ -112,7 +112,9 @@ def _import_runtime(tree: ast.Module) -> None:
 def _name_functions(code: CodeType, owner: CodeType | None = None) -> CodeType:
     """Give the functions that the rules define the name of the function they stand in, as records will show it."""
     named = owner if owner is not None and _is_ours(code) else code
-    constants = tuple(_name_functions(const, named) if isinstance(const, CodeType) else const for const in code.co_consts)
+    constants = tuple(
+        _name_functions(const, named) if isinstance(const, CodeType) else const for const in code.co_consts
+    )
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
         code = code.replace(co_consts=constants)
     if named is code or owner is None or not _is_ours(code):

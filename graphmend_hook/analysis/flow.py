@@ -180,8 +180,5 @@ def _captured(function: ast.AST) -> Names:
         node for node in ast.walk(function) if isinstance(node, (*_DEFINITIONS, ast.Lambda)) and node is not function
     ]
     return NamesIn.code(*inner).read | frozenset(
-        name
-        for node in ast.walk(function)
-        if isinstance(node, (ast.Global, ast.Nonlocal))
-        for name in node.names
+        name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
     )

@@ -152,7 +152,7 @@ def _bindings(function: ast.AST) -> list[tuple[str, ast.expr]]:
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         return [(target.id, value)]
-    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
-        if len(target.elts) == len(value.elts):
-            return [pair for inner in zip(target.elts, value.elts, strict=True) for pair in _pairs(*inner)]
-    return []
+    displays = isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))
+    if not displays or len(target.elts) != len(value.elts):  # type: ignore[attr-defined]
+        return []
+    return [pair for inner in zip(target.elts, value.elts, strict=True) for pair in _pairs(*inner)]  # type: ignore[attr-defined]

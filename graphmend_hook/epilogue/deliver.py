@@ -58,12 +58,14 @@ def _call(item: queue.Item, after: BaseException | None = None) -> None:
         delivery, target, *values = rest if kind is queue.ITEM else rest[1:]
         delivery(target, values)
         return
-    _key, _predicate_, delivery, target, *values = rest
+    _, _, delivery, target, *values = rest
     try:
         delivery(target, values)
     except Exception as error:
         if sys.version_info >= (3, 11):
-            error.add_note(_NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}")
+            error.add_note(
+                _NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}"
+            )
         if after is not None and error.__cause__ is None:
             error.__suppress_context__ = True
         raise

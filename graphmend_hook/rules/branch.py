@@ -15,7 +15,7 @@ if GM.compiling():
     OUTCOME = None
     if GM.undecided(TEST) and KNOWN:
         DEFINE
-        OUTCOME = GM.select(PREDICATE, THEN, ELSE, ARGUMENTS, ONE_SIDED, None)
+        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, ONE_SIDED, None)
     if OUTCOME is not None:
         ASSIGN
     else:

@@ -17,7 +17,7 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STATEMENT = Template("if GM.compiling():\n    DEFINE\n    TRACED\nelse:\n    ORIGINAL")
 _VALUE = (
-    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, THEN, ELSE, ARGUMENTS, ONE_SIDED, None))"
+    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, (THEN, ELSE), ARGUMENTS, ONE_SIDED, None))"
     " is not None else BODY if TEST else ORELSE"
 )
 

@@ -117,7 +117,9 @@ class Lowering:
         numbers = constant((left is not None, right is not None), node)
         left = left or self._value(node.left, side)
         right = right or self._value(node.comparators[0], side)
-        return expression("GM.compare(NAME, A, B, NUMBERS)", node, NAME=constant(operation, node), A=left, B=right, NUMBERS=numbers)
+        return expression(
+            "GM.compare(NAME, A, B, NUMBERS)", node, NAME=constant(operation, node), A=left, B=right, NUMBERS=numbers
+        )
 
     def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
@@ -288,8 +290,8 @@ class Side:
     def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
         if operation is None:
             raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
-        smooth = operation in _SMOOTH_OPERATORS
-        call = expression("GM.operate(NAME, SMOOTH)", node, NAME=constant(operation, node), SMOOTH=constant(smooth, node))
+        traits = constant(_traits(_TENSOR_OPERATION.get(operation, operation)), node)
+        call = expression("GM.operate(NAME, TRAITS)", node, NAME=constant(operation, node), TRAITS=traits)
         assert isinstance(call, ast.Call)
         call.args += [self.value(operand) for operand in operands]
         return call
@@ -303,30 +305,32 @@ class Side:
         return ast.copy_location(ast.IfExp(test, self.value(node.body), self.value(node.orelse)), node)
 
     def _lower_Call(self, node: ast.Call) -> ast.expr:
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
-            kw.arg in (None, "out") for kw in node.keywords
-        ):
-            raise Declined("R02", "a call with `*`, `**` or `out=` may only be made if its side is taken")
         qualified = self._scope.imports.qualified(node.func)
-        bare = qualified.rpartition(".")[2]
+        bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
+            kw.arg in (None, "out", "inplace", "alpha") for kw in node.keywords
+        ):
+            raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
         if qualified in _PLAIN_TORCH:
             return self._call(node, ast.copy_location(ast.Call(node.func, [], []), node))
-        if qualified in _PLAIN_BUILTINS or qualified in _VALUE_BUILTINS:
-            if self._scope.names_one_of(node.func, {qualified}, self.lowering.place.function):
-                call = ast.copy_location(ast.Call(node.func, [], []), node)
-                return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
-        if qualified.startswith(_TORCH) and bare in tensor_ops.SPECULABLE:
-            return self._call(node, self._attempt("GM.attempt(NAME, SMOOTH)", node, bare, node.func))
-        if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
-            if node.func.attr in tensor_ops.SPECULABLE:
+        if qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS and self._is_builtin(node.func, qualified):
+            call = ast.copy_location(ast.Call(node.func, [], []), node)
+            return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
+        in_torch = qualified.startswith(_TORCH)
+        if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
+            if in_torch:
+                return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, node.func))
+            if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
                 receiver = self.value(node.func.value)
-                return self._call(node, self._attempt("GM.attempt_method(NAME, SMOOTH)", node, node.func.attr, receiver))
+                return self._call(node, self._attempt("GM.attempt_method(NAME, TRAITS)", node, bare, receiver))
         raise Declined("R02", f"the call of `{ast.unparse(node.func)}` may only be made if its side is taken")
+
+    def _is_builtin(self, func: ast.expr, qualified: str) -> bool:
+        return self._scope.names_one_of(func, {qualified}, self.lowering.place.function)
 
     @staticmethod
     def _attempt(source: str, node: ast.Call, bare: str, first: ast.expr) -> ast.Call:
-        smooth = constant(bare in tensor_ops.SMOOTH, node)
-        call = expression(source, node, NAME=constant(bare, node), SMOOTH=smooth)
+        call = expression(source, node, NAME=constant(bare, node), TRAITS=constant(_traits(bare), node))
         assert isinstance(call, ast.Call)
         call.args.append(first)
         return call
@@ -343,7 +347,39 @@ class Side:
         return call
 
 
-_SMOOTH_OPERATORS = frozenset({"add", "sub", "neg", "pos", *_COMPARISONS.values(), "and_", "or_", "xor", "invert"})
+def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
+    """Is it not one of the forms that do something else?"""
+    given = len(node.args) + len(node.keywords)
+    if bare == "where":
+        return given == (3 if in_torch else 2)
+    return not (bare in tensor_ops.INPLACE and in_torch and len(node.args) > 1)
+
+
+def _traits(operation: str) -> str:
+    """What the runtime checks of the operands of an operation: how many may be tensors, and words for the rest."""
+    words = [str(tensor_ops.OPERANDS.get(operation, 2 if operation in _BINARY else 1))]
+    words += [word for word, operations in _TRAITS.items() if operation in operations]
+    return " ".join(words)
+
+
+_TRAITS = {
+    "smooth": tensor_ops.SMOOTH,
+    "floating": tensor_ops.FLOATING_ONLY,
+    "numeric": tensor_ops.NO_BOOLEANS,
+    "integral": tensor_ops.INTEGERS_ONLY,
+    "filled": tensor_ops.NOT_EMPTY,
+    "fitting": tensor_ops.FITTING,
+}
+# Operators by the operation that they are on tensors.
+_TENSOR_OPERATION = {
+    "truediv": "true_divide",
+    "and_": "bitwise_and",
+    "or_": "bitwise_or",
+    "xor": "bitwise_xor",
+    "invert": "bitwise_not",
+    "pos": "positive",
+}
+_BINARY = frozenset({"floordiv", "mod"})
 
 
 def _described(node: ast.expr) -> str:

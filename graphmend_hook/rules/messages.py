@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.names import NamesIn
 from ..analysis.scopes import ModuleScope
@@ -56,24 +56,17 @@ class Captures:
                 return self._leaf(node)
             if isinstance(node, ast.Name):
                 return node  # a global, a builtin, or a name that the expression itself binds
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # the method is looked up when called
-            method = ast.Attribute(self._rebuilt(node.func.value), node.func.attr, ast.Load())
-            node = ast.copy_location(ast.Call(ast.copy_location(method, node.func), node.args, node.keywords), node)
-            return self._with_fields(node, skip="func")
-        return self._with_fields(node)
-
-    def _with_fields(self, node: ast.AST, skip: str = "") -> ast.AST:
-        fields = {}
-        for field, value in ast.iter_fields(node):
-            if field == skip:
-                fields[field] = value
-                continue
-            if isinstance(value, ast.AST):
-                value = self._rebuilt(value)
-            elif isinstance(value, list):
-                value = [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
-            fields[field] = value
+        fields = {field: self._rebuilt_field(node, field, value) for field, value in ast.iter_fields(node)}
         return ast.copy_location(type(node)(**fields), node)
+
+    def _rebuilt_field(self, node: ast.AST, field: str, value: Any) -> Any:
+        if field == "func" and isinstance(value, ast.Attribute):  # the method is looked up when it is called
+            receiver = self._rebuilt(value.value)
+            assert isinstance(receiver, ast.expr)
+            return ast.copy_location(ast.Attribute(receiver, value.attr, ast.Load()), value)
+        if isinstance(value, list):
+            return [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
+        return self._rebuilt(value) if isinstance(value, ast.AST) else value
 
     def _is_value(self, node: ast.expr) -> bool:
         """Is it a chain that begins with a local of the function around it?"""

@@ -1,6 +1,6 @@
 """What a branch does in both sides or may do ahead of time: the same call with other arguments, a lazy attribute.
 
-``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call would find;
+``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call finds;
 while tracing it is created whichever side is taken, provided that making it has no other effect
 (`runtime.speculation.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
 arguments.
@@ -36,9 +36,7 @@ class Hoisted:
         return [self._call] if self._call else []
 
 
-def split(
-    statement: ast.If, place: Place, lowering: Lowering
-) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
+def split(statement: ast.If, place: Place, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
     """The sides of `statement` without what can be done before or after them."""
     hoisted = Hoisted()
     sides = [_without_lazy(side, statement, place, hoisted) for side in (statement.body, statement.orelse)]
@@ -83,8 +81,11 @@ def _lazy_attribute(statement: ast.stmt) -> str:
     if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
         return ""
     stored = [node for target in made.targets for node in ast.walk(target) if isinstance(node, ast.Attribute)]
-    same = [ast.unparse(node) == f"{owner.id}.{attribute.value}" for node in stored]
-    return str(attribute.value) if same == [True] else ""
+    same = [
+        isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
+        for node in stored
+    ]
+    return stored[0].attr if same == [True] else ""
 
 
 def _unused(target: ast.expr) -> ast.expr:

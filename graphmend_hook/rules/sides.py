@@ -22,7 +22,7 @@ from .messages import Captures
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _RETURN = Template("return RESULT")
-_SELECT = Template("OUTCOME = GM.required(GM.select(TEST, THEN, ELSE, ARGUMENTS, ONE_SIDED, EFFECTS))")
+_SELECT = Template("OUTCOME = GM.required(GM.select(TEST, (THEN, ELSE), ARGUMENTS, ONE_SIDED, EFFECTS))")
 _NESTED = Template(
     """
 TEST = CONDITION
@@ -88,7 +88,7 @@ class Sides:
 
     def valued(self, node: ast.IfExp, at: ast.stmt) -> Branch:
         """The branch of a conditional expression; the result is its value."""
-        return self._join(at, *(self._valued_side(value, at) for value in (node.body, node.orelse)), (), ())
+        return self._join(at, self._valued_side(node.body, at), self._valued_side(node.orelse, at), (), ())
 
     def guarded(self, at: ast.stmt, failing: ast.Assert | ast.Expr, condition: ast.expr | None = None) -> Branch:
         """The branch of a check: nothing if it holds, the exception that the statement `failing` raises if not.
@@ -114,8 +114,8 @@ class Sides:
         bodies = []
         for side, block in zip(sides, (then, orelse), strict=True):
             side.reads |= {base.stored[ast.unparse(slot)] for slot in slots if ast.unparse(slot) in base.stored}
-            body = self._open([slot for slot in slots if ast.unparse(slot) not in base.stored], side, at)
-            bodies.append(body + self._block(block, side))
+            opened = self._open([slot for slot in slots if ast.unparse(slot) not in base.stored], side, at)
+            bodies.append(opened + self._block(block, side))
         falling = [side for side in sides if not side.ended]
         if not falling:
             raise Declined("R15", "both sides raise")
@@ -127,13 +127,15 @@ class Sides:
             if all(spelling in side.assigned or spelling in known for side in falling):
                 names.append(spelling)
             elif needed is not None:
-                raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
-        for side, body in zip(sides, bodies, strict=True):
+                raise Declined(
+                    "R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch"
+                )
+        for side, lowered in zip(sides, bodies, strict=True):
             if not side.ended:
                 values = [side.value(name(spelling, at)) for spelling in names] + [
                     name(side.stored[ast.unparse(slot)], at) for slot in slots
                 ]
-                body += _RETURN.fill(at, RESULT=_tuple(values, at))
+                lowered.extend(_RETURN.fill(at, RESULT=_tuple(values, at)))
         return self._join(at, (bodies[0], sides[0]), (bodies[1], sides[1]), tuple(names), tuple(slots))
 
     def _returning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side) -> Branch:
@@ -211,9 +213,7 @@ class Sides:
             return self._effect(place, statement, side)
         raise Declined("R08", f"a side contains `{type(statement).__name__.lower()}`")
 
-    def _assign(
-        self, statement: ast.stmt, targets: Sequence[ast.expr], value: ast.expr, side: Side
-    ) -> list[ast.stmt]:
+    def _assign(self, statement: ast.stmt, targets: Sequence[ast.expr], value: ast.expr, side: Side) -> list[ast.stmt]:
         lowered = side.value(value)
         stored = [self._target(target, side) for target in targets]
         return [ast.copy_location(ast.Assign(stored, lowered), statement)]
@@ -253,7 +253,9 @@ class Sides:
         if isinstance(found, Refusal):
             raise Declined("R09", f"{found.code}: {found.text}")
         if not isinstance(found, DeferCandidate):
-            raise Declined("R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken")
+            raise Declined(
+                "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
+            )
         self.has_effects = True
         leaves = _tuple([side.value(leaf) for leaf in found.leaves], statement)
         receiver = found.receiver if stable_call(found.receiver) else side.value(found.receiver)
@@ -270,7 +272,9 @@ class Sides:
 
     def _nested(self, statement: ast.If, side: Side) -> list[ast.stmt]:
         condition = side.test(statement.test)
-        opened = self._open([s for s in _slots(statement.body, statement.orelse) if ast.unparse(s) not in side.stored], side, statement)
+        opened = self._open(
+            [s for s in _slots(statement.body, statement.orelse) if ast.unparse(s) not in side.stored], side, statement
+        )
         if self._lowering.taint(statement.test) is Taint.NO:
             body, orelse = self._decided(statement, side)
             return [*opened, *_DECIDED.fill(statement, CONDITION=condition, BODY=body, ORELSE=orelse)]

@@ -1,7 +1,8 @@
 """The operations of torch that a side not taken may run, and what is known of each, as data.
 
 A name stands for the function of torch, that of torch.nn.functional and the method of Tensor alike. No argument called
-`out`, `inplace` or `alpha` is covered. `tests/compiled/test_tensor_ops.py` measures every line.
+`out`, `inplace` or `alpha` is covered, nor are complex, quantized and sparse tensors. What is said here is measured by
+`tests/compiled/test_tensor_ops.py`.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ OPERANDS = (
 )
 
 # Errors that do not depend on data, and yet come only when the graph runs: fake tensors do not raise them.
+# (Nor do they for softmax over a dimension that is not there.)
 # An operand that is not of a floating type:
 FLOATING_ONLY = _names(
     "addcdiv frac gelu hardsigmoid hardswish lerp log_softmax logaddexp logsigmoid mish pow silu softmax softplus"

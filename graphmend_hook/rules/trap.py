@@ -24,7 +24,7 @@ After
                 EFFECTS.append((None, None, DELIVERY, None, (ids, n)))
                 return None
             def ELSE(EFFECTS, ids, n): return ()
-            OUTCOME = GM.select(TEST, THEN, ELSE, (ids, n), (...), None)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (ids, n), (...), None)
         ...                                             # else: as written
     else:
         ...                                             # as written
@@ -56,10 +56,10 @@ import re
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
-from ..templates import Template, expression, name
+from ..templates import Template, expression
 from .branch import BranchCandidate, decided, pristine
 from .checks import CHECKS, Check
-from .lower import Declined, Lowering, Side
+from .lower import Declined, Lowering
 from .sides import Sides
 from .surroundings import unsuitable
 
@@ -112,16 +112,16 @@ class Trap:
         refusal = _unsuitable(place, scope)
         if refusal:
             return refusal
-        failing = ast.copy_location(
-            ast.Assert(expression("False", statement), statement.msg), statement
-        )
+        failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = Sides(lowering).guarded(statement, failing)
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
         checked = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
         return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
 
     @staticmethod
-    def _check(statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+    def _check(
+        statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope
+    ) -> BranchCandidate | Refusal | None:
         check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
         if check is None:
             return None

@@ -20,7 +20,7 @@ After
         if GM.undecided(TEST):                          # a tensor?
             def THEN(EFFECTS, h): ...; return (h,)
             def ELSE(EFFECTS, h): return (h,)
-            OUTCOME = GM.select(TEST, THEN, ELSE, (h,), (), None)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (h,), (), None)
         if OUTCOME is not None:
             h = OUTCOME[0]
         elif TEST:
@@ -60,7 +60,7 @@ from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from .branch import BranchCandidate, decided, pristine
-from .conditional import conditional_expression
+from .conditional import ConditionalCandidate, conditional_expression
 from .identity import needs_identity
 from .lower import Declined, Lowering
 from .shared_calls import Hoisted, split
@@ -78,7 +78,7 @@ class Where:
     version = 1
     trigger = re.compile(rb"\btorch\b")
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | ConditionalCandidate | Refusal | None:
         statement = place.statement
         try:
             if isinstance(statement, ast.If):
@@ -90,7 +90,7 @@ class Where:
         except Declined as declined:
             return declined.refusal(CODE)
 
-    def rewrite(self, candidate: BranchCandidate) -> list[ast.stmt]:
+    def rewrite(self, candidate: BranchCandidate | ConditionalCandidate) -> list[ast.stmt]:
         return candidate.emit()
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
@@ -111,8 +111,14 @@ class Where:
         if sides.has_effects and place.inside_try:
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
-            statement, [pristine(statement)], condition, branch, decided(statement), returns,
-            prepare=hoisted.before, finish=hoisted.after(branch.names),
+            statement,
+            [pristine(statement)],
+            condition,
+            branch,
+            decided(statement),
+            returns,
+            prepare=hoisted.before,
+            finish=hoisted.after(branch.names),
         )
 
 

@@ -1,4 +1,4 @@
-"""The names that rewritten code calls.  Until torch is there nothing is traced, and only `tracing` and `compiling` are called.
+"""The names that rewritten code calls.  Until torch is there nothing is traced: only the two questions are asked.
 
 A mended module may be imported before torch, or never meet it; so this package imports torch only in `connect`.
 """
@@ -11,9 +11,21 @@ import sys
 # By module: the functions that rewritten code calls while it is traced.
 CALLED_BY_REWRITTEN_CODE = {
     "effects": ("tracing", "deferrable", "defer", "get_logger"),
-    "select": ("compiling", "undecided", "select", "required", "negate", "both", "either", "every", "one_value")
-    + ("equal", "all_close", "number", "count_selected", "compare"),
-    "speculation": ("plain", "leaf", "current", "attempt", "attempt_method", "operate", "augmented", "item_of", "slice"),
+    "select": (
+        *("compiling", "undecided", "select", "required", "negate", "both", "either", "every", "one_value"),
+        *("equal", "all_close", "number", "count_selected", "compare"),
+    ),
+    "speculation": (
+        "plain",
+        "leaf",
+        "current",
+        "attempt",
+        "attempt_method",
+        "operate",
+        "augmented",
+        "item_of",
+        "slice",
+    ),
     "guards": ("is_check",),
     "dynamo": ("watch", "harmless"),
 }

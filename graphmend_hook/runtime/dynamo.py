@@ -161,7 +161,8 @@ def round_decisions() -> None:
     """Let the tensor at hand be decided on half-precision values as they are in memory.
 
     Inductor keeps them in float32 inside a kernel, where what overflows in memory does not: `isinf` would not see it.
-    Reading the bits as integers, and those as a float again, rounds at the price of a register.
+    Reading the bits as integers, and those as a float again, rounds at the price of a register; the operation between
+    is there because Inductor takes away a pair of views.
     """
     frame = next(frame for frame in _frames(_translator()) if "graphmend_predicate" in frame.symbolic_locals)
     node = frame.symbolic_locals["graphmend_predicate"].as_proxy().node
@@ -184,7 +185,8 @@ def _dtype(node: torch.fx.Node) -> torch.dtype | None:
 def _rounded(value: torch.fx.Node, before: torch.fx.Node) -> torch.fx.Node:
     fake = value.meta["example_value"]
     with value.graph.inserting_before(before):
-        for method, arguments in (("detach", ()), ("view", (torch.int16,)), ("view", (fake.dtype,))):
+        steps = ("detach", ()), ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
+        for method, arguments in steps:
             value = value.graph.call_method(method, (value, *arguments))
             fake = getattr(fake, method)(*arguments)
             value.meta["example_value"] = fake
@@ -390,4 +392,6 @@ def _enclosing_bodies(translator: Any) -> list[str]:
 
 _harmful: set[tuple[str, int]] = set()
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
-_OWN_FILES = {__file__.replace("dynamo.py", f"{name}.py") for name in ("dynamo", "effects", "guards", "select", "speculation")}
+_OWN_FILES = {
+    __file__.replace("dynamo.py", f"{name}.py") for name in ("dynamo", "effects", "guards", "select", "speculation")
+}

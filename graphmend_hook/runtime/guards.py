@@ -32,15 +32,17 @@ class _Witnessed(threading.local):
 witnessed = _Witnessed()
 
 
-@torch.library.impl(_library, "witness", "CompositeExplicitAutograd")
 def _witness(predicate: torch.Tensor, values: list[torch.Tensor], key: int) -> torch.Tensor:
     witnessed.seen[key] = (predicate.clone(), [value.clone() for value in values])
     return predicate.clone()
 
 
-@torch.library.register_fake("graphmend::witness", lib=_library)
 def _fake_witness(predicate: torch.Tensor, values: list[torch.Tensor], key: int) -> torch.Tensor:
     return torch.empty_like(predicate)
+
+
+_library.impl("witness", _witness, "CompositeExplicitAutograd")
+torch.library.register_fake("graphmend::witness", _fake_witness, lib=_library)
 
 
 def take_witnessed() -> dict[int, tuple[torch.Tensor, list[torch.Tensor]]]:

@@ -16,30 +16,30 @@ from . import dynamo, guards
 from .speculation import Unspeculable, is_tensor
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
+Side = Callable[..., tuple[Any, ...] | None]
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
 
 def compiling() -> bool:
     """Is the caller being traced, by Dynamo or for an export?"""
-    return is_compiling()
+    return bool(is_compiling())
 
 
 def undecided(test: object) -> bool:
     """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    return is_compiling() and isinstance(test, torch.Tensor)
+    return compiling() and isinstance(test, torch.Tensor)
 
 
 def select(
     test: torch.Tensor,
-    then: Callable[..., tuple[Any, ...] | None],
-    orelse: Callable[..., tuple[Any, ...] | None],
+    sides: tuple[Side, Side],
     arguments: tuple[Any, ...],
     one_sided: tuple[int, ...],
     effects: list[Effect] | None,
 ) -> tuple[Any, ...] | None:
     """Evaluate both sides and merge what they return; None where that would not give what the original gives.
 
-    then, orelse: called with a list for their effects and with `arguments`; they return None where they raise.
+    sides: called with a list for their effects and with `arguments`; they return None where they raise.
     one_sided: the indices of arguments that only one side reads.
     effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
     """
@@ -50,7 +50,7 @@ def select(
         _check_gradients(arguments, one_sided)
         taken: list[Effect] = []
         untaken: list[Effect] = []
-        left, right = then(taken, *arguments), orelse(untaken, *arguments)
+        left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
         merged = _merged(predicate, left, right)
         every = _conditional(predicate, taken, untaken)
         if effects is not None:
@@ -127,38 +127,33 @@ def one_value(tensor: Any) -> Any:
 
 def equal(left: Any, right: Any) -> Any:
     """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right):
-        if left.dtype is right.dtype and left.device == right.device and left is not right:
-            if left.shape != right.shape:
-                return False
-            return (left == right).all()
+    if _are_alike(left, right):
+        return (left == right).all() if left.shape == right.shape else False
     return torch.equal(left, right)
 
 
 def all_close(left: Any, right: Any, **options: Any) -> Any:
     """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
-    if undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right):
-        if left.dtype is right.dtype and left.shape == right.shape:
-            return torch.isclose(left, right, **options).all()
+    if _are_alike(left, right) and left.shape == right.shape:
+        return torch.isclose(left, right, **options).all()
     return torch.allclose(left, right, **options)
 
 
 def number(tensor: Any) -> Any:
     """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
     if undecided(tensor) and _has_truth(tensor):
-        if tensor.dtype is torch.bool or (not tensor.dtype.is_floating_point and not tensor.dtype.is_complex):
-            if tensor.dtype is not torch.uint64:
-                return tensor.detach().reshape(()).to(torch.int64)
-        elif tensor.dtype.is_floating_point:
+        if tensor.dtype.is_floating_point:
             return tensor.detach().reshape(()).to(torch.float64)
+        if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
+            return tensor.detach().reshape(()).to(torch.int64)
     return tensor.item()
 
 
 def count_selected(tensor: Any, mask: Any) -> Any:
     """``tensor[mask].numel()``, counted without making the selection."""
-    if undecided(tensor) and undecided(mask) and _has_elements(tensor) and _has_elements(mask):
-        if mask.dtype is torch.bool and tensor.shape[: mask.dim()] == mask.shape and mask.dim():
-            return mask.sum() * tensor.shape[mask.dim() :].numel()
+    countable = undecided(tensor) and undecided(mask) and _has_elements(tensor) and _has_elements(mask)
+    if countable and mask.dtype is torch.bool and mask.dim() and tensor.shape[: mask.dim()] == mask.shape:
+        return mask.sum() * tensor.shape[mask.dim() :].numel()
     return tensor[mask].numel()
 
 
@@ -195,6 +190,13 @@ def _has_elements(tensor: Any) -> bool:
     return is_tensor(tensor) and not dynamo.transformed()
 
 
+def _are_alike(left: Any, right: Any) -> bool:
+    """Are they two tensors whose values can be compared?"""
+    if not (undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right)):
+        return False
+    return left.dtype is right.dtype and left.device == right.device and not left.is_quantized
+
+
 def _has_truth(tensor: Any) -> bool:
     return _has_elements(tensor) and tensor.numel() == 1
 
@@ -221,31 +223,37 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left is right:
             return left
-        if type(left) is not type(right) or not is_tensor(left) or isinstance(left, torch.nn.Parameter):
-            raise Unspeculable("GM102-T02")
-        same = left.dtype is right.dtype and left.shape == right.shape and left.device == right.device
-        if not (same and left.layout is right.layout and left.stride() == right.stride()):
-            raise Unspeculable("GM102-T02")
-        if predicate.device != left.device or (torch.is_grad_enabled() and left.requires_grad != right.requires_grad):
+        if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
         return torch.where(predicate, left, right)
-    if type(left) is not type(right):
-        raise Unspeculable("GM102-T03")
-    if left is None:
-        return None
-    if type(left) is tuple:
-        if len(left) != len(right):
-            raise Unspeculable("GM102-T03")
+    if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
-    if type(left) is float:
-        same = str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
-    elif type(left) is int or type(left) is bool or type(left) is str:
-        same = left == right
-    else:
-        same = left is right
-    if not same:
+    if not _is_same(left, right):
         raise Unspeculable("GM102-T03")
     return left
+
+
+def _can_be_selected(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Do the tensors differ in their values only?"""
+    if type(left) is not type(right) or not is_tensor(left) or isinstance(left, torch.nn.Parameter):
+        return False
+    if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
+        return False
+    if torch.is_grad_enabled() and left.requires_grad != right.requires_grad:
+        return False
+    return bool(left.shape == right.shape) and left.stride() == right.stride()
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Can no one tell the two values apart?"""
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is float:
+        return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
+    if kind is int or kind is bool or kind is str:
+        return bool(left == right)
+    return left is None or left is right
 
 
 def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:

@@ -12,7 +12,7 @@ from torch.compiler import is_dynamo_compiling
 
 from . import dynamo
 
-slice = builtins.slice  # noqa: A001  for rewritten code, where the name may be bound to something else
+slice = builtins.slice  # for rewritten code, where the name may be bound to something else
 
 
 class Unspeculable(Exception):  # noqa: N818  control flow, not an error
@@ -52,13 +52,16 @@ def current(graphmend_owner: Any, attribute: str) -> Any:
 
 def attempt(
     graphmend_name: str,
-    graphmend_smooth: bool,
+    traits: str,
     graphmend_function: Callable[..., Any],
     *graphmend_arguments: Any,
     **graphmend_options: Any,
 ) -> Any:
-    """The call of a torch function of that name, if it cannot fail on these values."""
-    _check(graphmend_smooth, graphmend_arguments)
+    """The call of a torch function of that name, if it cannot fail on these values.
+
+    traits: what is known of the operation, as words (`rules.tensor_ops`), and how many operands may be tensors.
+    """
+    _check(traits, graphmend_arguments, graphmend_options)
     if is_dynamo_compiling():
         if not dynamo.succeeds():
             raise Unspeculable("GM102-T04")
@@ -66,34 +69,32 @@ def attempt(
     return _tried(graphmend_function, graphmend_arguments, graphmend_options)
 
 
-def attempt_method(name: str, smooth: bool, receiver: Any, *arguments: Any, **options: Any) -> Any:
+def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
     """The call of a tensor's method, if it cannot fail on these values."""
     if not is_tensor(receiver):
         raise Unspeculable("GM102-T04")
-    result = attempt(name, smooth, getattr(torch.Tensor, name), receiver, *arguments, **options)
+    result = attempt(name, traits, getattr(torch.Tensor, name), receiver, *arguments, **options)
     if name == "to" and result.dtype is receiver.dtype and result.device == receiver.device:
         return receiver  # as `to` itself does
     return result
 
 
-def operate(name: str, smooth: bool, *operands: Any) -> Any:
+def operate(name: str, traits: str, *operands: Any) -> Any:
     """The operator of that name in the module `operator`, if it cannot fail on these values."""
-    if not any([isinstance(operand, torch.Tensor) for operand in operands]):
+    tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+    if not tensors:
         return getattr(operator, name)(*operands)
-    for operand in operands:
-        if isinstance(operand, torch.Tensor) and not is_tensor(operand):
-            raise Unspeculable("GM102-T04")
-        if name in ("floordiv", "mod", "pow") and isinstance(operand, torch.Tensor):
-            if not operand.dtype.is_floating_point:  # division by zero, negative exponents
-                raise Unspeculable("GM102-T04")
-    return attempt(name, smooth, getattr(operator, name), *operands)
+    for tensor in tensors:
+        if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):
+            raise Unspeculable("GM102-T04")  # behaviour of its own; a division by zero
+    return attempt(name, traits, getattr(operator, name), *operands)
 
 
 def augmented(name: str, left: Any, right: Any) -> Any:
     """``left <op>= right`` of values that cannot be written in place."""
-    if isinstance(left, torch.Tensor) or isinstance(left, (list, dict, set)):
+    if isinstance(left, (torch.Tensor, list, dict, set)) or isinstance(right, torch.Tensor):
         raise Unspeculable("GM102-T10")
-    return operate(name, True, left, right)
+    return getattr(operator, name)(left, right)
 
 
 def item_of(container: Any, index: Any) -> Any:
@@ -101,7 +102,7 @@ def item_of(container: Any, index: Any) -> Any:
     if isinstance(container, torch.Tensor):
         if not (is_tensor(container) and _is_static(index)):
             raise Unspeculable("GM102-T04")
-        return attempt("getitem", True, operator.getitem, container, index)
+        return attempt("getitem", "1 smooth", operator.getitem, container, index)
     if not isinstance(container, (tuple, list, dict, str)):
         raise Unspeculable("GM102-T04")
     return leaf(container[plain(index)])
@@ -109,18 +110,52 @@ def item_of(container: Any, index: Any) -> Any:
 
 def _is_static(index: Any) -> bool:
     if isinstance(index, tuple):
-        return all([_is_static(part) for part in index])
+        return all([_is_static(part) for part in index])  # noqa: C419  Dynamo: no generators
     if isinstance(index, builtins.slice):
         return _is_static(index.start) and _is_static(index.stop) and _is_static(index.step)
     return index is None or index is Ellipsis or type(index) is int
 
 
-def _check(smooth: bool, arguments: tuple[Any, ...]) -> None:
-    """An operation with a singular derivative gives NaN for the gradient of a side that is not taken."""
-    if not smooth and torch.is_grad_enabled():
-        for argument in arguments:
-            if isinstance(argument, torch.Tensor) and argument.requires_grad:
-                raise Unspeculable("GM102-T06")
+def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Raise `Unspeculable` where the operation could fail when the graph runs, or spoil gradients if not taken."""
+    tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
+    numbers = [value for value in [*arguments, *options.values()] if type(value) in (bool, int, float)]
+    operands = int(traits[0])
+    if any([isinstance(value, torch.Tensor) for value in [*arguments[operands:], *options.values()]]):  # noqa: C419
+        raise Unspeculable("GM102-T04")
+    for tensor in tensors:
+        floating = tensor.dtype.is_floating_point
+        if (
+            tensor.layout is not torch.strided
+            or tensor.dtype.is_complex
+            or tensor.is_quantized
+            or ("floating" in traits and not floating)
+            or ("integral" in traits and floating)
+            or ("filled" in traits and tensor.numel() == 0)
+            or ("numeric" in traits and tensor.dtype is torch.bool)
+            or ("fitting" in traits and not _all_fit(numbers, options.get("dtype", tensor.dtype)))
+        ):
+            raise Unspeculable("GM102-T04")
+        if "smooth" not in traits and torch.is_grad_enabled() and tensor.requires_grad:
+            raise Unspeculable("GM102-T06")
+    if "numeric" in traits and any([type(number) is bool for number in numbers]):  # noqa: C419
+        raise Unspeculable("GM102-T04")
+    if "fitting" in traits and not tensors and not _all_fit(numbers, options.get("dtype", torch.float32)):
+        raise Unspeculable("GM102-T04")
+
+
+def _all_fit(numbers: list[Any], dtype: torch.dtype) -> bool:
+    """Can a tensor of `dtype` hold each of the numbers?  One of bool is a mask, or takes any."""
+    for number in numbers:
+        if type(number) is bool or dtype is torch.bool:
+            continue
+        if dtype.is_floating_point:
+            finite = number == number and number not in (float("inf"), float("-inf"))  # noqa: PLR0124
+            if finite and abs(number) > torch.finfo(dtype).max:
+                return False
+        elif type(number) is float or not torch.iinfo(dtype).min <= number <= torch.iinfo(dtype).max:
+            return False
+    return True
 
 
 def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -141,14 +141,15 @@ def test_same_results_effects_and_exceptions(arm: str, body: list[str], argument
     original = compile(source, "program.py", "exec")
     result = rewrite(source, "program.py", RULES)
     mended = result.code or original
-    saved = runtime.tracing, runtime.deferrable, runtime.defer
+    saved = dict(vars(runtime))
     try:
         runtime.tracing = lambda: arm != "eager"
         runtime.deferrable = lambda target, method, values: arm == "tracing and deferred"
         runtime.defer = lambda delivery, target, values: delivery(target, values)
         assert run(mended, argument) == run(original, argument)
     finally:
-        runtime.tracing, runtime.deferrable, runtime.defer = saved
+        vars(runtime).clear()
+        vars(runtime).update(saved)
 
 
 @settings(max_examples=50, deadline=None)
@@ -165,11 +166,12 @@ def test_every_effect_is_accounted_for(body: list[str]) -> None:
 def test_the_property_can_fail() -> None:
     source = source_of(["print(tick(1))"])
     original, mended = compile(source, "program.py", "exec"), rewrite(source, "program.py", RULES).code
-    saved = runtime.tracing, runtime.deferrable, runtime.defer
+    saved = dict(vars(runtime))
     try:
         runtime.tracing, runtime.deferrable = (lambda: True), (lambda target, method, values: values and False)
         assert run(mended, 0) == run(original, 0)
         runtime.tracing = lambda: sys.stdout.write("an effect of ours") > 0
         assert run(mended, 0) != run(original, 0)
     finally:
-        runtime.tracing, runtime.deferrable, runtime.defer = saved
+        vars(runtime).clear()
+        vars(runtime).update(saved)

@@ -14,7 +14,7 @@ import pytest
 from graphmend_hook import runtime
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
-from graphmend_hook.templates import DELIVERY_ARGUMENTS, RUNTIME
+from graphmend_hook.templates import DELIVERY_ARGUMENTS, OWN, RUNTIME
 
 RULES = active_rules(("defer",))
 
@@ -41,7 +41,7 @@ def test_the_form_that_is_emitted() -> None:
     source = b"def f(x):\n    logger.warning_once(f'{x!r:>3} and {x.shape}')\n"
     tree = ast.parse(source)
     rewrite_tree(tree, source, RULES)
-    text = ast.unparse(tree).replace(RUNTIME, "GM").replace("@gm_target", "TARGET").replace("@gm_values", "VALUES")
+    text = ast.unparse(tree).replace(RUNTIME, "GM").replace(f"{OWN}target", "TARGET").replace(f"{OWN}values", "VALUES")
     expected = """\
         import graphmend_hook.runtime as GM
         def f(x):
@@ -59,7 +59,7 @@ def test_the_form_that_is_emitted() -> None:
 
 def test_the_runtime_knows_the_name_of_the_values() -> None:
     text = (Path(runtime.__file__).parent / "dynamo.py").read_text(encoding="utf-8")
-    assert f'VALUES = "{DELIVERY_ARGUMENTS[1]}"' in text
+    assert f"VALUES = {DELIVERY_ARGUMENTS[1]!a}".replace("'", '"') in text
 
 
 def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
@@ -71,7 +71,7 @@ def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == RUNTIME
     }
-    assert called == set(runtime.CALLED_BY_REWRITTEN_CODE)
+    assert called <= {name for names in runtime.CALLED_BY_REWRITTEN_CODE.values() for name in names}
 
 
 DECLINED = {
