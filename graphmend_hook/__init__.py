@@ -26,6 +26,7 @@ def install(
     *,
     deny: str | Iterable[str] = (),
     rules: str | Iterable[str] | None = None,
+    guards: str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     strict: bool | None = None,
 ) -> Hook:
@@ -33,6 +34,7 @@ def install(
 
     modules, deny: dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories.
     rules: names of the rules to apply; None takes ``GRAPHMEND_RULES``, or all of them.
+    guards: what becomes of guards on tensors, "exact", "async" or "keep"; None takes ``GRAPHMEND_GUARDS``, or exact.
     cache_dir: where transformed bytecode is kept; None takes ``GRAPHMEND_CACHE_DIR``, or a per-user directory.
     strict: make "imported too early" an error; None takes ``GRAPHMEND_STRICT``.
 
@@ -42,10 +44,12 @@ def install(
     from dataclasses import replace
     from pathlib import Path
 
-    from .config import Settings, parse_rules
+    from .config import Settings, parse_guards, parse_rules
     from .hook.install import install_settings
 
     settings = Settings.from_env().with_modules(_names(modules), _names(deny))
+    if guards is not None:
+        settings = replace(settings, guards=parse_guards(guards))
     if rules is not None:
         settings = replace(settings, rules=parse_rules(",".join(_names(rules)) or "none"))
     if cache_dir is not None:

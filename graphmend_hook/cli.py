@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import runner
-from .config import Settings, parse_level, parse_report, parse_rules, split_list
+from .config import Settings, parse_guards, parse_level, parse_report, parse_rules, split_list
 from .diagnostics import ConfigError, StrictError
 from .hook.install import install_settings
 from .program import NotRunnableError, Program, is_path_safe, prepare
@@ -80,6 +80,7 @@ def _run_parser(prog: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
     parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
+    parser.add_argument("--guards", metavar="MODE", help="guards on tensors: exact (default), async, keep")
     parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
     parser.add_argument(
         "--report", metavar="PATH", nargs="?", const="-", help="report at exit (stderr, or JSON to PATH)"
@@ -97,7 +98,7 @@ def _split(argv: list[str]) -> tuple[list[str], list[str]]:
 
     ``--report`` takes its path only as ``--report=PATH``: ``--report train.py`` names a program.
     """
-    takes_value = {"--modules", "--deny", "--rules", "--cache-dir", "--log"}
+    takes_value = {"--modules", "--deny", "--rules", "--guards", "--cache-dir", "--log"}
     own, rest = [], list(argv)
     while rest and (rest[0] == "-h" or rest[0].startswith("--")) and rest[0] != "--":
         option = rest.pop(0)
@@ -144,6 +145,8 @@ def _given(options: argparse.Namespace, settings: Settings, program: Program) ->
         given["deny"] = split_list(options.deny)
     if options.rules is not None:
         given["rules"] = parse_rules(options.rules)
+    if options.guards is not None:
+        given["guards"] = parse_guards(options.guards)
     if options.cache_dir is not None:
         given["cache_dir"] = Path(options.cache_dir).expanduser().absolute()
     if options.report is not None:

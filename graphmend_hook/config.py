@@ -13,6 +13,7 @@ from pathlib import Path
 from .diagnostics import ConfigError
 
 RULE_NAMES = ("defer", "trap", "where")
+GUARD_MODES = ("exact", "async", "keep")
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
@@ -28,6 +29,8 @@ class Settings:
     modules: allowlist; dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories.
     deny: the same kinds of pattern, for modules that are left alone even if `modules` matches.
     rules: names of the rules that may rewrite.
+    guards: what becomes of guards on tensors: "exact" raises their exception at the end of the graph, "async" makes
+        them assertions of the graph that no host waits for, "keep" leaves them alone.
     cache_dir: where transformed bytecode is kept; None chooses a per-user directory.
     strict: "nothing was mended" and "imported too early" are errors.
     report: "" for none, "-" for a table on stderr at exit, else the path of a JSON file.
@@ -38,6 +41,7 @@ class Settings:
     modules: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     rules: tuple[str, ...] = RULE_NAMES
+    guards: str = "exact"
     cache_dir: Path | None = None
     strict: bool = False
     report: str = ""
@@ -75,6 +79,7 @@ class Settings:
             modules=split_list(env.get("GRAPHMEND_MODULES", "")),
             deny=split_list(env.get("GRAPHMEND_DENY", "")),
             rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
+            guards=parse_guards(env.get("GRAPHMEND_GUARDS", "")),
             cache_dir=parse_directory("GRAPHMEND_CACHE_DIR", env),
             strict=parse_switch("GRAPHMEND_STRICT", env),
             report=parse_report(env.get("GRAPHMEND_REPORT", "")),
@@ -94,6 +99,7 @@ class Settings:
             "GRAPHMEND_MODULES": join_list(map(_absolute, self.modules)),
             "GRAPHMEND_DENY": join_list(map(_absolute, self.deny)),
             "GRAPHMEND_RULES": ",".join(self.rules) or "none",
+            "GRAPHMEND_GUARDS": self.guards,
             "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
             "GRAPHMEND_STRICT": "1" if self.strict else "",
             "GRAPHMEND_REPORT": self.report if self.report in {"", "-"} else os.path.abspath(self.report),
@@ -156,6 +162,14 @@ def parse_rules(text: str) -> tuple[str, ...]:
     wanted = {name for name in names if not name.startswith("-")}
     chosen = set() if "none" in wanted else set(RULE_NAMES) if not wanted or "all" in wanted else wanted
     return tuple(name for name in RULE_NAMES if name in chosen and f"-{name}" not in names)
+
+
+def parse_guards(text: str) -> str:
+    """``""`` means ``exact``; any other text than a mode is a ConfigError."""
+    mode = text.strip().lower() or GUARD_MODES[0]
+    if mode in GUARD_MODES:
+        return mode
+    raise ConfigError(f"GRAPHMEND_GUARDS: {text!r} is not a way to treat guards; use {', '.join(GUARD_MODES)}")
 
 
 def parse_directory(name: str, env: Mapping[str, str]) -> Path | None:

@@ -11,6 +11,7 @@ from ..config import Settings
 from ..diagnostics import StrictError, notice
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import ModuleRecord, Status, ledger
+from ..runtime import queue
 from .allowlist import Allowlist
 from .finder import MendingFinder
 from .loader import Mender
@@ -48,6 +49,7 @@ class Hook:
 
     def _install(self) -> None:
         self.mender.cache.directory  # noqa: B018  opens the cache: nothing is imported inside an import later
+        queue.guards = self.settings.guards
         sys.meta_path.insert(0, self._finder)
         _active.append(self)
 

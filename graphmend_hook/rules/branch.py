@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from dataclasses import dataclass, field
 
 from ..templates import Template, expression, name
@@ -71,8 +72,12 @@ class BranchCandidate:
         statements: list[ast.stmt] = []
         for index, target in enumerate(self.branch.targets()):
             value = expression(f"OUTCOME[{index}]", self.at)
-            if isinstance(target, ast.Attribute):
-                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+            if isinstance(target, ast.Name) and target.id in self.branch.in_place:
+                written = expression("GM.written(A, B)", self.at, A=name(target.id, self.at), B=value)
+                statements.append(ast.copy_location(ast.Assign([target], written), self.at))
+            elif isinstance(target, (ast.Attribute, ast.Subscript)):
+                current = copy.copy(target)
+                current.ctx = ast.Load()
                 number = expression(str(index), self.at)
                 statements += _STORE.fill(self.at, INDEX=number, CURRENT=current, SLOT=target)
             else:

@@ -40,6 +40,9 @@ _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.dev
 _TORCH = ("torch.", "torch.nn.functional.")
 
 
+Slot = ast.Attribute | ast.Subscript  # what a side may assign to, beside names
+
+
 class Declined(Exception):  # noqa: N818  control flow, not an error
     """The statement cannot be lowered; the refusal says why."""
 
@@ -94,32 +97,50 @@ class Lowering:
                 left = expression("GM.plain(A)", first, A=left)
             return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
         right = self._short_circuit(node, rest, side or Side(self))
+        if isinstance(node.op, ast.And):
+            return self._both(first, left, right)
         stored, loaded = self._temporary(first)
-        source = (
-            "GM.both(T, B) if GM.undecided(S) or T else T"
-            if isinstance(node.op, ast.And)
-            else "GM.either(T, B) if GM.undecided(S) or not T else T"
-        )
         assigned = ast.copy_location(ast.NamedExpr(stored, left), first)
-        return expression(source, node, S=assigned, T=loaded, B=right)
+        return expression("GM.either(T, B) if GM.undecided(S) or not T else T", first, S=assigned, T=loaded, B=right)
 
     def _comparison(self, node: ast.Compare, side: Side | None) -> ast.expr:
-        if len(node.ops) > 1:
-            if self.taint(node) is Taint.NO:
-                return self._value(node, side)
-            raise Declined("R01", "the test chains comparisons of tensors; write them with `and`")
-        left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
-        operation = _COMPARISONS.get(type(node.ops[0]))
-        if operation is None:
+        operations = [_COMPARISONS.get(type(op)) for op in node.ops]
+        if None in operations:
             return self._value(node, side)
+        if len(node.ops) > 1:
+            return self._value(node, side) if self.taint(node) is Taint.NO else self._chain(node, side)
+        left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
         if left is None and right is None:
             return self._value(node, side)
         numbers = constant((left is not None, right is not None), node)
         left = left or self._value(node.left, side)
         right = right or self._value(node.comparators[0], side)
-        return expression(
-            "GM.compare(NAME, A, B, NUMBERS)", node, NAME=constant(operation, node), A=left, B=right, NUMBERS=numbers
-        )
+        operation = constant(operations[0], node)
+        return expression("GM.compare(NAME, A, B, NUMBERS)", node, NAME=operation, A=left, B=right, NUMBERS=numbers)
+
+    def _chain(self, node: ast.Compare, side: Side | None) -> ast.expr:
+        """``a < b < c`` as ``a < (T := b) and T < c``, where `c` is only evaluated speculatively."""
+        stored, loaded = self._temporary(node)
+        middle = self._value(node.comparators[0], side)
+        shared = ast.copy_location(ast.NamedExpr(stored, middle), node.comparators[0])
+        first = self._compared(node.ops[0], self._value(node.left, side), shared, side)
+        rest = side or Side(self)
+        last = rest.value(node.comparators[1])
+        if len(node.ops) > 2:
+            tail = ast.copy_location(ast.Compare(node.comparators[1], node.ops[2:], node.comparators[2:]), node)
+            raise Declined("R01", f"the test chains more than three operands (`{ast.unparse(tail)}`); use `and`")
+        return self._both(node, first, self._compared(node.ops[1], loaded, last, rest))
+
+    @staticmethod
+    def _compared(op: ast.cmpop, left: ast.expr, right: ast.expr, side: Side | None) -> ast.expr:
+        if side is None:
+            return ast.copy_location(ast.Compare(left, [op], [right]), left)
+        return side.operated(_COMPARISONS[type(op)], left, right)
+
+    def _both(self, node: ast.expr, left: ast.expr, right: ast.expr) -> ast.expr:
+        stored, loaded = self._temporary(node)
+        assigned = ast.copy_location(ast.NamedExpr(stored, left), node)
+        return expression("GM.both(T, B) if GM.undecided(S) or T else T", node, S=assigned, T=loaded, B=right)
 
     def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
@@ -198,8 +219,8 @@ class Side:
         """Is it a local name, of the function or of one around it?"""
         return spelling in self._locals
 
-    def owner(self, slot: ast.Attribute) -> ast.expr:
-        """The object whose attribute `slot` is."""
+    def owner(self, slot: Slot) -> ast.expr:
+        """The object whose attribute or item `slot` is."""
         return self.value(slot.value)
 
     def store(self, text: str, spelling: str) -> None:
@@ -232,10 +253,9 @@ class Side:
     def _lower_Attribute(self, node: ast.Attribute) -> ast.expr:
         text = ast.unparse(node)
         if text in self.stored:
-            spelling = self.stored[text]
-            if spelling in self._inherited:
-                self.reads.add(spelling)
-            return name(spelling, node)
+            return self._slot(text, node)
+        if any(key.startswith(f"{text}[") for key in self.stored):
+            raise Declined("R04", f"`{text}` is read where an item of it is written")
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith("torch."):
@@ -243,6 +263,12 @@ class Side:
         base = self._unchecked(node.value)
         whole = ast.copy_location(ast.Attribute(base, node.attr, ast.Load()), node)
         return expression("GM.leaf(A)", node, A=whole)
+
+    def _slot(self, text: str, node: ast.expr) -> ast.expr:
+        spelling = self.stored[text]
+        if spelling in self._inherited:
+            self.reads.add(spelling)
+        return name(spelling, node)
 
     def _unchecked(self, node: ast.expr) -> ast.expr:
         """A chain of attributes is checked once, at its end."""
@@ -263,6 +289,11 @@ class Side:
         return expression("GM.slice(A, B, C)", node, A=lower, B=upper, C=step)
 
     def _lower_Subscript(self, node: ast.Subscript) -> ast.expr:
+        text = ast.unparse(node)
+        if text in self.stored:
+            return self._slot(text, node)
+        if any(key.endswith("]") for key in self.stored):
+            raise Declined("R04", f"`{text}` is read where an item of a container is written")
         return expression("GM.item_of(A, I)", node, A=self.value(node.value), I=self.value(node.slice))
 
     def _lower_BinOp(self, node: ast.BinOp) -> ast.expr:
@@ -290,10 +321,16 @@ class Side:
     def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
         if operation is None:
             raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
-        traits = constant(_traits(_TENSOR_OPERATION.get(operation, operation)), node)
-        call = expression("GM.operate(NAME, TRAITS)", node, NAME=constant(operation, node), TRAITS=traits)
+        return self.operated(operation, *(self.value(operand) for operand in operands))
+
+    @staticmethod
+    def operated(operation: str, *operands: ast.expr) -> ast.expr:
+        """The operator of that name in the module `operator`, on operands that are lowered already."""
+        at = operands[0]
+        traits = constant(_traits(_TENSOR_OPERATION.get(operation, operation)), at)
+        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
         assert isinstance(call, ast.Call)
-        call.args += [self.value(operand) for operand in operands]
+        call.args += operands
         return call
 
     def _lower_BoolOp(self, node: ast.BoolOp) -> ast.expr:

@@ -8,6 +8,8 @@ decided.  What it would log, print or raise goes to the list ``EFFECTS``, as it 
 from __future__ import annotations
 
 import ast
+import copy
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import OWN, Template, argument, constant, expression, name
 from .defer import Defer, DeferCandidate, stable_call
-from .lower import ARITHMETIC, Declined, Lowering, Side
+from .lower import ARITHMETIC, Declined, Lowering, Side, Slot
 from .messages import Captures
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
@@ -37,7 +39,8 @@ else:
 _DECIDED = Template("if GM.plain(CONDITION):\n    BODY\nelse:\n    ORELSE")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
 _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, None, LEAVES))\nreturn None")
-_CURRENT = Template("SPELLING = GM.current(OWNER, ATTRIBUTE)")
+_CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
+_CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY)")
 _MOST_STATEMENTS = 60
 
 
@@ -47,14 +50,16 @@ class Branch:
 
     definitions: the functions THEN and ELSE.
     arguments: the names to pass to both; one_sided: the indices of those that only one of them reads.
-    names, slots: what the results are to be assigned to, in order; slots are attributes.
+    names, slots: what the results are to be assigned to, in order; slots are attributes and items.
+    in_place: those of `names` that are only written by augmented assignments; a tensor keeps its identity.
     """
 
     definitions: list[ast.stmt]
     arguments: tuple[str, ...]
     one_sided: tuple[int, ...]
     names: tuple[str, ...]
-    slots: tuple[ast.Attribute, ...]
+    slots: tuple[Slot, ...]
+    in_place: frozenset[str] = frozenset()
 
     def holes(self, at: ast.stmt) -> dict[str, ast.AST]:
         """What the call of ``GM.select`` takes."""
@@ -76,11 +81,15 @@ class Sides:
         self._lowering = lowering
         self._place = lowering.place
         self._left = _MOST_STATEMENTS
+        self._in_place: frozenset[str] = frozenset()
         self.has_effects = False
 
     def assigning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], needed: frozenset[str]) -> Branch:
         """The branch of an ``if`` that falls through, after which the names in `needed` are read."""
-        return self._assigning(at, then, orelse, Side(self._lowering), needed)
+        self._in_place = _written_in_place([*then, *orelse])
+        branch = self._assigning(at, then, orelse, Side(self._lowering), needed | self._in_place)
+        branch.in_place = self._in_place
+        return branch
 
     def returning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt]) -> Branch:
         """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
@@ -151,7 +160,7 @@ class Sides:
         then: tuple[list[ast.stmt], Side],
         orelse: tuple[list[ast.stmt], Side],
         names: tuple[str, ...],
-        slots: tuple[ast.Attribute, ...],
+        slots: tuple[Slot, ...],
     ) -> Branch:
         reads = then[1].reads, orelse[1].reads
         arguments = tuple(sorted(reads[0] | reads[1]))
@@ -167,29 +176,37 @@ class Sides:
             definitions.append(definition)
         return Branch([*definitions], arguments, one_sided, names, slots)
 
-    def _open(self, slots: Sequence[ast.Attribute], side: Side, at: ast.stmt) -> list[ast.stmt]:
+    def _open(self, slots: Sequence[Slot], side: Side, at: ast.stmt) -> list[ast.stmt]:
         """Statements that read the attributes which the side may assign to into locals."""
         opened: list[ast.stmt] = []
         for slot in slots:
             text = ast.unparse(slot)
             owner = side.owner(slot)
-            spelling = f"{OWN}{text.replace('.', OWN)}"
-            attribute = constant(slot.attr, at)
-            opened += _CURRENT.fill(at, SPELLING=name(spelling, at, ast.Store()), OWNER=owner, ATTRIBUTE=attribute)
+            spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
+            key = constant(slot.attr, at) if isinstance(slot, ast.Attribute) else slot.slice
+            current = _CURRENT if isinstance(slot, ast.Attribute) else _CURRENT_ITEM
+            opened += current.fill(at, SPELLING=name(spelling, at, ast.Store()), OWNER=owner, KEY=key)
             side.store(text, spelling)
         return opened
 
     def _block(self, block: Sequence[ast.stmt], side: Side) -> list[ast.stmt]:
         lowered: list[ast.stmt] = []
-        for index, statement in enumerate(block):
+        for index in range(len(block)):
             if side.ended:
                 break
             self._count()
-            if isinstance(statement, ast.If):
-                lowered += self._nested(statement, side)
-            else:
-                lowered += self._statement(statement, Place(self._place.function, [*block], index, False), side)
+            lowered += self._one(block, index, side)
         return lowered or [ast.copy_location(ast.Pass(), self._place.statement)]
+
+    def _one(self, block: Sequence[ast.stmt], index: int, side: Side) -> list[ast.stmt]:
+        statement = block[index]
+        if isinstance(statement, ast.If):
+            return self._nested(statement, side)
+        if isinstance(statement, ast.Assert) and not isinstance(statement.test, ast.Constant):
+            failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
+            passing = ast.copy_location(ast.Pass(), statement)
+            return self._nested(ast.copy_location(ast.If(statement.test, [passing], [failing]), statement), side)
+        return self._statement(statement, Place(self._place.function, [*block], index, False), side)
 
     def _count(self) -> None:
         self._left -= 1
@@ -203,7 +220,7 @@ class Sides:
             return self._assign(statement, [statement.target], statement.value, side)
         if isinstance(statement, ast.AugAssign):
             return self._augment(statement, side)
-        if isinstance(statement, ast.Raise):
+        if isinstance(statement, (ast.Raise, ast.Assert)):
             return self._raise(statement, side)
         if isinstance(statement, ast.Pass):
             return [statement]
@@ -220,11 +237,11 @@ class Sides:
 
     def _target(self, target: ast.expr, side: Side) -> ast.expr:
         if isinstance(target, ast.Name):
-            if any(ast.parse(text, mode="eval").body.value.id == target.id for text in side.stored):  # type: ignore[attr-defined]
+            if any(re.match(rf"{re.escape(target.id)}\b", text) for text in side.stored):
                 raise Declined("R04", f"`{target.id}` is rebound where its attributes are written")
             side.assigned.add(target.id)
             return target
-        if isinstance(target, ast.Attribute):
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
             return name(side.stored[ast.unparse(target)], target, ast.Store())
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item, side) for item in target.elts], ast.Store()), target)
@@ -232,17 +249,18 @@ class Sides:
 
     def _augment(self, statement: ast.AugAssign, side: Side) -> list[ast.stmt]:
         operation = ARITHMETIC.get(type(statement.op))
-        if operation is None or not isinstance(statement.target, (ast.Name, ast.Attribute)):
-            raise Declined("R08", "a side writes into a container")
-        current: ast.expr = (
-            name(statement.target.id, statement.target)
-            if isinstance(statement.target, ast.Name)
-            else ast.copy_location(ast.Attribute(statement.target.value, statement.target.attr, ast.Load()), statement)
-        )
+        if operation is None:
+            raise Declined("R08", f"a side contains `{type(statement.op).__name__}` in place")
+        current = copy.copy(statement.target)
+        current.ctx = ast.Load()
+        traits = side.operated(operation, current).args[1]  # type: ignore[attr-defined]
+        in_place = isinstance(current, ast.Name) and current.id in self._in_place
         value = expression(
-            "GM.augmented(NAME, A, B)",
+            "GM.augmented(NAME, TRAITS, IN_PLACE, A, B)",
             statement,
             NAME=constant(operation, statement),
+            TRAITS=traits,
+            IN_PLACE=constant(in_place, statement),
             A=side.value(current),
             B=side.value(statement.value),
         )
@@ -263,7 +281,7 @@ class Sides:
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
         )
 
-    def _raise(self, statement: ast.Raise, side: Side) -> list[ast.stmt]:
+    def _raise(self, statement: ast.Raise | ast.Assert, side: Side) -> list[ast.stmt]:
         self.has_effects = True
         side.ended = True
         captures = Captures(side, self._lowering.scope)
@@ -312,10 +330,7 @@ class Sides:
                 return lowered + _RETURN.fill(statement, RESULT=_tuple([value], statement))
             if isinstance(statement, ast.If) and _returns(statement):
                 return lowered + self._returning_branch(statement, block[index + 1 :], side)
-            if isinstance(statement, ast.If):
-                lowered += self._nested(statement, side)
-            else:
-                lowered += self._statement(statement, Place(self._place.function, [*block], index, False), side)
+            lowered += self._one(block, index, side)
             if side.ended:
                 return lowered
         side.ended = True
@@ -351,17 +366,35 @@ def _bound_in(block: Sequence[ast.stmt]) -> frozenset[str]:
     return NamesIn.code(*block).bound
 
 
-def _slots(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
+def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
     """The attributes that the blocks assign to, each once, in order."""
     found: dict[str, ast.Attribute] = {}
     for block in blocks:
         for statement in block:
             for node in ast.walk(statement):
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                    if not isinstance(node.value, ast.Name):
+                if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+                    if not _is_slot(node):
                         raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
                     found.setdefault(ast.unparse(node), node)
     return list(found.values())
+
+
+def _written_in_place(block: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names that the statements write by augmented assignment only, and read nowhere else."""
+    nodes = [node for statement in block for node in ast.walk(statement)]
+    augmented = [node for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)]
+    spellings = {node.target.id for node in augmented if isinstance(node.target, ast.Name)}
+    targets = {id(node.target) for node in augmented}
+    others = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in targets}
+    return frozenset(spellings - others)
+
+
+def _is_slot(node: Slot) -> bool:
+    """Is it ``name.attribute``, or an item with a constant key of a name or of such an attribute?"""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name)
+    owner = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+    return isinstance(node.slice, ast.Constant) and isinstance(owner, ast.Name)
 
 
 def _returns(statement: ast.If) -> bool:

@@ -105,7 +105,7 @@ class Where:
             then, orelse, hoisted = split(statement, place, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
             branch = sides.assigning(statement, then, orelse, needed)
-            culprit = needs_identity(place, frozenset(branch.names))
+            culprit = needs_identity(place, frozenset(branch.names) - branch.in_place)
             if culprit:
                 raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
         if sides.has_effects and place.inside_try:

@@ -90,11 +90,30 @@ def operate(name: str, traits: str, *operands: Any) -> Any:
     return attempt(name, traits, getattr(operator, name), *operands)
 
 
-def augmented(name: str, left: Any, right: Any) -> Any:
-    """``left <op>= right`` of values that cannot be written in place."""
-    if isinstance(left, (torch.Tensor, list, dict, set)) or isinstance(right, torch.Tensor):
+def current_item(container: Any, key: Any) -> Any:
+    """The item's value, if storing one does no more than to store."""
+    if type(container) is not dict and type(container) is not list:
+        raise Unspeculable("GM102-T09")
+    return leaf(container[key])
+
+
+def augmented(name: str, traits: str, in_place: bool, left: Any, right: Any) -> Any:
+    """``left <op>= right``; of a tensor, what is to be written to it if the side is taken (see `written`)."""
+    if isinstance(left, (list, dict, set)) or (isinstance(right, torch.Tensor) and not isinstance(left, torch.Tensor)):
         raise Unspeculable("GM102-T10")
-    return getattr(operator, name)(left, right)
+    if not isinstance(left, torch.Tensor):
+        return getattr(operator, name)(left, right)
+    if not in_place or not is_tensor(left) or left.requires_grad or not left.is_contiguous():
+        raise Unspeculable("GM102-T10")
+    result = operate(name, traits, left, right)
+    if result.dtype is not left.dtype or result.shape != left.shape or result.requires_grad:
+        raise Unspeculable("GM102-T10")
+    return result
+
+
+def written(left: Any, selected: Any) -> Any:
+    """The value of a name that the sides write by augmented assignment: the same tensor, written in place."""
+    return left.copy_(selected) if isinstance(left, torch.Tensor) and left is not selected else selected
 
 
 def item_of(container: Any, index: Any) -> Any:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import graphmend_hook
 from graphmend_hook.config import (
+    GUARD_MODES,
     RULE_NAMES,
     Settings,
     check_pattern,
@@ -42,6 +43,9 @@ VALUES = [
     ("RULES", "defer", "rules", ("defer",)),
     ("RULES", "-defer", "rules", tuple(name for name in RULE_NAMES if name != "defer")),
     ("RULES", "all,-defer", "rules", tuple(name for name in RULE_NAMES if name != "defer")),
+    ("GUARDS", "", "guards", "exact"),
+    ("GUARDS", " Async", "guards", "async"),
+    ("GUARDS", "keep", "guards", "keep"),
     ("CACHE_DIR", "", "cache_dir", None),
     ("CACHE_DIR", "/var/cache/mine", "cache_dir", Path("/var/cache/mine")),
     ("CACHE_DIR", "~/mine", "cache_dir", Path("~/mine").expanduser()),
@@ -90,6 +94,7 @@ MALFORMED = [
     ("RULES", "defer,-bogus", "there is no rule '-bogus'"),
     ("RULES", "--defer", "there is no rule '--defer'"),
     ("RULES", "-all", "there is no rule '-all'"),
+    ("GUARDS", "none", "'none' is not a way to treat guards; use exact, async, keep"),
     ("CACHE_DIR", "~nobody-of-that-name/cache", "use an absolute path"),
     ("STRICT", "maybe", "'maybe' is neither on nor off; use 1 or 0"),
     ("DISABLE", "2", "'2' is neither on nor off; use 1 or 0"),
@@ -167,6 +172,7 @@ valid = st.builds(
     modules=patterns,
     deny=patterns,
     rules=st.sets(st.sampled_from(RULE_NAMES)).map(lambda some: tuple(rule for rule in RULE_NAMES if rule in some)),
+    guards=st.sampled_from(GUARD_MODES),
     cache_dir=st.none() | directories.map(Path),
     strict=st.booleans(),
     report=st.sampled_from(["", "-", "/tmp/x.json", "/tmp/a b,{pid}.json"]),
