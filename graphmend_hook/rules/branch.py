@@ -6,6 +6,7 @@ import ast
 import copy
 from dataclasses import dataclass, field
 
+from ..analysis.names import NamesIn
 from ..templates import Template, expression, name
 from .sides import Branch
 
@@ -14,7 +15,7 @@ _BRANCH = Template(
 if GM.compiling():
     TEST = CONDITION
     OUTCOME = None
-    if GM.undecided(TEST) and KNOWN:
+    if WHEN:
         DEFINE
         OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, ONE_SIDED, None)
     if OUTCOME is not None:
@@ -54,11 +55,12 @@ class BranchCandidate:
 
     def emit(self) -> list[ast.stmt]:
         at = self.at
+        known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
             DEFINE=self.prepare + self.branch.definitions,
-            KNOWN=self.known or expression("True", at),
+            WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),
             ASSIGN=self._assign() or _PASS.fill(at),
             DECIDED=self.decided,
@@ -85,9 +87,20 @@ class BranchCandidate:
         return statements + self.finish
 
 
-def decided(statement: ast.If) -> list[ast.stmt]:
-    """The ``if`` over the value that its test already has."""
-    return _IF.fill(statement, BODY=statement.body, ORELSE=statement.orelse or _PASS.fill(statement))
+def decided(statement: ast.If, carried: frozenset[str]) -> list[ast.stmt]:
+    """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
+    return read_carried(statement, carried) + _IF.fill(
+        statement, BODY=statement.body, ORELSE=statement.orelse or _PASS.fill(statement)
+    )
+
+
+def read_carried(statement: ast.stmt, carried: frozenset[str]) -> list[ast.stmt]:
+    """Statements that read the numbers which `statement` needs."""
+    statements: list[ast.stmt] = []
+    for spelling in sorted(carried & NamesIn.code(statement).read):
+        read = expression("GM.number_read(A)", statement, A=name(spelling, statement))
+        statements.append(ast.copy_location(ast.Assign([name(spelling, statement, ast.Store())], read), statement))
+    return statements
 
 
 def pristine(statement: ast.stmt) -> ast.stmt:

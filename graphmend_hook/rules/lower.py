@@ -15,6 +15,7 @@ from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import OWN, constant, expression, name
 from . import tensor_ops
+from .numbers import carried_names
 from .surroundings import evidence
 
 ARITHMETIC = {
@@ -61,6 +62,7 @@ class Lowering:
         self.place = place
         self.scope = scope
         self._evidence = evidence(place.function, scope)
+        self.carried = carried_names(place.function)
         self._fresh = 0
 
     def taint(self, node: ast.expr) -> Taint:
@@ -144,13 +146,21 @@ class Lowering:
 
     def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
-        if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Name) and node.id in self.carried:
+            return expression("GM.number_of(A)", node, A=self._value(node, side))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+            left, right = self._operand(node.left, side), self._operand(node.right, side)
+            if left is None and right is None:
+                return None
+            operation = constant(ARITHMETIC[type(node.op)], node)
+            left, right = left or self._value(node.left, side), right or self._value(node.right, side)
+            return expression("GM.calculate(NAME, A, B)", node, NAME=operation, A=left, B=right)
+        if not isinstance(node, ast.Call) or node.keywords or node.args or not isinstance(node.func, ast.Attribute):
             return None
-        if node.func.attr == "item" and not node.args:
+        if node.func.attr == "item":
             return expression("GM.number(A)", node, A=self._value(node.func.value, side))
-        if node.func.attr == "numel" and not node.args and self.taint(node) is not Taint.NO:
-            selection = node.func.value
-            assert isinstance(selection, ast.Subscript)
+        selection = node.func.value
+        if node.func.attr == "numel" and isinstance(selection, ast.Subscript) and self.taint(node) is not Taint.NO:
             source, mask = self._value(selection.value, side), self._value(selection.slice, side)
             return expression("GM.count_selected(A, B)", node, A=source, B=mask)
         return None

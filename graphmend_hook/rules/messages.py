@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.names import NamesIn
 from ..analysis.scopes import ModuleScope
-from ..templates import Template, name, value_at
+from ..templates import Template, expression, name, value_at
 
 if TYPE_CHECKING:
     from .lower import Side
@@ -87,4 +87,7 @@ class Captures:
         if text not in self._texts:
             self._texts[text] = len(self.leaves)
             self.leaves.append(self._side.value(node))
-        return value_at(self._texts[text], node)
+        value = value_at(self._texts[text], node)
+        if isinstance(node, ast.Name) and node.id in self._side.lowering.carried:
+            return expression("GM.number_read(A)", node, A=value)
+        return value

@@ -368,7 +368,7 @@ def _bound_in(block: Sequence[ast.stmt]) -> frozenset[str]:
 
 def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
     """The attributes that the blocks assign to, each once, in order."""
-    found: dict[str, ast.Attribute] = {}
+    found: dict[str, Slot] = {}
     for block in blocks:
         for statement in block:
             for node in ast.walk(statement):

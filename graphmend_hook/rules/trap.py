@@ -57,9 +57,10 @@ from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import Template, expression
-from .branch import BranchCandidate, decided, pristine
+from .branch import BranchCandidate, decided, pristine, read_carried
 from .checks import CHECKS, Check
 from .lower import Declined, Lowering
+from .numbers import NumberCandidate, carried_names, read_number, readers
 from .sides import Sides
 from .surroundings import unsuitable
 
@@ -76,20 +77,22 @@ class Trap:
     version = 1
     trigger = re.compile(rb"\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
         statement = place.statement
         try:
             if isinstance(statement, ast.If) and _only_guards(statement):
                 return self._guard(statement, place, scope)
             if isinstance(statement, ast.Assert):
                 return self._assertion(statement, place, scope)
+            if isinstance(statement, ast.Assign):
+                return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 return self._check(statement, statement.value, place, scope)
         except Declined as declined:
             return declined.refusal(CODE)
         return None
 
-    def rewrite(self, candidate: BranchCandidate) -> list[ast.stmt]:
+    def rewrite(self, candidate: BranchCandidate | NumberCandidate) -> list[ast.stmt]:
         return candidate.emit()
 
     @staticmethod
@@ -102,7 +105,9 @@ class Trap:
             return refusal
         condition = lowering.test(statement.test)
         branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
-        return BranchCandidate(statement, [pristine(statement)], condition, branch, decided(statement))
+        return BranchCandidate(
+            statement, [pristine(statement)], condition, branch, decided(statement, lowering.carried)
+        )
 
     @staticmethod
     def _assertion(statement: ast.Assert, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
@@ -115,8 +120,19 @@ class Trap:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = Sides(lowering).guarded(statement, failing)
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
-        checked = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        checked = read_carried(statement, lowering.carried)
+        checked += (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
         return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
+
+    def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
+        """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
+        found = read_number(statement)
+        if found is None or found[0] not in carried_names(place.function):
+            return None
+        guards = readers(found[0], place, scope.places)
+        if guards is None or not all(isinstance(self.match(guard, scope), BranchCandidate) for guard in guards):
+            return None
+        return NumberCandidate(statement, found[1])
 
     @staticmethod
     def _check(

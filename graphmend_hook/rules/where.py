@@ -115,7 +115,7 @@ class Where:
             [pristine(statement)],
             condition,
             branch,
-            decided(statement),
+            decided(statement, lowering.carried),
             returns,
             prepare=hoisted.before,
             finish=hoisted.after(branch.names),

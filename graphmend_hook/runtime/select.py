@@ -149,6 +149,34 @@ def number(tensor: Any) -> Any:
     return tensor.item()
 
 
+def carried(tensor: Any) -> Any:
+    """``tensor.item()`` for guards alone, which can do with the tensor."""
+    return tensor if undecided(tensor) and _has_truth(tensor) else tensor.item()
+
+
+def number_of(value: Any) -> Any:
+    """A number, or what `carried` gave for one, as `number` gives it."""
+    return number(value) if isinstance(value, torch.Tensor) else value
+
+
+def number_read(value: Any) -> Any:
+    """A number, or what `carried` gave for one, as a number."""
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def calculate(name: str, left: Any, right: Any) -> Any:
+    """``left <op> right`` of numbers, some of which are tensors as `number` gives them."""
+    operation = getattr(operator, name)
+    if not undecided(left) and not undecided(right):
+        return operation(left, right)
+    dtypes = [value.dtype for value in (left, right) if isinstance(value, torch.Tensor)]
+    kinds = [type(value) for value in (left, right) if not isinstance(value, torch.Tensor)]
+    whole, floating = dtypes[0] is torch.int64, dtypes[0] is torch.float64
+    if dtypes[0] is dtypes[-1] and ((whole and kinds in ([], [int])) or (floating and kinds in ([], [int], [float]))):
+        return operation(left, right)
+    return operation(number_read(left), number_read(right))
+
+
 def count_selected(tensor: Any, mask: Any) -> Any:
     """``tensor[mask].numel()``, counted without making the selection."""
     countable = undecided(tensor) and undecided(mask) and _has_elements(tensor) and _has_elements(mask)

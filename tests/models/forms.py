@@ -14,7 +14,7 @@ import library_that_compiles
 import rows
 import torch
 
-model, inputs = rows.build(sys.argv[1])
+model, (inputs, *_) = rows.build(sys.argv[1])
 graphs = 0
 
 

@@ -11,13 +11,14 @@ import sys
 if "GRAPHMEND_MODULES" in os.environ and "graphmend_hook" not in sys.modules:
     import graphmend_hook  # noqa: F401  the one line of the second way to use it
 
+import copy
 import logging
 import warnings
 from typing import Any
 
 import rows
 import torch
-import transformers
+import transformers  # noqa: F401  it sets up its own logging when it is imported, before Recorder does
 
 Records = list[tuple[object, ...]]
 
@@ -51,7 +52,7 @@ class Recorder(logging.Handler):
 
 
 def tensors(output: Any) -> list[torch.Tensor]:
-    leaves = torch.utils._pytree.tree_leaves(output.to_tuple())
+    leaves = torch.utils._pytree.tree_leaves(output.to_tuple() if hasattr(output, "to_tuple") else output)
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
@@ -67,37 +68,40 @@ class Counting:
         return self._compile(graph, inputs)
 
 
-def compiled(
-    model: torch.nn.Module, inputs: dict[str, torch.Tensor], backend: str, recorder: Recorder
-) -> dict[str, Any]:
-    """Three calls with breaks allowed, then one with fullgraph=True."""
-    torch._dynamo.reset()
-    counting = Counting(backend)
-    function = torch.compile(model, backend=counting, dynamic=False)
-    calls = []
-    for _ in range(3):
-        output = tensors(function(**inputs))
-        calls.append({"output": output, "records": recorder.take(), "graphs": counting.graphs})
-    result: dict[str, Any] = {"calls": calls}
-    torch._dynamo.reset()
-    try:
-        result["fullgraph"] = tensors(torch.compile(model, backend=backend, dynamic=False, fullgraph=True)(**inputs))
-    except torch._dynamo.exc.Unsupported as error:
-        result["fullgraph"] = None
-        result["error"] = str(error)
-    result["fullgraph_records"] = recorder.take()
+def observed(function: Any, calls: list[rows.Inputs], recorder: Recorder, counting: Any = None) -> list[dict[str, Any]]:
+    """What each of `calls` gave or raised, what it logged, and how many graphs there were by then."""
+    seen = []
+    for inputs in calls:
+        try:
+            output, error = tensors(function(**inputs)), None
+        except Exception as exception:
+            output, error = None, (type(exception).__qualname__, str(exception))
+        graphs = counting.graphs if counting else 0
+        seen.append({"output": output, "error": error, "records": recorder.take(), "graphs": graphs})
+    return seen
+
+
+def compiled(model: torch.nn.Module, calls: list[rows.Inputs], backend: str, recorder: Recorder) -> dict[str, Any]:
+    """All calls with breaks allowed, then all of them with fullgraph=True, each on a model of its own."""
+    result = {}
+    for name, fullgraph in (("calls", False), ("fullgraph", True)):
+        torch._dynamo.reset()
+        counting = Counting(backend)
+        options = {"backend": counting, "dynamic": False, "fullgraph": fullgraph}
+        result[name] = observed(torch.compile(copy.deepcopy(model), **options), calls, recorder, counting)
     return result
 
 
-def main(row: str, out: str, *backends: str) -> None:
+def main(name: str, out: str, *backends: str) -> None:
     recorder = Recorder()
-    model, inputs = rows.build(row)
-    recorder.take()
-    seen: dict[str, Any] = {"transformers": transformers.__version__}
+    model, calls = rows.build(name)
     with torch.no_grad():
-        seen["plain"] = {"output": tensors(model(**inputs)), "records": recorder.take()}
+        if not rows.ROWS[name].fresh:
+            model(**calls[0])
+        recorder.take()
+        seen: dict[str, Any] = {"plain": observed(copy.deepcopy(model), calls, recorder)}
         for backend in backends:
-            seen[backend] = compiled(model, inputs, backend, recorder)
+            seen[backend] = compiled(model, calls, backend, recorder)
     torch.save(seen, out)
 
 

@@ -1,0 +1,168 @@
+"""Programs that are always run: tricky ones written by hand, and those with which a random run once found a fault.
+
+A failure of ``test_random_programs.py`` prints its `Program`, reduced, to be added here.
+"""
+
+from __future__ import annotations
+
+from programs import Program
+
+KEPT = {
+    "the clamp of half precision": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = x * y
+    if a.dtype == torch.float16 and (torch.isinf(a).any() or torch.isnan(a).any()):
+        clamp_value = torch.finfo(a.dtype).max - 1000
+        a = torch.clamp(a, min=-clamp_value, max=clamp_value)
+    return a
+""",
+        dtype="float16",
+        other="float16",
+    ),
+    "the gradient of the untaken side is not a number": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (x > 0).all():
+        a = x.log()
+    else:
+        a = x * 2
+    return a, y.sqrt() if (y >= 0).all() else y
+""",
+        train=True,
+    ),
+    "a parameter of the untaken side has no gradient": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = x * self.w if x.sum() > 0 else x * self.v
+    if y.sum() > 0:
+        a = a + y
+    return a
+""",
+        train=True,
+    ),
+    "the result of a branch is changed in place": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 0:
+        a = x
+    else:
+        a = y.clone()
+    a.add_(1)
+    return a, a is x
+""",
+    ),
+    "a copy stays a copy": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = x.clone()
+    if y.sum() > 0:
+        a = x * 2
+    return a
+""",
+    ),
+    "a default that one side replaces": Program(
+        """\
+def f(self, x, y, n, flag):
+    scale = 1
+    best = None
+    if x.sum() > 0:
+        scale = 2.5
+        best = x * 2
+    return x * scale, scale, best
+""",
+    ),
+    "unbound unless taken": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 0:
+        a = x * 2
+    y = y + 1
+    return a + y
+""",
+    ),
+    "the generator moves on one side only": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = x + torch.rand(x.shape) if x.sum() > 0 else x
+    if y.sum() > 0:
+        a = self.drop(a)
+    return a
+""",
+    ),
+    "a guard protects an index": Program(
+        """\
+def f(self, x, y, n, flag):
+    at = x.long().abs().sum() % 6
+    if at >= y.numel():
+        raise IndexError(f"no place {at} in {y.numel()}")
+    return y[at] + x
+""",
+    ),
+    "the right operand is valid only where the left one is true": Program(
+        """\
+def f(self, x, y, n, flag):
+    if self.cache is not None and (self.cache > 0).all():
+        x = x + self.cache
+    if x.numel() > n and x[n] > 0 and 0 < y.sum() < 5:
+        x = x - y
+    return x
+""",
+        n=4,
+    ),
+    "state on both ends of a guard": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.s = self.s + 1
+    if not torch.isfinite(x).all():
+        raise GuardError(f"bad {x.sum()} {self.k}")
+    self.k += 1
+    logger.warning("log %s", self.s.sum())
+    assert torch.isfinite(y).all(), f"y {y.sum()}"
+    return self.s
+""",
+    ),
+    "a guard in a loop, in a helper and in a branch": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(n):
+        if x.max() > 50:
+            raise ValueError(f"round {i}")
+        x = checked(x) * 2
+        if y.sum() > 0:
+            check(y)
+            logger.info("log %d", i)
+        else:
+            y = pick(y)
+    return x, y
+""",
+    ),
+    "more than one element, none, and numbers as predicates": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum():
+        x = x + 1
+    if x[:1]:
+        x = x + 2
+    if self.k and x[0] * 0:
+        x = x + 4
+    try:
+        if x > 0:
+            x = x + 8
+    except RuntimeError as error:
+        logger.warning("caught %s", error)
+    return x
+""",
+    ),
+    "minus zero and one side of another layout": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = -x * 0 if x.sum() > 0 else x * 0
+    if y.sum() > 0:
+        a = torch.stack([a, a], -1)[..., 0]
+    return a
+""",
+        shape=(2, 3),
+        other_shape=(2, 3),
+    ),
+}

@@ -1,0 +1,80 @@
+"""[Where] against eager: values to the bit, gradients, effects, state, random numbers; or declined for the reason given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+from outcomes import differences, fresh, run
+
+from graphmend_hook.config import RULE_NAMES
+from graphmend_hook.diagnostics import Outcome as SiteOutcome
+from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.runtime import queue, refusals
+
+PATH = HERE / "branch_cases.py"
+PLAIN = import_file(PATH, "branch_cases_plain")
+MENDED = import_mended(PATH, "branch_cases_mended")
+SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
+EXPECT = PLAIN.EXPECT
+HELPERS = {"h14_a_generator": "halves"}
+LOGGER = "branch_cases"
+
+
+def static_refusals(name: str) -> set[str]:
+    functions = (name, HELPERS.get(name, name))
+    return {
+        site.code for site in SITES if site.outcome is SiteOutcome.DECLINED and site.function.split(".")[0] in functions
+    }
+
+
+def compare(name: str, backend: str, train: bool) -> None:
+    expect = EXPECT[name]
+    declined = expect.train if train else expect.declined
+    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
+    counting = Counting(backend)
+    refusals.seen.clear()
+    compiled = torch.compile(mended, backend=counting, fullgraph=not declined, dynamic=False)
+    shapes = {tuple(getattr(value, "shape", None) for value in inputs) for inputs in expect.inputs}
+    for inputs in expect.inputs:
+        expected = run(plain, inputs, train, LOGGER, plain)
+        got = run(compiled, inputs, train, LOGGER, mended)
+        assert not differences(got, expected, exact=expect.exact or backend != "inductor"), (inputs, backend, train)
+    seen = {code for code, *_ in refusals.seen}
+    if declined:
+        assert declined in seen | static_refusals(name)
+    else:
+        assert not seen
+        assert counting.graphs <= len(shapes) + (name == "register_buffer_on_both_sides")
+    assert queue.graphmend_pending == []
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", EXPECT)
+def test_equal_to_eager(name: str, backend: str, train: bool) -> None:
+    compare(name, backend, train)
+
+
+@pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.inductor])
+def test_equal_to_eager_on_inductor(name: str) -> None:
+    compare(name, "inductor", False)
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("name", EXPECT)
+def test_eager_is_untouched(name: str, train: bool) -> None:
+    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
+    for inputs in EXPECT[name].inputs:
+        expected = run(plain, inputs, train, LOGGER, plain)
+        assert not differences(run(mended, inputs, train, LOGGER, mended), expected)
+
+
+@pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if not expect.declined and expect.breaks])
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    expect = EXPECT[name]
+    compiled = torch.compile(fresh(getattr(PLAIN, name)), backend="eager", fullgraph=True)
+    outcomes: list[Any] = [run(compiled, inputs, False, LOGGER).error for inputs in expect.inputs]
+    assert any(error and issubclass(error[0], torch._dynamo.exc.Unsupported) for error in outcomes)
