@@ -56,14 +56,13 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
 
 def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> tuple[Site, ...]:
     """Apply `rules` in place to `tree`, parsed from `source`; the sites, mended and declined."""
-    sites = _apply(tree, OptOuts(source, tree), rules)
+    sites = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
     if any(site.outcome is Outcome.MENDED for site in sites):
         _import_runtime(tree)
     return sites
 
 
-def _apply(tree: ast.Module, optouts: OptOuts, rules: Sequence[Rule]) -> tuple[Site, ...]:
-    scope = ModuleScope(tree)
+def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> tuple[Site, ...]:
     sites: list[Site] = []
     edits: list[tuple[Place, list[ast.stmt]]] = []
     for place in scope.places:

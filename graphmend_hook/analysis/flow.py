@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .names import NamesIn
+from .names import NamesIn, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -176,9 +176,7 @@ def _augmented(statement: ast.stmt) -> Names:
 
 def _captured(function: ast.AST) -> Names:
     """The names that functions and classes inside `function` read: they may do so at any time."""
-    inner = [
-        node for node in ast.walk(function) if isinstance(node, (*_DEFINITIONS, ast.Lambda)) and node is not function
-    ]
+    inner = [node for node in walk(function) if isinstance(node, (*_DEFINITIONS, ast.Lambda)) and node is not function]
     return NamesIn.code(*inner).read | frozenset(
-        name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+        name for node in walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
     )

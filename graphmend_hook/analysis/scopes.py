@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .flow import Flow
-from .names import Imports, NamesIn
+from .names import Imports, NamesIn, walk
 from .optout import first_line
 from .taint import Evidence, Operations
 
@@ -44,7 +44,7 @@ class Function:
 
     @cached_property
     def is_generator(self) -> bool:
-        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.node))
+        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk(self.node))
 
     @property
     def reads_its_frame(self) -> bool:
@@ -82,6 +82,7 @@ class ModuleScope:
     """A parsed module: its import bindings, and the places where a rule may act."""
 
     tree: ast.Module
+    source: bytes = b""
     imports: Imports = field(default_factory=Imports)
     places: list[Place] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -96,6 +97,16 @@ class ModuleScope:
         if known is None or known.function is not function:
             known = self._evidence[function.qualname] = Evidence(function, self, operations)
         return known
+
+    def may_hold_conditional(self, statement: ast.stmt) -> bool:
+        """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
+        last = statement.end_lineno or statement.lineno
+        return any(line in self._else_lines for line in range(statement.lineno, last + 1))
+
+    @cached_property
+    def _else_lines(self) -> frozenset[int]:
+        lines = self.source.split(b"\n")
+        return frozenset(number for number, line in enumerate(lines, 1) if b"else" in line)
 
     @cached_property
     def _own_names(self) -> frozenset[str]:

@@ -7,6 +7,8 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .names import walk
+
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
 
@@ -107,7 +109,7 @@ class Evidence:
     def returned(self) -> Taint:
         """The taint of what the function returns."""
         self.__dict__["returned"] = Taint.NO  # for a function that calls itself
-        values = [node.value for node in ast.walk(self.function.node) if isinstance(node, ast.Return) and node.value]
+        values = [node.value for node in walk(self.function.node) if isinstance(node, ast.Return) and node.value]
         return max(map(self.of, values), default=Taint.NO)
 
     def _helper(self, callee: ast.expr) -> Function | None:
@@ -140,7 +142,7 @@ def _is_tensor_type(annotation: ast.expr) -> bool:
 
 def _bindings(function: ast.AST) -> list[tuple[str, ast.expr]]:
     found: list[tuple[str, ast.expr]] = []
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 found += _pairs(target, node.value)

@@ -48,7 +48,7 @@ class ConditionalCandidate:
 def conditional_expression(place: Place, scope: ModuleScope, code: str) -> ConditionalCandidate | Refusal | None:
     """The candidate for the statement at `place` if it holds a conditional expression on tensor data."""
     statement = place.statement
-    if not isinstance(statement, _SIMPLE):
+    if not isinstance(statement, _SIMPLE) or not scope.may_hold_conditional(statement):
         return None
     found = list(_conditionals(statement))
     if not found:

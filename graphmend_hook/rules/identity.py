@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..analysis.names import walk
 from ..analysis.scopes import Place
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -16,7 +17,7 @@ def needs_identity(place: Place, names: frozenset[str]) -> str:
     aliases = _aliases(function, names)
     last = statement.end_lineno or statement.lineno
     in_loop = any(isinstance(outer, _LOOPS) for outer in place.inside)
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
             for culprit in _touched(node):
                 if culprit in aliases:
@@ -27,7 +28,7 @@ def needs_identity(place: Place, names: frozenset[str]) -> str:
 def _aliases(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
     pairs = [
         (target.id, node.value.id)
-        for node in ast.walk(function)
+        for node in walk(function)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
         for target in node.targets
         if isinstance(target, ast.Name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cached_property
 
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
@@ -62,8 +63,12 @@ class Lowering:
         self.place = place
         self.scope = scope
         self._evidence = evidence(place.function, scope)
-        self.carried = carried_names(place.function)
         self._fresh = 0
+
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The names of numbers that the function reads from tensors, once each."""
+        return carried_names(self.place.function)
 
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.names import NamesIn
+from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import ModuleScope
 from ..templates import Template, expression, name, value_at
 
@@ -39,7 +39,7 @@ class Captures:
 
         if isinstance(statement, ast.Raise) and statement.exc is None:
             raise Declined("R13", "a bare `raise` has no exception of its own")
-        if any(isinstance(node, _SUSPENDING) for node in ast.walk(statement)):
+        if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
             raise Declined("R14", "the exception's expression assigns or suspends")
         if "super" in NamesIn.code(statement).read:
             raise Declined("R14", "the exception's expression calls super()")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from ..analysis.names import walk
 from ..analysis.scopes import Function, Place
 from ..templates import Template
 
@@ -42,11 +43,13 @@ def read_number(statement: ast.stmt) -> tuple[str, ast.expr] | None:
 
 def carried_names(function: Function) -> frozenset[str]:
     """The names of `function` that are bound once, to a number read from a tensor."""
-    found = [read for node in ast.walk(function.node) if isinstance(node, ast.stmt) and (read := read_number(node))]
+    if "item" not in function.names.attributes:
+        return frozenset()
+    found = [read for node in walk(function.node) if isinstance(node, ast.stmt) and (read := read_number(node))]
     stored = [
-        node.id for node in ast.walk(function.node) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        node.id for node in walk(function.node) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     ]
-    arguments = {node.arg for node in ast.walk(function.node) if isinstance(node, ast.arg)}
+    arguments = {node.arg for node in walk(function.node) if isinstance(node, ast.arg)}
     return frozenset(name for name, _ in found if stored.count(name) == 1 and name not in arguments)
 
 
@@ -70,6 +73,6 @@ def readers(name: str, place: Place, places: list[Place]) -> list[Place] | None:
 def _loads(name: str, root: ast.AST) -> set[int]:
     return {
         id(node)
-        for node in ast.walk(root)
+        for node in walk(root)
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
     }

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..analysis.names import NamesIn
+from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import Place
 from ..templates import OWN, Template, constant, name
 from .effects import LOGGER_METHODS
@@ -80,7 +80,7 @@ def _lazy_attribute(statement: ast.stmt) -> str:
     owner, attribute = call.args
     if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
         return ""
-    stored = [node for target in made.targets for node in ast.walk(target) if isinstance(node, ast.Attribute)]
+    stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
     same = [
         isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
         for node in stored

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.names import NamesIn
+from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
@@ -371,7 +371,7 @@ def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
     found: dict[str, Slot] = {}
     for block in blocks:
         for statement in block:
-            for node in ast.walk(statement):
+            for node in walk(statement):
                 if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
                     if not _is_slot(node):
                         raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
@@ -381,7 +381,7 @@ def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
 
 def _written_in_place(block: Sequence[ast.stmt]) -> frozenset[str]:
     """The names that the statements write by augmented assignment only, and read nowhere else."""
-    nodes = [node for statement in block for node in ast.walk(statement)]
+    nodes = [node for statement in block for node in walk(statement)]
     augmented = [node for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)]
     spellings = {node.target.id for node in augmented if isinstance(node.target, ast.Name)}
     targets = {id(node.target) for node in augmented}
@@ -398,4 +398,4 @@ def _is_slot(node: Slot) -> bool:
 
 
 def _returns(statement: ast.If) -> bool:
-    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
+    return any(isinstance(node, ast.Return) for node in walk(statement))

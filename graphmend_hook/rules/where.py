@@ -56,6 +56,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ..analysis.names import walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
@@ -96,7 +97,7 @@ class Where:
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         sides = Sides(lowering)
-        returns = any(isinstance(node, ast.Return) for node in ast.walk(statement))
+        returns = any(isinstance(node, ast.Return) for node in walk(statement))
         hoisted = Hoisted()
         if returns:
             tail = _tail(place)

@@ -355,10 +355,8 @@ class attributes_on_self(torch.nn.Module):
         super().__init__()
         self.last = torch.zeros(3)
         self.register_buffer("seen", torch.ones(3))
-        self.rounds = 0
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.rounds += 1
         with torch.no_grad():
             z = x.detach() + 0
             if z.sum() > 0:

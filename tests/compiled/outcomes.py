@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ class Outcome:
     """What one call did.
 
     state: the plain attributes and buffers of a module; gradients: of the inputs, then of its parameters.
+    places: the line and the function of each frame of the traceback that is in a file of cases; notes: of the exception.
     """
 
     value: Any = None
@@ -27,6 +29,8 @@ class Outcome:
     gradients: list[Any] = field(default_factory=list)
     random: torch.Tensor | None = None
     effects: list[Any] = field(default_factory=list)
+    places: list[tuple[int | None, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def fresh(case: Any) -> Any:
@@ -57,6 +61,9 @@ def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owne
                     _backward(value)
         except Exception as error:
             outcome.error = (type(error), error.args, str(error), type(error.__cause__))
+            frames = traceback.extract_tb(error.__traceback__)
+            outcome.places = [(f.lineno, f.name) for f in frames if f.filename.endswith("_cases.py")]
+            outcome.notes = list(getattr(error, "__notes__", ()))
 
     outcome.effects = observe(body, logger).effects
     outcome.random = torch.get_rng_state()

@@ -502,7 +502,7 @@ SPICES = {
 }
 
 
-LONG = 8  # lines; after that many, no further statement is begun
+LONG = 6  # lines; after that many, no further statement is begun
 
 # --- one program -----------------------------------------------------------------------------------------------------
 
@@ -624,9 +624,9 @@ def program_of(seed: int) -> Program:
     train = dtype != "int64" and rng.random() < (0.8 if any(spice.train for spice in spices) else 0.25)
     writer = _Writer(rng, spices, dtype != "int64")
     lines = ["global TALLY"] if "scope" in names else []
-    for _ in range(rng.randint(2, 4)):
+    for _ in range(rng.choice([1, 2, 2, 3, 3, 4])):
         if len(lines) < LONG:
-            lines += writer.statement(depth=rng.choice([1, 1, 2]))
+            lines += writer.statement(depth=rng.choice([0, 1, 1, 2]))
     results = [*writer.bound["$t"], *writer.bound["$p"], *writer.bound["$v"]]
     if rng.random() < 0.3:
         results = rng.sample(results, 1)

@@ -67,7 +67,8 @@ PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "2000"))
 BACKEND = os.environ.get("RANDOM_PROGRAMS_BACKEND", "eager")
 PARTS = 8  # so that pytest-xdist can share the work
 BATCH = 50
-REDUCED = 5  # failures of one run that are reduced; the others are only named
+REDUCED = 3  # failures of one part that are reduced; the others are only named
+TRIES = 150
 CALLS = 3
 HELPERS = set(re.findall(r"^def (\w+)", PRELUDE, re.MULTILINE))
 
@@ -134,8 +135,7 @@ class Seen:
         if isinstance(value, dict):
             return (kind, *((key, self.describe(value[key])) for key in value))
         if isinstance(value, BaseException):
-            cause = self.describe(value.__cause__), value.__suppress_context__
-            return (kind, str(value), self.describe(value.args), cause)
+            return (kind, str(value), self.describe(value.args), self.describe(value.__cause__))
         known = value is None or isinstance(value, str | int | float | torch.dtype | torch.Size)
         return (kind, repr(value)) if known else (kind,)
 
@@ -146,14 +146,16 @@ class Seen:
 
 
 class Notices(logging.Handler):
-    """What the hook itself says, which is a fault unless the program raises (GM006)."""
+    """What the hook itself says: each is a fault, but GM006, which says that a graph raised."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(f"{record.getMessage()} {record.exc_info[1] if record.exc_info else ''}")
+        text = record.getMessage()
+        if not text.startswith("GM006"):
+            self.texts.append(f"{text} {record.exc_info[1] if record.exc_info else ''}")
 
 
 def outcome(function: Any, module: ModuleType, program: Program, call: int) -> dict[str, Any]:
@@ -403,20 +405,26 @@ def _with(tree: ast.Module, index: int, name: str, value: Any) -> str:
     return ast.unparse(changed) + "\n"
 
 
-def reduced(failure: Failure, directory: Path, load: Load = import_mended, tries: int = 300) -> Failure:
-    """The same failure of a smaller program."""
-    candidates = smaller(failure.program)
-    for _ in range(tries):
-        candidate = next(candidates, None)
-        if candidate is None:
-            break
+def reduced(failure: Failure, directory: Path, load: Load = import_mended) -> Failure:
+    """The same failure of a smaller program, or of the one that could be had with `TRIES` attempts."""
+    tried = {failure.program}
+    place = since_success = 0
+    candidates = list(smaller(failure.program))
+    while since_success < len(candidates) and len(tried) < TRIES:
+        candidate = candidates[place % len(candidates)]
+        place += 1
+        since_success += 1
+        if candidate in tried:
+            continue
+        tried.add(candidate)
         try:
             found = check([candidate], directory, load)
         except Exception:  # no program any more
             continue
         for other in found:
             if other.arm == failure.arm and (other.names & failure.names or not failure.names):
-                failure, candidates = other, smaller(other.program)
+                failure, candidates = other, list(smaller(candidate))
+                place, since_success = place - 1, 0  # the next statement has taken the place of this one
                 break
     return failure
 

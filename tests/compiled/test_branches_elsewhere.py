@@ -1,0 +1,232 @@
+"""Branches and guards under everything that is not a plain torch.compile: other tracers, transforms, modes, export."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import branch_cases
+import guard_cases
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+from outcomes import differences, fresh, run, same
+from torch.fx.experimental.proxy_tensor import make_fx
+
+NAMES = ("branch_cases", "guard_cases")
+PLAIN = {name: import_file(HERE / f"{name}.py", f"{name}_plain_elsewhere") for name in NAMES}
+MENDED = {name: import_mended(HERE / f"{name}.py", f"{name}_mended_elsewhere") for name in NAMES}
+UP, DOWN = branch_cases.UP, branch_cases.DOWN
+BRANCHES = (
+    "if_else",
+    "without_else",
+    "an_early_return",
+    "a_conditional_expression",
+    "and_or_not",
+    "a_predicate_from_a_helper",
+    "attributes_on_self",
+    "h1_the_untaken_side_has_a_singular_gradient",
+    "h2_a_parameter_of_one_side",
+    "a_log_in_a_side_is_delivered_if_taken",
+    "a_side_that_raises",
+)
+GUARDS = (
+    "if_raise",
+    "h20_assert_with_a_constant",
+    "h20_assert_with_a_text_made_of_the_shape",
+    "torch_check",
+    "torch_check_tensor_all",
+    "bool_of_a_tensor",
+    "h22_in_submodules",
+)
+CASES = [("branch_cases", name) for name in BRANCHES] + [("guard_cases", name) for name in GUARDS]
+
+
+def jit_trace(call: Any, x: torch.Tensor) -> Any:
+    return torch.jit.trace(call, (torch.ones(3),), check_trace=False)(x)
+
+
+def symbolic_trace(call: Any, x: torch.Tensor) -> Any:
+    return torch.fx.symbolic_trace(call)(x)
+
+
+def traced_by_make_fx(call: Any, x: torch.Tensor) -> Any:
+    return make_fx(call)(x)(x)
+
+
+def traced_by_make_fx_with_fakes(call: Any, x: torch.Tensor) -> Any:
+    return make_fx(call, tracing_mode="symbolic")(x)(x)
+
+
+def vmap(call: Any, x: torch.Tensor) -> Any:
+    return torch.func.vmap(call)(torch.stack([x, x]))
+
+
+def grad(call: Any, x: torch.Tensor) -> Any:
+    return torch.func.grad(lambda y: call(y).sum())(x)
+
+
+def jvp(call: Any, x: torch.Tensor) -> Any:
+    return torch.func.jvp(call, (x,), (torch.ones(3),))
+
+
+def autocast(call: Any, x: torch.Tensor) -> Any:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return call(x)
+
+
+def inference_mode(call: Any, x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        return call(x).clone()
+
+
+def force_eager(call: Any, x: torch.Tensor) -> Any:
+    with torch.compiler.set_stance("force_eager"):
+        return torch.compile(call, backend="eager")(x)
+
+
+def outcome(use: Any, module: Any, name: str, x: torch.Tensor, prepare: Any = lambda call: call) -> Any:
+    call = fresh(getattr(module, name))
+    prepared = prepare(call)
+    return run(lambda y: use(prepared, y), (x,), False, "branch_cases", call)
+
+
+TRACERS = [
+    jit_trace,
+    symbolic_trace,
+    traced_by_make_fx,
+    traced_by_make_fx_with_fakes,
+    vmap,
+    grad,
+    jvp,
+    autocast,
+    inference_mode,
+    force_eager,
+]
+
+
+@pytest.mark.parametrize("x", [UP, DOWN], ids=["up", "down"])
+@pytest.mark.parametrize("use", TRACERS, ids=lambda use: use.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_as_without_the_hook(use: Any, x: torch.Tensor) -> None:
+    for file, name in CASES:
+        expected, got = outcome(use, PLAIN[file], name, x), outcome(use, MENDED[file], name, x)
+        if expected.error:
+            assert got.error, name
+            assert got.error[0] is expected.error[0], name
+        else:
+            assert not differences(got, expected), name
+
+
+@pytest.mark.parametrize("x", [UP, DOWN], ids=["up", "down"])
+@pytest.mark.parametrize("use", [vmap, grad, autocast, inference_mode], ids=lambda use: use.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_as_without_the_hook(use: Any, x: torch.Tensor) -> None:
+    """The transform or the mode is around the compiled function."""
+
+    def prepare(call: Any) -> Any:
+        return torch.compile(call, backend="aot_eager")
+
+    for file, name in (("branch_cases", "if_else"), ("branch_cases", "an_early_return"), ("guard_cases", "if_raise")):
+        torch._dynamo.reset()
+        expected = outcome(use, PLAIN[file], name, x, prepare)
+        torch._dynamo.reset()
+        got = outcome(use, MENDED[file], name, x, prepare)
+        if expected.error:
+            assert got.error, name
+            assert got.error[0] is expected.error[0], name
+        else:
+            assert not differences(got, expected), name
+
+
+class Exported(torch.nn.Module):
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.branch, self.early, self.guard = module["branch_cases"], module["branch_cases"], module["guard_cases"]
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.branch.if_else(x) + self.early.an_early_return(x)
+        y = y + self.branch.nested(x) + self.branch.a_conditional_expression(x) + self.branch.and_or_not(x)
+        y = y + self.branch.a_predicate_by_item_is_compared_as_python_does(x)
+        z = self.guard.torch_check_tensor_all(y + 100)
+        z = z + self.guard.h20_assert_with_a_text_made_of_the_shape(y + 100)
+        return z + self.guard.if_raise(y + 100)
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "non-strict"])
+@pytest.mark.filterwarnings("ignore")
+def test_export(strict: bool) -> None:
+    with pytest.raises(Exception):  # noqa: B017  whatever the export says of a data-dependent branch
+        torch.export.export(Exported(PLAIN), (UP,), strict=strict)
+    program = torch.export.export(Exported(MENDED), (UP,), strict=strict)
+    exported = program.module()
+    for x in (UP, DOWN, UP * 9, -DOWN):
+        assert same(exported(x), Exported(PLAIN)(x))
+    failing = torch.full((3,), -500.0)
+    with pytest.raises(ValueError):
+        Exported(PLAIN)(failing)
+    with pytest.raises(RuntimeError):
+        exported(failing)
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "non-strict"])
+@pytest.mark.parametrize("name", ["if_raise", "if_not_raise", "not_torch_equal", "torch_check_tensor_all", "elif_raise"])
+@pytest.mark.filterwarnings("ignore")
+def test_export_of_one_guard(name: str, strict: bool) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, *inputs: torch.Tensor) -> Any:
+            return getattr(MENDED["guard_cases"], name)(*inputs)
+
+    inputs = guard_cases.EXPECT[name].inputs
+    exported = torch.export.export(Module(), inputs[0], strict=strict).module()
+    for given in inputs:
+        expected = run(getattr(PLAIN["guard_cases"], name), given, False, "guard_cases")
+        if expected.error:
+            with pytest.raises(RuntimeError):
+                exported(*given)
+        else:
+            assert same(exported(*given), expected.value)
+
+
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "non-strict"])
+@pytest.mark.filterwarnings("ignore")
+def test_export_of_a_module_that_trains(strict: bool) -> None:
+    module = MENDED["branch_cases"].h2_a_parameter_of_one_side()
+    with torch.no_grad():
+        exported = torch.export.export(module, (UP,), strict=strict).module()
+        for x in (UP, DOWN):
+            assert same(exported(x), PLAIN["branch_cases"].h2_a_parameter_of_one_side()(x))
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_sizes_that_vary(backend: str) -> None:
+    """With dynamic=True: one graph for all of them, and no refusal."""
+
+    def both(module: Any) -> Any:
+        def call(x: torch.Tensor) -> torch.Tensor:
+            y = module["branch_cases"].if_else(x) + module["branch_cases"].an_early_return(x)
+            return y + module["guard_cases"].h20_assert_with_a_text_made_of_the_shape(x + 50)
+
+        return call
+
+    counting = Counting(backend)
+    compiled = torch.compile(both(MENDED), backend=counting, fullgraph=True, dynamic=True)
+    for size in (3, 5, 7, 9):
+        for value in (1.0, -1.0, -100.0):
+            x = torch.full((size,), value)
+            expected, got = (run(call, (x,), False, "branch_cases") for call in (both(PLAIN), compiled))
+            assert not differences(got, expected, exact=backend == "eager")
+    assert counting.graphs == 1
+
+
+def test_sizes_that_turn_out_to_vary() -> None:
+    counting = Counting("eager")
+    compiled = torch.compile(MENDED["guard_cases"].torch_check, backend=counting, fullgraph=True)
+    for size in (3, 5, 7, 9):
+        for value in (1.0, -1.0):
+            x = torch.full((size,), value)
+            plain = PLAIN["guard_cases"].torch_check
+            expected, got = (run(call, (x,), False, "guard_cases") for call in (plain, compiled))
+            assert not differences(got, expected)
+    assert counting.graphs == 2

@@ -1,0 +1,250 @@
+"""[Trap] against eager: the same exceptions, from the same places, with one graph; or declined for the reason given."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+from outcomes import Outcome, differences, fresh, run
+
+from graphmend_hook.config import RULE_NAMES
+from graphmend_hook.diagnostics import Outcome as SiteOutcome
+from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.runtime import queue, refusals
+
+PATH = HERE / "guard_cases.py"
+PLAIN = import_file(PATH, "guard_cases_plain")
+MENDED = import_mended(PATH, "guard_cases_mended")
+SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
+EXPECT = PLAIN.EXPECT
+HELPERS = {"h22_in_a_generator": "produce"}
+LOGGER = "guard_cases"
+# After a graph that failed, how many effects were delivered is said, and what Dynamo says of the failure differs.
+OPERATION_FAILS = "h17_the_guard_passes_but_the_index_fails"
+
+
+def static_refusals(name: str) -> set[str]:
+    functions = (name, HELPERS.get(name, name))
+    return {
+        site.code for site in SITES if site.outcome is SiteOutcome.DECLINED and site.function.split(".")[0] in functions
+    }
+
+
+def normal(outcome: Outcome) -> Outcome:
+    """With the classes of the mended module in place of those of the plain one, which are twins."""
+    if outcome.error:
+        outcome.error = (outcome.error[0].__qualname__, *outcome.error[1:3], outcome.error[3].__name__)
+    return outcome
+
+
+def compare(name: str, backend: str, train: bool) -> None:
+    expect = EXPECT[name]
+    declined = expect.train if train else expect.declined
+    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
+    counting = Counting(backend)
+    refusals.seen.clear()
+    compiled = torch.compile(mended, backend=counting, fullgraph=expect.fullgraph and not declined, dynamic=False)
+    failures = 0
+    for inputs in expect.inputs:
+        expected = normal(run(plain, inputs, train, LOGGER, plain))
+        got = normal(run(compiled, inputs, train, LOGGER, mended))
+        if name == OPERATION_FAILS and expected.error and expected.error[0] == "IndexError":
+            assert got.error, "the operation must fail"
+            assert got.error[0] in ("IndexError", "RuntimeError")
+            continue
+        assert not differences(got, expected, exact=backend != "inductor"), (inputs, backend, train)
+        if expected.error:
+            failures += 1
+            assert expected.places[-1] in got.places
+            assert declined or any("graphmend_hook" in note for note in got.notes)
+    assert bool(failures) == expect.raises or declined
+    seen = {code for code, *_ in refusals.seen}
+    if declined == "-":
+        assert counting.graphs != 1
+    elif declined:
+        assert declined in seen | static_refusals(name)
+    else:
+        assert not seen
+        assert counting.graphs <= expect.graphs
+    assert queue.graphmend_pending == []
+
+
+@pytest.mark.parametrize(("backend", "train"), [("eager", False), ("aot_eager", False), ("aot_eager", True)])
+@pytest.mark.parametrize("name", EXPECT)
+def test_equal_to_eager(name: str, backend: str, train: bool) -> None:
+    compare(name, backend, train)
+
+
+@pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.inductor])
+def test_equal_to_eager_on_inductor(name: str) -> None:
+    compare(name, "inductor", False)
+
+
+@pytest.mark.parametrize("name", EXPECT)
+def test_eager_is_untouched(name: str) -> None:
+    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
+    for inputs in EXPECT[name].inputs:
+        expected, got = (normal(run(call, inputs, True, LOGGER, call)) for call in (plain, mended))
+        assert not differences(got, expected)
+        assert got.places == expected.places
+        assert got.notes == expected.notes
+
+
+@pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if not expect.declined and expect.breaks])
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    compiled = torch.compile(fresh(getattr(PLAIN, name)), backend="eager", fullgraph=True)
+    outcomes = [run(compiled, inputs, False, LOGGER).error for inputs in EXPECT[name].inputs]
+    assert any(error and issubclass(error[0], torch._dynamo.exc.Unsupported) for error in outcomes)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_message_is_made_only_when_the_guard_fails(backend: str) -> None:
+    compiled = torch.compile(MENDED.h19_a_message_is_made_when_it_is_needed, backend=backend, fullgraph=True)
+    MENDED.Text.asked = 0
+    for _ in range(3):
+        compiled(torch.ones(3))
+    assert MENDED.Text.asked == 0
+    with pytest.raises(ValueError, match="bad text"):
+        compiled(-torch.ones(3))
+    assert MENDED.Text.asked == 1
+
+
+def test_the_cause_is_the_very_object() -> None:
+    compiled = torch.compile(MENDED.h16_raise_from, backend="eager", fullgraph=True)
+    with pytest.raises(ValueError) as caught:
+        compiled(-torch.ones(3))
+    assert caught.value.__cause__ is MENDED.CAUSE
+    other = torch.compile(MENDED.h16_raise_from_a_new_one_and_none, backend="eager", fullgraph=True)
+    with pytest.raises(ValueError) as caught:
+        other(-torch.ones(3))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_attributes_of_an_exception_of_its_own() -> None:
+    compiled = torch.compile(MENDED.h16_a_class_of_its_own, backend="aot_eager", fullgraph=True)
+    with pytest.raises(MENDED.Odd) as caught:
+        compiled(-torch.ones(3))
+    assert caught.value.where == 3
+    assert caught.value.__suppress_context__ is False
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_h18_the_state_when_a_guard_fails(backend: str) -> None:
+    """What stands before the guard has been done, as in eager; what stands after it too, as the rule's page says."""
+    module = MENDED.Stateful()
+    compiled = torch.compile(module, backend=backend, fullgraph=True)
+    x, y = torch.ones(3), -torch.ones(3)
+    compiled(x)
+    assert (module.before, module.after) == (1, 1)
+    assert x.tolist() == [3.0, 3.0, 3.0]
+    with pytest.raises(ValueError, match="negative"):
+        compiled(y)
+    assert (module.before, module.after) == (2, 2)
+    assert y.tolist() == [1.0, 1.0, 1.0]
+    compiled(x)
+    assert (module.before, module.after) == (3, 3)
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_h22_in_a_branch_of_cond_it_is_as_without_the_hook(value: float) -> None:
+    outcomes = []
+    for module in (MENDED, PLAIN):
+        compiled = torch.compile(module.h22_in_a_branch_of_cond, backend="eager")
+        outcomes.append(run(compiled, (torch.full((3,), value),), False, LOGGER))
+    assert (outcomes[0].error or [None])[0] is (outcomes[1].error or [None])[0]
+    assert outcomes[0].error or not differences(*outcomes)
+    assert "GM101-T06" in {code for code, *_ in refusals.seen}
+
+
+def test_threads_each_raise_their_own() -> None:
+    compiled = torch.compile(MENDED.h22_in_a_closure, backend="eager", fullgraph=True, dynamic=False)
+    compiled(torch.ones(3))
+    wrong: list[Any] = []
+
+    def work(index: int) -> None:
+        for number in range(200):
+            sign = 1 if (number + index) % 3 else -1
+            try:
+                result = compiled(sign * torch.ones(3))
+                if sign < 0 or not torch.equal(result, torch.full((3,), 2.0)):
+                    wrong.append((index, number, "passed"))
+            except ValueError:
+                if sign > 0:
+                    wrong.append((index, number, "raised"))
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@contextlib.contextmanager
+def guards(mode: str) -> Iterator[None]:
+    before, queue.guards = queue.guards, mode
+    try:
+        yield
+    finally:
+        queue.guards = before
+
+
+def test_keep_leaves_guards_alone() -> None:
+    counting = Counting("eager")
+    with guards("keep"):
+        compiled = torch.compile(MENDED.if_raise, backend=counting)
+        assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
+        with pytest.raises(ValueError, match="negative") as caught:
+            compiled(-torch.ones(3))
+    assert not getattr(caught.value, "__notes__", ())
+    assert {code for code, *_ in refusals.seen} == {"GM103-T01"}
+    assert counting.graphs > 1
+
+
+@pytest.mark.parametrize("name", ["if_raise", "h20_assert_with_a_text_made_of_the_shape", "not_torch_equal"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_async_asserts_in_the_graph(backend: str, name: str) -> None:
+    counting = Counting(backend)
+    function, plain = getattr(MENDED, name), getattr(PLAIN, name)
+    with guards("async"):
+        compiled = torch.compile(function, backend=counting, fullgraph=True)
+        for inputs in EXPECT[name].inputs:
+            expected = run(plain, inputs, False, LOGGER)
+            got = run(compiled, inputs, False, LOGGER)
+            if expected.error:
+                assert got.error is not None
+                assert issubclass(got.error[0], RuntimeError)
+            else:
+                assert not differences(got, expected)
+    assert counting.graphs == 1
+
+
+def test_h20_assert_under_the_optimising_interpreter(python: Any, write: Any) -> None:
+    """Without asserts there is nothing to check, and what the assert would have read is not read."""
+    write("app.py", ASSERTING)
+    done = python("-O", "-c", RUN_ASSERTING, GRAPHMEND_MODULES="app")
+    assert done.stdout.split() == ["2.0", "0.0", "1"], done.stderr
+
+
+ASSERTING = """
+import torch
+
+def f(x):
+    assert float(x.sum().item()) > 0, "not positive"
+    assert x.sum() > 0
+    return x + 1
+"""
+RUN_ASSERTING = """
+import graphmend_hook, torch, app
+graphs = []
+def backend(graph, inputs):
+    graphs.append(graph)
+    return graph
+f = torch.compile(app.f, backend=backend)
+print(f(torch.ones(2))[0].item(), f(-torch.ones(2))[0].item(), len(graphs))
+"""
