@@ -124,4 +124,5 @@ def _name_functions(code: CodeType, owner: CodeType | None = None) -> CodeType:
 
 
 def _is_ours(code: CodeType) -> bool:
-    return code.co_name.startswith(OWN) or code.co_varnames[: len(DELIVERY_ARGUMENTS)] == DELIVERY_ARGUMENTS
+    arguments = code.co_varnames[: code.co_argcount]
+    return code.co_name.startswith(OWN) or (code.co_name == "<lambda>" and arguments == DELIVERY_ARGUMENTS)

@@ -59,20 +59,29 @@ class Flow:
             return _both(self._forward(statement.body, bound), self._forward(statement.orelse, bound))
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             target = _NONE if isinstance(statement, ast.While) else NamesIn.code(statement.target).bound
+            bound -= _deleted(statement)
             self._forward(statement.body, bound | target)
             self._forward(statement.orelse, bound)
             return bound
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             names = NamesIn.code(*(item.optional_vars for item in statement.items if item.optional_vars))
-            return self._forward(statement.body, bound | names.bound)
+            end = self._forward(statement.body, bound | names.bound)
+            # The context manager may swallow an exception of the body, as a rule of `torch` it does not.
+            swallowed = bound - _deleted(statement)
+            return (
+                end
+                if end is not None and _keeps_exceptions(statement)
+                else swallowed
+                if end is None
+                else end & swallowed
+            )
         if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
             return self._after_try(statement, bound)
         if isinstance(statement, ast.Match):
-            ends = [self._forward(case.body, bound) for case in statement.cases]
-            end: Names | None = bound
-            for other in ends:
-                end = _both(end, other)
-            return end
+            after: Names | None = bound
+            for case in statement.cases:
+                after = _both(after, self._forward(case.body, bound))
+            return after
         if isinstance(statement, ast.Delete):
             return bound - {target.id for target in statement.targets if isinstance(target, ast.Name)}
         return bound | _binds(statement)
@@ -80,6 +89,7 @@ class Flow:
     def _after_try(self, statement: ast.stmt, bound: Names) -> Names | None:
         assert isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar"
         end = self._forward([*statement.body, *statement.orelse], bound)  # type: ignore[attr-defined]
+        bound -= _deleted(statement)
         for handler in statement.handlers:  # type: ignore[attr-defined]
             named = frozenset({handler.name}) if handler.name else _NONE
             handled = self._forward(handler.body, bound | named)
@@ -110,20 +120,23 @@ class Flow:
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             return self._before_loop(statement, needed, exits)
         if isinstance(statement, (ast.With, ast.AsyncWith)):
-            return self._backward(statement.body, needed, exits) | NamesIn.code(*statement.items).read
+            caught = _NONE if _keeps_exceptions(statement) else needed
+            inside = _Exits(exits.at_break, exits.at_continue, exits.in_handler | caught)
+            return self._backward(statement.body, needed, inside) | NamesIn.code(*statement.items).read
         if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
             return self._before_try(statement, needed, exits)
         if isinstance(statement, ast.Match):
             cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
             tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
             return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
-        return (needed - _binds(statement)) | NamesIn.code(statement).read | _augmented(statement)
+        return (needed - _binds(statement)) | NamesIn.code(statement).read | _augmented(statement) | _deleted(statement)
 
     def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
         if isinstance(loop, ast.While):
             test, target, source = NamesIn.code(loop.test).read, _NONE, _NONE
         else:
-            test, target, source = _NONE, NamesIn.code(loop.target).bound, NamesIn.code(loop.iter).read
+            test, target = NamesIn.code(loop.target).read, NamesIn.code(loop.target).bound
+            source = NamesIn.code(loop.iter).read
         head = self._backward(loop.orelse, needed, exits) | test
         while True:
             inside = _Exits(needed, head, exits.in_handler)
@@ -134,7 +147,8 @@ class Flow:
 
     def _before_try(self, statement: ast.stmt, needed: Names, exits: _Exits) -> Names:
         after = self._backward(statement.finalbody, needed, exits)  # type: ignore[attr-defined]
-        handlers = [self._backward(handler.body, after, exits) for handler in statement.handlers]  # type: ignore[attr-defined]
+        leaving = _Exits(exits.at_break | after, exits.at_continue | after, exits.in_handler | after)
+        handlers = [self._backward(handler.body, after, leaving) for handler in statement.handlers]  # type: ignore[attr-defined]
         types = [handler.type for handler in statement.handlers if handler.type]  # type: ignore[attr-defined]
         # Control may go from any statement to a handler or to the final block, and early exits pass the latter.
         caught = frozenset().union(exits.in_handler, after, NamesIn.code(*types).read, *handlers)
@@ -172,6 +186,18 @@ def _stored(target: ast.expr) -> Names:
 
 def _augmented(statement: ast.stmt) -> Names:
     return _stored(statement.target) if isinstance(statement, ast.AugAssign) else _NONE
+
+
+def _deleted(root: ast.stmt) -> Names:
+    """The names that `root` may unbind, wherever in it."""
+    return frozenset(node.id for node in walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del))
+
+
+def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
+    """Is every context manager one of torch's, by its spelling?  None of those swallows an exception."""
+    calls = [getattr(item.context_expr, "func", item.context_expr) for item in statement.items]
+    roots = [ast.unparse(call).partition(".")[0] for call in calls]
+    return all(root == "torch" for root in roots)
 
 
 def _captured(function: ast.AST) -> Names:

@@ -6,6 +6,17 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+# Nodes that bind a name without an `ast.Name`, by the field that holds it.
+_DEFINING: dict[type[ast.AST], str] = {
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+}
+
 
 class Imports:
     """Names bound by the import statements of a module, wherever they stand in it."""
@@ -52,17 +63,22 @@ def walk(*roots: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class NamesIn:
-    """The names that a piece of code, nested functions included, reads, binds, and takes as attributes."""
+    """The names that a piece of code, nested functions included, reads, binds, and takes as attributes.
+
+    bound: by assignment and its kin; defined: by imports, definitions, handlers and patterns.
+    """
 
     read: frozenset[str]
     bound: frozenset[str]
     attributes: frozenset[str]
+    defined: frozenset[str] = frozenset()
 
     @classmethod
     def code(cls, *roots: ast.AST) -> NamesIn:
         read: set[str] = set()
         bound: set[str] = set()
         attributes: set[str] = set()
+        defined: set[str] = set()
         stack: list[ast.AST] = list(roots)
         while stack:  # ast.walk, which builds a tuple for each field, takes three times as long
             node = stack.pop()
@@ -76,10 +92,14 @@ class NamesIn:
                 attributes.add(node.attr)  # type: ignore[attr-defined]
             elif kind is ast.arg:
                 bound.add(node.arg)  # type: ignore[attr-defined]
+            elif kind is ast.alias:
+                defined.add(node.asname or node.name.partition(".")[0])  # type: ignore[attr-defined]
+            elif kind in _DEFINING and isinstance(name := getattr(node, _DEFINING[kind]), str):
+                defined.add(name)
             for name in node._fields:
                 value = getattr(node, name, None)
                 if value.__class__ is list:
                     stack += [item for item in value if isinstance(item, ast.AST)]
                 elif isinstance(value, ast.AST):
                     stack.append(value)
-        return cls(frozenset(read), frozenset(bound), frozenset(attributes))
+        return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))

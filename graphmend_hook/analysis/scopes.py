@@ -13,6 +13,7 @@ from .optout import first_line
 from .taint import Evidence, Operations
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
 _FRAME_READERS = frozenset({"locals", "vars", "dir", "exec", "eval"}) | _FRAME_OBJECTS
 
@@ -109,10 +110,20 @@ class ModuleScope:
         return frozenset(number for number, line in enumerate(lines, 1) if b"else" in line)
 
     @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names that the module assigns to, other than once and to a literal."""
+        count: dict[str, int] = {}
+        for node in walk(*(s for s in self.tree.body if not isinstance(s, _DEFINITIONS))):
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With, ast.NamedExpr)):
+                literal = isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant)
+                for name in NamesIn.code(node).bound:
+                    count[name] = count.get(name, 0) + (1 if literal else 2)
+        return frozenset(name for name, times in count.items() if times > 1)
+
+    @cached_property
     def _own_names(self) -> frozenset[str]:
-        definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        defined = {statement.name for statement in self.tree.body if isinstance(statement, definitions)}
-        return NamesIn.code(*(s for s in self.tree.body if not isinstance(s, definitions))).bound | defined
+        defined = {statement.name for statement in self.tree.body if isinstance(statement, _DEFINITIONS)}
+        return NamesIn.code(*(s for s in self.tree.body if not isinstance(s, _DEFINITIONS))).bound | defined
 
     def names_one_of(self, expression: ast.expr, known: Container[str], function: Function) -> bool:
         """Does a name or attribute chain in `function` stand for one of the dotted names `known`?

@@ -23,7 +23,7 @@ def deliver(items: list[queue.Item]) -> None:
     the delivery as it would have ended the function.
     """
     take_witnessed()
-    held = iter(_read([_predicate(item) for item in items if item[0] is not queue.ITEM]))
+    held = iter(_read([item[2] for item in items if item[0] is not queue.ITEM]))
     for item in items:
         if item[0] is queue.ITEM or next(held):
             _call(item)
@@ -53,27 +53,22 @@ def deliver_after_failure(items: list[queue.Item] | None) -> None:
 
 
 def _call(item: queue.Item, after: BaseException | None = None) -> None:
-    kind, *rest = item
-    if kind is not queue.GUARD:
-        delivery, target, *values = rest if kind is queue.ITEM else rest[1:]
+    if item[0] is queue.ITEM:
+        _, delivery, target, *values = item
+    else:
+        _, _, _, delivery, target, *values = item
+    if item[0] is not queue.GUARD:
         delivery(target, values)
         return
-    _, _, delivery, target, *values = rest
     try:
         delivery(target, values)
     except Exception as error:
+        note = _NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}"
         if sys.version_info >= (3, 11):
-            error.add_note(
-                _NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}"
-            )
+            error.add_note(note)
         if after is not None and error.__cause__ is None:
             error.__suppress_context__ = True
         raise
-
-
-def _predicate(item: queue.Item) -> torch.Tensor:
-    predicate: torch.Tensor = item[2] if item[0] is queue.GUARD else item[1]
-    return predicate
 
 
 def _read(predicates: list[torch.Tensor]) -> list[bool]:
@@ -85,8 +80,8 @@ def _read(predicates: list[torch.Tensor]) -> list[bool]:
 
 
 def _recovered(item: queue.Item, seen: dict[int, tuple[torch.Tensor, list[torch.Tensor]]]) -> queue.Item:
-    """A guard with what its witness put aside, in place of the outputs that the graph did not give."""
-    if item[0] is not queue.GUARD or item[1] not in seen:
+    """An item with what its witness put aside, in place of the outputs that the graph did not give."""
+    if item[0] is queue.ITEM or item[1] not in seen:
         return item
     predicate, tensors = seen[item[1]]
     values = iter(tensors)

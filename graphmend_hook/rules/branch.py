@@ -17,7 +17,7 @@ if GM.compiling():
     OUTCOME = None
     if WHEN:
         DEFINE
-        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, ONE_SIDED, None)
+        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
     if OUTCOME is not None:
         ASSIGN
     else:
@@ -26,7 +26,6 @@ else:
     ORIGINAL
 """
 )
-_IF = Template("if TEST:\n    BODY\nelse:\n    ORELSE")
 _STORE = Template("if OUTCOME[INDEX] is not CURRENT:\n    SLOT = OUTCOME[INDEX]")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
@@ -89,9 +88,8 @@ class BranchCandidate:
 
 def decided(statement: ast.If, carried: frozenset[str]) -> list[ast.stmt]:
     """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    return read_carried(statement, carried) + _IF.fill(
-        statement, BODY=statement.body, ORELSE=statement.orelse or _PASS.fill(statement)
-    )
+    tested = ast.copy_location(ast.If(name("TEST", statement), statement.body, statement.orelse), statement)
+    return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
 
 
 def read_carried(statement: ast.stmt, carried: frozenset[str]) -> list[ast.stmt]:

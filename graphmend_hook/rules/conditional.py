@@ -9,6 +9,7 @@ from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import Template, expression, name
+from .identity import needs_identity
 from .lower import Declined, Lowering
 from .sides import Branch, Sides
 from .surroundings import unsuitable
@@ -17,7 +18,7 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STATEMENT = Template("if GM.compiling():\n    DEFINE\n    TRACED\nelse:\n    ORIGINAL")
 _VALUE = (
-    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, (THEN, ELSE), ARGUMENTS, ONE_SIDED, None))"
+    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, (THEN, ELSE), ARGUMENTS, None))"
     " is not None else BODY if TEST else ORELSE"
 )
 
@@ -63,6 +64,10 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
     if len(tainted) > 1:
         raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
     node = tainted[0]
+    stored = statement.targets if isinstance(statement, ast.Assign) else []
+    culprit = needs_identity(place, frozenset(target.id for target in stored if isinstance(target, ast.Name)))
+    if culprit:
+        raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
     condition = lowering.test(node.test)
     return ConditionalCandidate(statement, node, condition, Sides(lowering).valued(node, statement))
 

@@ -8,13 +8,15 @@ of the runtime that first asks whether it can fail, on the values that are trace
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
+from ..analysis.names import walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
-from ..templates import OWN, constant, expression, name
+from ..templates import OWN, argument, constant, expression, name
 from . import tensor_ops
 from .numbers import carried_names
 from .surroundings import evidence
@@ -40,6 +42,7 @@ _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "g
 _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 _TORCH = ("torch.", "torch.nn.functional.")
+_MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
 Slot = ast.Attribute | ast.Subscript  # what a side may assign to, beside names
@@ -64,6 +67,7 @@ class Lowering:
         self.scope = scope
         self._evidence = evidence(place.function, scope)
         self._fresh = 0
+        self._operands = 0
 
     @cached_property
     def carried(self) -> frozenset[str]:
@@ -95,20 +99,61 @@ class Lowering:
 
     def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Side | None) -> ast.expr:
         first, rest = operands[0], operands[1:]
-        if not rest:
-            return self.test(first, side)
         left = self.test(first, side)
+        if not rest:
+            return left
+        right = self._short_circuit(node, rest, side)
         if self.taint(first) is Taint.NO:
-            right = self._short_circuit(node, rest, side)
             if side is not None:
                 left = expression("GM.plain(A)", first, A=left)
             return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
-        right = self._short_circuit(node, rest, side or Side(self))
-        if isinstance(node.op, ast.And):
-            return self._both(first, left, right)
-        stored, loaded = self._temporary(first)
-        assigned = ast.copy_location(ast.NamedExpr(stored, left), first)
-        return expression("GM.either(T, B) if GM.undecided(S) or not T else T", first, S=assigned, T=loaded, B=right)
+        if side is not None:
+            return self._combined(node.op, first, left, right)
+        early = Side(self)
+        speculated = self._short_circuit(node, rest, early)
+        return self._early(node.op, first, (left, right), early, speculated)
+
+    def _combined(self, operator: ast.boolop, at: ast.expr, left: ast.expr, right: ast.expr) -> ast.expr:
+        """Inside a side: both operands, of which the right one may be evaluated in any case."""
+        stored, loaded = self._temporary(at)
+        assigned = ast.copy_location(ast.NamedExpr(stored, left), at)
+        if isinstance(operator, ast.Or):
+            return expression("GM.either(T, B) if GM.undecided(S) or not T else T", at, S=assigned, T=loaded, B=right)
+        return expression("GM.both(T, B) if GM.undecided(S) or T else T", at, S=assigned, T=loaded, B=right)
+
+    def _early(
+        self,
+        operator: ast.boolop,
+        at: ast.expr,
+        operands: tuple[ast.expr, ast.expr],
+        early: Side,
+        speculated: ast.expr,
+    ) -> ast.expr:
+        """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
+        self._operands += 1
+        if self._operands > _MOST_OPERANDS:
+            raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
+        stored, loaded = self._temporary(at)
+        kept, result = self._temporary(at)
+        parameters = sorted(early.reads)
+        arguments = expression("()", at)
+        assert isinstance(arguments, ast.Tuple)
+        arguments.elts = [name(parameter, at) for parameter in parameters]
+        whole = expression(
+            "R if GM.undecided(S) and (K := GM.early(JOIN, T, lambda: B, ARGUMENTS)) is not None else PLAIN",
+            at,
+            R=result,
+            S=ast.copy_location(ast.NamedExpr(stored, operands[0]), at),
+            K=kept,
+            JOIN=expression("GM.either" if isinstance(operator, ast.Or) else "GM.both", at),
+            T=loaded,
+            B=speculated,
+            ARGUMENTS=arguments,
+            PLAIN=ast.copy_location(ast.BoolOp(operator, [loaded, operands[1]]), at),
+        )
+        call = next(part for part in walk(whole) if isinstance(part, ast.Lambda) and part.body is speculated)
+        call.args.args = [argument(parameter, at) for parameter in parameters]
+        return whole
 
     def _comparison(self, node: ast.Compare, side: Side | None) -> ast.expr:
         operations = [_COMPARISONS.get(type(op)) for op in node.ops]
@@ -126,28 +171,28 @@ class Lowering:
         return expression("GM.compare(NAME, A, B, NUMBERS)", node, NAME=operation, A=left, B=right, NUMBERS=numbers)
 
     def _chain(self, node: ast.Compare, side: Side | None) -> ast.expr:
-        """``a < b < c`` as ``a < (T := b) and T < c``, where `c` is only evaluated speculatively."""
+        """``a < b < c`` as ``a < (T := b) and T < c``, where `c` may be evaluated early."""
+        if len(node.ops) > 2:
+            raise Declined("R01", "the test chains more than three operands; use `and`")
         stored, loaded = self._temporary(node)
         middle = self._value(node.comparators[0], side)
         shared = ast.copy_location(ast.NamedExpr(stored, middle), node.comparators[0])
         first = self._compared(node.ops[0], self._value(node.left, side), shared, side)
-        rest = side or Side(self)
-        last = rest.value(node.comparators[1])
-        if len(node.ops) > 2:
-            tail = ast.copy_location(ast.Compare(node.comparators[1], node.ops[2:], node.comparators[2:]), node)
-            raise Declined("R01", f"the test chains more than three operands (`{ast.unparse(tail)}`); use `and`")
-        return self._both(node, first, self._compared(node.ops[1], loaded, last, rest))
+        last = node.comparators[1]
+        if side is not None:
+            return self._combined(ast.And(), node, first, self._compared(node.ops[1], loaded, side.value(last), side))
+        early = Side(self)
+        early.assigned.add(loaded.id)  # bound by the first comparison
+        early.reads.add(loaded.id)
+        speculated = self._compared(node.ops[1], loaded, early.value(last), early)
+        plain = self._compared(node.ops[1], loaded, last, None)
+        return self._early(ast.And(), node, (first, plain), early, speculated)
 
     @staticmethod
     def _compared(op: ast.cmpop, left: ast.expr, right: ast.expr, side: Side | None) -> ast.expr:
         if side is None:
             return ast.copy_location(ast.Compare(left, [op], [right]), left)
         return side.operated(_COMPARISONS[type(op)], left, right)
-
-    def _both(self, node: ast.expr, left: ast.expr, right: ast.expr) -> ast.expr:
-        stored, loaded = self._temporary(node)
-        assigned = ast.copy_location(ast.NamedExpr(stored, left), node)
-        return expression("GM.both(T, B) if GM.undecided(S) or T else T", node, S=assigned, T=loaded, B=right)
 
     def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
@@ -172,23 +217,24 @@ class Lowering:
 
     def _test_call(self, node: ast.Call, side: Side | None) -> ast.expr:
         qualified = self.scope.imports.qualified(node.func)
+        if any(isinstance(arg, ast.Starred) for arg in node.args):
+            return self._value(node, side)
         if qualified == "bool" and len(node.args) == 1 and not node.keywords:
             return self.test(node.args[0], side)
-        if qualified.startswith(_TORCH) and not any(isinstance(arg, ast.Starred) for arg in node.args):
-            arguments, bare = node.args, qualified.rpartition(".")[2]
-        elif isinstance(node.func, ast.Attribute):
-            arguments, bare = [node.func.value, *node.args], node.func.attr
-        else:
-            return self._value(node, side)
-        known = {"equal": (2, "GM.equal"), "allclose": (0, "GM.all_close"), "item": (1, ""), "is_nonzero": (1, "")}
-        if bare not in known or (known[bare][0] and (node.keywords or len(arguments) != known[bare][0])):
-            return self._value(node, side)
-        lowered = [self._value(argument, side) for argument in arguments]
-        if not known[bare][1]:
-            return expression("GM.one_value(A)", node, A=lowered[0])
-        call = expression(f"{known[bare][1]}()", node)
+        if qualified in ("torch.equal", "torch.allclose") and len(node.args) >= 2:
+            return self._comparing(node, f"GM.{qualified.partition('.')[2]}", node.args, side)
+        if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
+            if node.func.attr in ("equal", "allclose") and node.args:
+                operands = [node.func.value, *node.args]
+                return self._comparing(node, f"GM.{node.func.attr}_method", operands, side)
+            if node.func.attr == "item" and not node.args and not node.keywords:
+                return expression("GM.one_value(A)", node, A=self._value(node.func.value, side))
+        return self._value(node, side)
+
+    def _comparing(self, node: ast.Call, function: str, operands: Sequence[ast.expr], side: Side | None) -> ast.expr:
+        call = expression(f"{function}()", node)
         assert isinstance(call, ast.Call)
-        call.args = lowered
+        call.args = [self._value(operand, side) for operand in operands]
         call.keywords = [
             ast.copy_location(ast.keyword(keyword.arg, self._value(keyword.value, side)), keyword)
             for keyword in node.keywords
@@ -207,8 +253,8 @@ class Side:
 
     def __init__(self, lowering: Lowering) -> None:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
-        self._locals = frozenset().union(*(function.names.bound for function in place.function.lineage()))
-        self._own = place.function.names.bound
+        names = [function.names.bound | function.names.defined for function in place.function.lineage()]
+        self._own, self._locals = names[0], frozenset().union(*names)
         self.bound = frozenset(place.function.flow.bound_before(place.statement))
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
@@ -274,22 +320,24 @@ class Side:
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith("torch."):
-            return node
-        base = self._unchecked(node.value)
-        whole = ast.copy_location(ast.Attribute(base, node.attr, ast.Load()), node)
-        return expression("GM.leaf(A)", node, A=whole)
+            return self._of_module(node)
+        related = any(ast.unparse(node.value) == re.split(r"[.\[]", key)[0] for key in self.stored)
+        call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
+        return expression(call, node, A=self.value(node.value), NAME=constant(node.attr, node))
+
+    def _of_module(self, node: ast.expr) -> ast.expr:
+        """A name of a module as it stands; the module may be a local name."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        self.value(root)
+        return node
 
     def _slot(self, text: str, node: ast.expr) -> ast.expr:
         spelling = self.stored[text]
         if spelling in self._inherited:
             self.reads.add(spelling)
         return name(spelling, node)
-
-    def _unchecked(self, node: ast.expr) -> ast.expr:
-        """A chain of attributes is checked once, at its end."""
-        if isinstance(node, ast.Attribute) and ast.unparse(node) not in self.stored:
-            return ast.copy_location(ast.Attribute(self._unchecked(node.value), node.attr, ast.Load()), node)
-        return self.value(node)
 
     def _lower_Tuple(self, node: ast.Tuple) -> ast.expr:
         return ast.copy_location(ast.Tuple([self.value(item) for item in node.elts], ast.Load()), node)
@@ -323,6 +371,8 @@ class Side:
 
     def _lower_Compare(self, node: ast.Compare) -> ast.expr:
         if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            if not any(isinstance(operand, ast.Constant) for operand in (node.left, *node.comparators)):
+                raise Declined("R17", "a side compares by identity")
             operands = [self.value(operand) for operand in node.comparators]
             return ast.copy_location(ast.Compare(self.value(node.left), node.ops, operands), node)
         if len(node.ops) > 1:
@@ -364,14 +414,17 @@ class Side:
         ):
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
         if qualified in _PLAIN_TORCH:
-            return self._call(node, ast.copy_location(ast.Call(node.func, [], []), node))
+            return self._call(node, ast.copy_location(ast.Call(self._of_module(node.func), [], []), node))
+        if self.stored and qualified in ("getattr", "hasattr"):
+            raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
         if qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS and self._is_builtin(node.func, qualified):
             call = ast.copy_location(ast.Call(node.func, [], []), node)
             return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
         in_torch = qualified.startswith(_TORCH)
         if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
             if in_torch:
-                return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, node.func))
+                function = self._of_module(node.func)
+                return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, function))
             if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
                 receiver = self.value(node.func.value)
                 return self._call(node, self._attempt("GM.attempt_method(NAME, TRAITS)", node, bare, receiver))

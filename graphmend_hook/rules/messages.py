@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import ModuleScope
 from ..templates import Template, expression, name, value_at
+from . import tensor_ops
+from .effects import QUIET_CALLS
 
 if TYPE_CHECKING:
     from .lower import Side
@@ -44,7 +46,21 @@ class Captures:
         if "super" in NamesIn.code(statement).read:
             raise Declined("R14", "the exception's expression calls super()")
         self._inner = NamesIn.code(statement).bound
+        self._check_globals(statement)
         return _DELIVERY.fill(statement, STATEMENT=self._rebuilt(statement))
+
+    def _check_globals(self, statement: ast.stmt) -> None:
+        """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
+        from .lower import Declined
+
+        for node in walk(statement):
+            if isinstance(node, ast.Name) and node.id in self._scope.variables and not self._side.is_local(node.id):
+                raise Declined("R14", f"the exception reads the module's variable `{node.id}`, which may change")
+            if isinstance(node, ast.Call) and node is not _raised(statement):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                known = name in QUIET_CALLS or name in tensor_ops.TENSOR_RESULT or name in tensor_ops.METADATA
+                if not known and not isinstance(statement, ast.Expr):
+                    raise Declined("R14", f"the exception calls `{name}`, which may read what changes")
 
     def _rebuilt(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.expr):
@@ -91,3 +107,7 @@ class Captures:
         if isinstance(node, ast.Name) and node.id in self._side.lowering.carried:
             return expression("GM.number_read(A)", node, A=value)
         return value
+
+
+def _raised(statement: ast.stmt) -> ast.expr | None:
+    return statement.exc if isinstance(statement, ast.Raise) else None

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.names import NamesIn, walk
-from ..analysis.scopes import Place
 from ..templates import OWN, Template, constant, name
 from .effects import LOGGER_METHODS
 from .lower import Declined, Lowering
@@ -36,10 +35,10 @@ class Hoisted:
         return [self._call] if self._call else []
 
 
-def split(statement: ast.If, place: Place, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
+def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
     """The sides of `statement` without what can be done before or after them."""
     hoisted = Hoisted()
-    sides = [_without_lazy(side, statement, place, hoisted) for side in (statement.body, statement.orelse)]
+    sides = [_without_lazy(side, statement, lowering, hoisted) for side in (statement.body, statement.orelse)]
     calls = [_last_call(side) for side in sides]
     if calls[0] is None or calls[1] is None or not _same_shape(calls[0], calls[1]):
         return sides[0], sides[1], hoisted
@@ -47,13 +46,15 @@ def split(statement: ast.If, place: Place, lowering: Lowering) -> tuple[list[ast
     return sides[0], sides[1], hoisted
 
 
-def _without_lazy(block: list[ast.stmt], at: ast.If, place: Place, hoisted: Hoisted) -> list[ast.stmt]:
-    rest = [*block]
+def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted: Hoisted) -> list[ast.stmt]:
+    rest, place = [*block], lowering.place
     while rest and (attribute := _lazy_attribute(rest[0])):
         lazy = rest.pop(0)
         assert isinstance(lazy, ast.If)
         assignment = lazy.body[0]
         assert isinstance(assignment, ast.Assign)
+        if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
+            raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
         flow = place.function.flow
         others = NamesIn.code(assignment).bound
         if others & (flow.needed_after(at) | NamesIn.code(*rest).read):
@@ -80,12 +81,27 @@ def _lazy_attribute(statement: ast.stmt) -> str:
     owner, attribute = call.args
     if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
         return ""
+    if not isinstance(made.value, ast.Call):
+        return ""
     stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
     same = [
         isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
         for node in stored
     ]
     return stored[0].attr if same == [True] else ""
+
+
+def _is_seen_elsewhere(attribute: str, at: ast.If, tree: ast.Module) -> bool:
+    """Does the module name the attribute outside of the branch that creates it?"""
+
+    def count(root: ast.AST) -> int:
+        return sum(
+            (isinstance(node, ast.Attribute) and node.attr == attribute)
+            or (isinstance(node, ast.Constant) and node.value == attribute)
+            for node in walk(root)
+        )
+
+    return count(tree) > count(at)
 
 
 def _unused(target: ast.expr) -> ast.expr:

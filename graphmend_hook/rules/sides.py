@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from .messages import Captures
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _RETURN = Template("return RESULT")
-_SELECT = Template("OUTCOME = GM.required(GM.select(TEST, (THEN, ELSE), ARGUMENTS, ONE_SIDED, EFFECTS))")
+_SELECT = Template("OUTCOME = GM.required(GM.select(TEST, (THEN, ELSE), ARGUMENTS, EFFECTS))")
 _NESTED = Template(
     """
 TEST = CONDITION
@@ -38,7 +39,7 @@ else:
 )
 _DECIDED = Template("if GM.plain(CONDITION):\n    BODY\nelse:\n    ORELSE")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
-_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, None, LEAVES))\nreturn None")
+_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 _CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY)")
 _MOST_STATEMENTS = 60
@@ -49,14 +50,13 @@ class Branch:
     """The two sides of a branch, ready to be emitted.
 
     definitions: the functions THEN and ELSE.
-    arguments: the names to pass to both; one_sided: the indices of those that only one of them reads.
+    arguments: the names to pass to both.
     names, slots: what the results are to be assigned to, in order; slots are attributes and items.
     in_place: those of `names` that are only written by augmented assignments; a tensor keeps its identity.
     """
 
     definitions: list[ast.stmt]
     arguments: tuple[str, ...]
-    one_sided: tuple[int, ...]
     names: tuple[str, ...]
     slots: tuple[Slot, ...]
     in_place: frozenset[str] = frozenset()
@@ -66,7 +66,7 @@ class Branch:
         arguments = expression("()", at)
         assert isinstance(arguments, ast.Tuple)
         arguments.elts = [name(spelling, at) for spelling in self.arguments]
-        return {"ARGUMENTS": arguments, "ONE_SIDED": constant(self.one_sided, at)}
+        return {"ARGUMENTS": arguments}
 
     def targets(self) -> list[ast.expr]:
         """The assignable expressions that the results belong to."""
@@ -107,7 +107,12 @@ class Sides:
         self.has_effects = True
         passing, side = Side(self._lowering), Side(self._lowering)
         captures = Captures(side, self._lowering.scope, condition)
-        body = _RAISE.fill(at, DEFINE=captures.delivery_of(failing), LEAVES=_tuple(captures.leaves, at))
+        body = _RAISE.fill(
+            at,
+            DEFINE=captures.delivery_of(failing),
+            TEXT=constant(ast.unparse(failing), at),
+            LEAVES=_tuple(captures.leaves, at),
+        )
         return self._join(at, (_RETURN.fill(at, RESULT=_tuple([], at)), passing), (body, side), (), ())
 
     def _valued_side(self, value: ast.expr, at: ast.stmt) -> tuple[list[ast.stmt], Side]:
@@ -162,11 +167,7 @@ class Sides:
         names: tuple[str, ...],
         slots: tuple[Slot, ...],
     ) -> Branch:
-        reads = then[1].reads, orelse[1].reads
-        arguments = tuple(sorted(reads[0] | reads[1]))
-        one_sided = tuple(
-            index for index, spelling in enumerate(arguments) if not (spelling in reads[0] and spelling in reads[1])
-        )
+        arguments = tuple(sorted(then[1].reads | orelse[1].reads))
         definitions = []
         for spelling, (body, _side) in (("THEN", then), ("ELSE", orelse)):
             definition = _SIDE.fill(at, BODY=body)[0]
@@ -174,7 +175,7 @@ class Sides:
             definition.name = name(spelling, at).id
             definition.args.args += [argument(parameter, at) for parameter in arguments]
             definitions.append(definition)
-        return Branch([*definitions], arguments, one_sided, names, slots)
+        return Branch([*definitions], arguments, names, slots)
 
     def _open(self, slots: Sequence[Slot], side: Side, at: ast.stmt) -> list[ast.stmt]:
         """Statements that read the attributes which the side may assign to into locals."""
@@ -202,6 +203,8 @@ class Sides:
         statement = block[index]
         if isinstance(statement, ast.If):
             return self._nested(statement, side)
+        if isinstance(statement, ast.Assert) and sys.flags.optimize:
+            return []
         if isinstance(statement, ast.Assert) and not isinstance(statement.test, ast.Constant):
             failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
             passing = ast.copy_location(ast.Pass(), statement)
@@ -286,7 +289,8 @@ class Sides:
         side.ended = True
         captures = Captures(side, self._lowering.scope)
         delivery = captures.delivery_of(statement)
-        return _RAISE.fill(statement, DEFINE=delivery, LEAVES=_tuple(captures.leaves, statement))
+        text = constant(ast.unparse(statement), statement)
+        return _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=_tuple(captures.leaves, statement))
 
     def _nested(self, statement: ast.If, side: Side) -> list[ast.stmt]:
         condition = side.test(statement.test)
@@ -376,6 +380,9 @@ def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
                     if not _is_slot(node):
                         raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
                     found.setdefault(ast.unparse(node), node)
+    ends = [re.sub(r"^\w+", "", text) for text in found]
+    if len(ends) > len(set(ends)):
+        raise Declined("R04", "a side writes to the same attribute or item through two names")
     return list(found.values())
 
 

@@ -24,7 +24,7 @@ After
                 EFFECTS.append((None, None, DELIVERY, None, (ids, n)))
                 return None
             def ELSE(EFFECTS, ids, n): return ()
-            OUTCOME = GM.select(TEST, (THEN, ELSE), (ids, n), (...), None)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (ids, n), None)
         ...                                             # else: as written
     else:
         ...                                             # as written
@@ -52,6 +52,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
@@ -82,7 +83,7 @@ class Trap:
         try:
             if isinstance(statement, ast.If) and _only_guards(statement):
                 return self._guard(statement, place, scope)
-            if isinstance(statement, ast.Assert):
+            if isinstance(statement, ast.Assert) and not sys.flags.optimize:
                 return self._assertion(statement, place, scope)
             if isinstance(statement, ast.Assign):
                 return self._number(statement, place, scope)

@@ -20,7 +20,7 @@ After
         if GM.undecided(TEST):                          # a tensor?
             def THEN(EFFECTS, h): ...; return (h,)
             def ELSE(EFFECTS, h): return (h,)
-            OUTCOME = GM.select(TEST, (THEN, ELSE), (h,), (), None)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (h,), None)
         if OUTCOME is not None:
             h = OUTCOME[0]
         elif TEST:
@@ -103,7 +103,7 @@ class Where:
             tail = _tail(place)
             branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
         else:
-            then, orelse, hoisted = split(statement, place, lowering)
+            then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
             branch = sides.assigning(statement, then, orelse, needed)
             culprit = needs_identity(place, frozenset(branch.names) - branch.in_place)

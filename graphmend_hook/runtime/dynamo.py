@@ -37,7 +37,7 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return question(*args, **kwargs)
             except Exception as error:
-                if type(error).__name__ == "RestartAnalysis":  # an order to Dynamo, see `harmless`
+                if type(error).__name__ == "UnspecializeRestartAnalysis":  # an order to Dynamo, see `_trace_without`
                     raise
                 log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
                 return otherwise
@@ -165,17 +165,19 @@ def round_decisions() -> None:
     is there because Inductor takes away a pair of views.
     """
     frame = next(frame for frame in _frames(_translator()) if "graphmend_predicate" in frame.symbolic_locals)
-    node = frame.symbolic_locals["graphmend_predicate"].as_proxy().node
-    waiting, seen = [node], {node}
+    waiting = [frame.symbolic_locals["graphmend_predicate"].as_proxy().node]
     while waiting:
         decision = waiting.pop()
-        inputs = decision.all_input_nodes
-        if _dtype(decision) is torch.bool and decision.op.startswith("call"):
-            for value in inputs:
-                if _dtype(value) in (torch.float16, torch.bfloat16):
-                    decision.replace_input_with(value, _rounded(value, decision))
-        waiting += [value for value in inputs if value not in seen]
-        seen.update(inputs)
+        if decision.meta.get("graphmend_rounded"):  # with all that it depends on
+            continue
+        decision.meta["graphmend_rounded"] = True
+        for value in decision.all_input_nodes:
+            if _dtype(value) not in _HALF:
+                waiting.append(value)
+            elif decision.op.startswith("call") and _dtype(decision) not in _HALF:
+                decision.replace_input_with(value, _rounded(value, decision))
+            else:
+                waiting.append(value)  # a reduction in half precision, say
 
 
 def _dtype(node: torch.fx.Node) -> torch.dtype | None:
@@ -189,7 +191,7 @@ def _rounded(value: torch.fx.Node, before: torch.fx.Node) -> torch.fx.Node:
         for method, arguments in steps:
             value = value.graph.call_method(method, (value, *arguments))
             fake = getattr(fake, method)(*arguments)
-            value.meta["example_value"] = fake
+            value.meta["example_value"], value.meta["graphmend_rounded"] = fake, True
     return value
 
 
@@ -218,27 +220,117 @@ def fresh_key() -> int:
 
 
 @at_trace_time(otherwise=False)
-def watch() -> bool:
-    """Remember what the trace has done so far, for `harmless`; False where that has been found to harm before."""
+def reads_plainly(attribute: str) -> bool:
+    """Does reading that attribute of the object at hand give what is stored, without running code of its class?"""
+    frame = next(frame for frame in _frames(_translator()) if "graphmend_owner" in frame.symbolic_locals)
+    kind = frame.symbolic_locals["graphmend_owner"].python_type()
+    looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
+    usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
+    return usual and not hasattr(getattr(kind, attribute, None), "__get__")
+
+
+@at_trace_time(otherwise=False)
+def begin_sides() -> bool:
+    """Remember what the trace has done so far, for `end_sides`; False where the site was found to harm before."""
     translator = _translator()
+    if _site(translator) in _harmful:
+        return False
     output = translator.output
-    output.graphmend_watched = len(output.current_tracer.graph.nodes), _changes(output)
-    return _site(translator) not in _harmful
+    if not hasattr(output, "graphmend_sides"):
+        output.graphmend_sides, output.graphmend_reads = [], []
+    output.graphmend_sides.append((len(output.current_tracer.graph.nodes), _changes(output)))
+    return True
 
 
 @at_trace_time(otherwise=None)
-def harmless(attribute: str) -> None:
-    """Since `watch`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
-    from torch._dynamo.exc import RestartAnalysis
-
+def end_sides(attribute: str = "") -> None:
+    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
     translator = _translator()
     output = translator.output
-    count, before = output.graphmend_watched
+    count, before = output.graphmend_sides.pop()
     made = list(output.current_tracer.graph.nodes)[count:]
-    stored = {change for change in _changes(output) - before if change[1] != attribute}
+    output.graphmend_made = set(made)
+    stored = {change for change in _changes(output) - before if not attribute or change[1] != attribute}
     if stored or not all(map(_only_computes, made)):
-        _harmful.add(_site(translator))
-        raise RestartAnalysis(restart_reason="graphmend_hook: a lazy attribute is made with an effect")
+        _trace_without(_site(translator), "what a branch may not do happens in it")
+
+
+watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
+
+
+@at_trace_time(otherwise=False)
+def gradients_agree() -> bool:
+    """Do both sides' values depend on the same tensors that require a gradient?
+
+    If not, a tensor that only one side uses would get zeros, where it has no gradient if that side is not taken.
+    """
+    if not torch.is_grad_enabled():
+        return True
+    translator = _translator()
+    frame = next(frame for frame in _frames(translator) if "graphmend_left" in frame.symbolic_locals)
+    roots = [frame.symbolic_locals[key].as_proxy().node for key in ("graphmend_left", "graphmend_right")]
+    made = translator.output.graphmend_made
+    return _trained(roots[0], made) == _trained(roots[1], made)
+
+
+@at_trace_time(otherwise=None)
+def expect_no_writes() -> None:
+    """Trace anew, without the site, if what is selected here, or what it is selected from, is written in place later.
+
+    Which of the two tensors a later write changes is for the data to decide; fake tensors count writes, also those to
+    an alias, so the counts are looked at when the graph is complete.
+    """
+    translator = _translator()
+    output = translator.output
+    frame = next(frame for frame in _frames(translator) if "graphmend_left" in frame.symbolic_locals)
+    if not output.graphmend_reads:
+        output.register_finalizer_fns.append(lambda _graph: _judge_writes(output))
+    for key in ("graphmend_left", "graphmend_right", "graphmend_selected"):
+        node = frame.symbolic_locals[key].as_proxy().node
+        output.graphmend_reads.append([_site(translator), node, _version(node)])
+
+
+@at_trace_time(otherwise=None)
+def accept_write() -> None:
+    """The write that has just been traced is the branch's own."""
+    output = _translator().output
+    site = output.graphmend_reads[-1][0] if output.graphmend_reads else None
+    for read in output.graphmend_reads:
+        if read[0] == site:
+            read[2] = _version(read[1])
+
+
+def _judge_writes(output: Any) -> None:
+    for site, node, version in output.graphmend_reads:
+        if _version(node) != version:
+            _trace_without(site, "a tensor that a branch selects is written in place later")
+
+
+def _version(node: torch.fx.Node) -> int:
+    fake = node.meta["example_value"]
+    return -1 if fake.is_inference() else int(fake._version)
+
+
+def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
+    """The tensors that require a gradient, made outside the sides, on which `root` depends."""
+    found, waiting, seen = set(), [root], {root}
+    while waiting:
+        node = waiting.pop()
+        if not getattr(node.meta.get("example_value"), "requires_grad", True):
+            continue
+        if node not in made or node.op == "placeholder":
+            found.add(node)
+            continue
+        waiting += [value for value in node.all_input_nodes if value not in seen]
+        seen.update(node.all_input_nodes)
+    return found
+
+
+def _trace_without(site: tuple[str, int], reason: str) -> None:
+    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
+    _harmful.add(site)
+    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
 def in_any_body(function: Callable[..., Any], *args: Any) -> None:
@@ -266,14 +358,19 @@ def _changes(output: Any) -> set[tuple[int, str]]:
 
 def _only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers?"""
+    if not node.op.startswith("call"):
+        return True
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    return node.op in ("placeholder", "get_attr", "output") or not (
-        (name.endswith("_") and not name.endswith("__")) or name.startswith(_RANDOM) or "out" in node.kwargs
-    )
+    if getattr(node.target, "__module__", "") == "_operator":
+        return name not in _WRITING_OPERATORS
+    writes = name.endswith("_") and not name.endswith("__")
+    return not writes and not name.startswith(_RANDOM) and "out" not in node.kwargs and not node.kwargs.get("inplace")
 
 
 def _site(translator: Any) -> tuple[str, int]:
-    return translator.f_code.co_filename, translator.lineno
+    """The innermost place outside this package."""
+    frame = next(frame for frame in _frames(translator) if frame.f_code.co_filename not in _OWN_FILES)
+    return frame.f_code.co_filename, frame.lineno
 
 
 def _python(variable: Any) -> Any:
@@ -391,6 +488,15 @@ def _enclosing_bodies(translator: Any) -> list[str]:
 
 
 _harmful: set[tuple[str, int]] = set()
+_HALF = (torch.float16, torch.bfloat16)
+_WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
+    "ifloordiv",
+    "itruediv",
+    "iand",
+    "ior",
+    "setitem",
+    "delitem",
+}
 _RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
 _OWN_FILES = {
     __file__.replace("dynamo.py", f"{name}.py") for name in ("dynamo", "effects", "guards", "select", "speculation")

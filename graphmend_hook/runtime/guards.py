@@ -33,7 +33,8 @@ witnessed = _Witnessed()
 
 
 def _witness(predicate: torch.Tensor, values: list[torch.Tensor], key: int) -> torch.Tensor:
-    witnessed.seen[key] = (predicate.clone(), [value.clone() for value in values])
+    if torch._C._current_graph_task_id() == -1:  # not a recomputation in backward, which no delivery follows
+        witnessed.seen[key] = (predicate.clone(), [value.clone() for value in values])
     return predicate.clone()
 
 
@@ -73,13 +74,10 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             torch._assert_async(~predicate, target)
             continue
         kept = [effects.kept(value) for value in values]
-        if method is not None:
-            effects.append((queue.EFFECT, predicate, delivery, target, *kept))
-            continue
         key = dynamo.fresh_key()
         tensors = [value for value in kept if isinstance(value, torch.Tensor)]
         seen = torch.ops.graphmend.witness.default(predicate, tensors, key)
-        effects.append((queue.GUARD, key, seen, delivery, target, *kept))
+        effects.append((queue.GUARD if method is None else queue.EFFECT, key, seen, delivery, target, *kept))
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
-# (EFFECT, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
-# (GUARD, key, predicate, delivery, target, *values): the call raises; `key` is that of the witness.
+# (EFFECT, key, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
+# (GUARD, key, predicate, delivery, target, *values): likewise, and the call raises; `key` is that of the witness.
 Item = tuple[Any, ...]
 
 

@@ -17,11 +17,12 @@ REFUSALS = {
     "GM102-T03": "the sides give different Python values",
     "GM102-T04": "a side has an operation that could fail, or have an effect, on these values if it is not taken",
     "GM102-T05": "a side that is not taken would raise while it is traced",
-    "GM102-T06": "gradients would differ: a singular operation, or a parameter that one side alone uses",
+    "GM102-T06": "gradients would differ: a singular operation, or a tensor that one side alone depends on",
     "GM102-T07": "the branch stands inside vmap, grad or another function transform",
     "GM102-T08": "a side branches on tensor data in a way that cannot be evaluated ahead of time",
     "GM102-T09": "a side assigns to an attribute through a setter",
     "GM102-T10": "a side writes to a tensor or a container in place",
+    "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later",
     "GM103-T01": "GRAPHMEND_GUARDS=keep leaves guards alone",
     "GM101-T10": "a handler around a traced call could catch what the effect raises",
 }

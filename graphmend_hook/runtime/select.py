@@ -34,23 +34,24 @@ def select(
     test: torch.Tensor,
     sides: tuple[Side, Side],
     arguments: tuple[Any, ...],
-    one_sided: tuple[int, ...],
     effects: list[Effect] | None,
 ) -> tuple[Any, ...] | None:
     """Evaluate both sides and merge what they return; None where that would not give what the original gives.
 
     sides: called with a list for their effects and with `arguments`; they return None where they raise.
-    one_sided: the indices of arguments that only one side reads.
     effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
     """
     if not is_compiling():  # a graph break in here: from there on the original runs for real
         return None
     try:
         predicate = truth(test)
-        _check_gradients(arguments, one_sided)
+        if is_dynamo_compiling() and not dynamo.begin_sides():
+            raise Unspeculable("GM102-T11")
         taken: list[Effect] = []
         untaken: list[Effect] = []
         left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
+        if is_dynamo_compiling():
+            dynamo.end_sides()
         merged = _merged(predicate, left, right)
         every = _conditional(predicate, taken, untaken)
         if effects is not None:
@@ -70,7 +71,7 @@ def truth(test: torch.Tensor) -> torch.Tensor:
     """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
     if dynamo.transformed():
         raise Unspeculable("GM102-T07")
-    if not is_tensor(test) or test.numel() != 1:
+    if not _has_elements(test) or test.numel() != 1:
         raise Unspeculable("GM102-T01")
     flat = test if test.dim() == 0 else test.reshape(())
     graphmend_predicate = flat if flat.dtype is torch.bool else flat != 0
@@ -125,18 +126,43 @@ def one_value(tensor: Any) -> Any:
     return tensor if undecided(tensor) and _has_truth(tensor) else tensor.item()
 
 
-def equal(left: Any, right: Any) -> Any:
+def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
+    try:
+        return join(left, right(*arguments))
+    except Unspeculable as error:
+        dynamo.record(error.args[0])
+    except Exception:
+        dynamo.record("GM102-T05")
+    return None
+
+
+def equal(left: Any, right: Any, **options: Any) -> Any:
     """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if _are_alike(left, right):
+    if not options and _are_alike(left, right):
         return (left == right).all() if left.shape == right.shape else False
-    return torch.equal(left, right)
+    return torch.equal(left, right, **options)
 
 
-def all_close(left: Any, right: Any, **options: Any) -> Any:
+def equal_method(left: Any, *others: Any, **options: Any) -> Any:
+    """``left.equal(...)`` likewise."""
+    if len(others) == 1 and not options and _are_alike(left, others[0]):
+        return equal(left, others[0])
+    return left.equal(*others, **options)
+
+
+def allclose(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
     """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
     if _are_alike(left, right) and left.shape == right.shape:
-        return torch.isclose(left, right, **options).all()
-    return torch.allclose(left, right, **options)
+        return torch.isclose(left, right, *tolerances, **options).all()
+    return torch.allclose(left, right, *tolerances, **options)
+
+
+def allclose_method(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
+    """``left.allclose(right, ...)`` likewise."""
+    if _are_alike(left, right):
+        return allclose(left, right, *tolerances, **options)
+    return left.allclose(right, *tolerances, **options)
 
 
 def number(tensor: Any) -> Any:
@@ -210,12 +236,13 @@ def _is_exact(tensor: torch.Tensor, value: object) -> bool:
     if kind is bool:
         return True
     if kind is int:
-        return tensor.dtype is torch.int64 or -_WHOLE <= value <= _WHOLE  # type: ignore[operator]
+        most = 2**63 - 1 if tensor.dtype is torch.int64 else _WHOLE
+        return -most <= value <= most  # type: ignore[operator]
     return kind is float and tensor.dtype is torch.float64
 
 
 def _has_elements(tensor: Any) -> bool:
-    return is_tensor(tensor) and not dynamo.transformed()
+    return is_tensor(tensor) and tensor.device.type != "meta" and not dynamo.transformed()
 
 
 def _are_alike(left: Any, right: Any) -> bool:
@@ -229,15 +256,6 @@ def _has_truth(tensor: Any) -> bool:
     return _has_elements(tensor) and tensor.numel() == 1
 
 
-def _check_gradients(arguments: tuple[Any, ...], one_sided: tuple[int, ...]) -> None:
-    """What only one side uses would get a gradient of zeros, where it has none if that side is not taken."""
-    if torch.is_grad_enabled():
-        for index in one_sided:
-            argument = arguments[index]
-            if isinstance(argument, torch.Tensor) and argument.requires_grad:
-                raise Unspeculable("GM102-T06")
-
-
 def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
     if left is None or right is None:
         kept = right if left is None else left
@@ -247,13 +265,19 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
     return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
 
 
-def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+def _merge(predicate: torch.Tensor, graphmend_left: Any, graphmend_right: Any) -> Any:
+    left, right = graphmend_left, graphmend_right
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left is right:
             return left
         if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
-        return torch.where(predicate, left, right)
+        if is_dynamo_compiling() and not dynamo.gradients_agree():
+            raise Unspeculable("GM102-T06")
+        graphmend_selected = torch.where(predicate, left, right)
+        if is_dynamo_compiling():
+            dynamo.expect_no_writes()
+        return graphmend_selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
     if not _is_same(left, right):

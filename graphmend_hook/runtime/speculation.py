@@ -36,18 +36,23 @@ def plain(value: Any) -> Any:
     return value
 
 
-def leaf(value: Any) -> Any:
-    """`value`, read from an object by one side only: not what is being trained."""
-    if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
-        raise Unspeculable("GM102-T06")
-    return value
+def attribute(owner: Any, name: str) -> Any:
+    """``owner.<name>``; what a property does beside is found at the end of the sides (`dynamo.end_sides`)."""
+    return getattr(owner, name)
 
 
-def current(graphmend_owner: Any, attribute: str) -> Any:
-    """The attribute's value, if assigning to it does no more than to store."""
-    if is_dynamo_compiling() and not dynamo.stores_plainly(attribute):
+def unrelated(graphmend_owner: Any, name: str) -> Any:
+    """``owner.<name>`` of an object that the side has assigned to: no property, which might read what is not there."""
+    if is_dynamo_compiling() and not dynamo.reads_plainly(name):
         raise Unspeculable("GM102-T09")
-    return leaf(getattr(graphmend_owner, attribute))
+    return getattr(graphmend_owner, name)
+
+
+def current(graphmend_owner: Any, name: str) -> Any:
+    """The attribute's value, if assigning to it does no more than to store."""
+    if is_dynamo_compiling() and not dynamo.stores_plainly(name):
+        raise Unspeculable("GM102-T09")
+    return getattr(graphmend_owner, name)
 
 
 def attempt(
@@ -94,7 +99,7 @@ def current_item(container: Any, key: Any) -> Any:
     """The item's value, if storing one does no more than to store."""
     if type(container) is not dict and type(container) is not list:
         raise Unspeculable("GM102-T09")
-    return leaf(container[key])
+    return container[key]
 
 
 def augmented(name: str, traits: str, in_place: bool, left: Any, right: Any) -> Any:
@@ -113,7 +118,12 @@ def augmented(name: str, traits: str, in_place: bool, left: Any, right: Any) -> 
 
 def written(left: Any, selected: Any) -> Any:
     """The value of a name that the sides write by augmented assignment: the same tensor, written in place."""
-    return left.copy_(selected) if isinstance(left, torch.Tensor) and left is not selected else selected
+    if not isinstance(left, torch.Tensor) or left is selected:
+        return selected
+    left.copy_(selected)
+    if is_dynamo_compiling():
+        dynamo.accept_write()
+    return left
 
 
 def item_of(container: Any, index: Any) -> Any:
@@ -122,9 +132,10 @@ def item_of(container: Any, index: Any) -> Any:
         if not (is_tensor(container) and _is_static(index)):
             raise Unspeculable("GM102-T04")
         return attempt("getitem", "1 smooth", operator.getitem, container, index)
-    if not isinstance(container, (tuple, list, dict, str)):
+    kind = type(container)
+    if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
         raise Unspeculable("GM102-T04")
-    return leaf(container[plain(index)])
+    return container[plain(index)]
 
 
 def _is_static(index: Any) -> bool:

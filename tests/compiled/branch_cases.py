@@ -34,7 +34,7 @@ HALF = (
 class Expectation:
     """inputs: called with each in turn.  declined: the code of the refusal, "" for one graph; train: when training.
 
-    exact: bit-equal on Inductor too.  inductor: worth the time of Inductor.  breaks: as it does without the hook.
+    declined="-": it breaks as before, without a code.  exact: bit-equal on Inductor too.  inductor: worth the time of Inductor.  breaks: as it does without the hook.
     """
 
     inputs: tuple[tuple[Any, ...], ...] = SIGNS
@@ -67,7 +67,7 @@ def case(
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
-@case(inductor=True)
+@case(inductor=True, train="GM102-T06")
 def if_else(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x * 2
@@ -110,7 +110,7 @@ def early_returns_on_both_sides(x: torch.Tensor) -> torch.Tensor:
         return x - 1
 
 
-@case(inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),), (t(9.0, 9.0, 9.0),)))
+@case(inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
 def several_early_returns(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 20:
         return x + 9
@@ -122,7 +122,7 @@ def several_early_returns(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)))
+@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
 def nested(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     if x.sum() > 0:
@@ -134,7 +134,7 @@ def nested(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
-@case()
+@case(train="GM102-T06")
 def nested_under_a_python_test(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     if x.dim() == 1:
@@ -168,7 +168,7 @@ def and_or_not(x: torch.Tensor) -> torch.Tensor:
     return x - 1
 
 
-@case(declined="GM102-R01", inputs=((UP,), (DOWN,)))
+@case()
 def a_chained_comparison(x: torch.Tensor) -> torch.Tensor:
     if -1 < x.sum() < 10:
         x = x + 2
@@ -187,7 +187,7 @@ def an_augmented_assignment_of_numbers_and_tensors(x: torch.Tensor) -> torch.Ten
     return y
 
 
-@case(declined="GM102-T10")
+@case(train="GM102-T10")
 def an_augmented_assignment_of_a_tensor(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     if x.sum() > 0:
@@ -213,7 +213,7 @@ def swapped_in_one_side(x: torch.Tensor) -> Any:
     return a, b
 
 
-@case()
+@case(train="GM102-T06")
 def an_annotated_assignment(x: torch.Tensor) -> torch.Tensor:
     y: torch.Tensor = x
     if x.sum() > 0:
@@ -291,7 +291,7 @@ def a_predicate_by_item_of_whole_numbers(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@case(inputs=((t(5, dtype=torch.int64),), (t(-5, dtype=torch.int64),)))
+@case(breaks=False, inputs=((t(5, dtype=torch.int64),), (t(-5, dtype=torch.int64),)))
 def a_number_too_big_for_any_tensor(x: torch.Tensor) -> torch.Tensor:
     if x.item() < 2**70:
         x = x + 2
@@ -307,7 +307,7 @@ def torch_equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return z
 
 
-@case()
+@case(train="GM102-T06")
 def in_a_loop(x: torch.Tensor) -> torch.Tensor:  # H15
     previous = x
     for _ in range(3):
@@ -324,8 +324,7 @@ def read_in_the_next_round_only(x: torch.Tensor) -> torch.Tensor:  # H15
         total = total + state
         if total.sum() > 0:
             state = state + 1
-    else:
-        total = total + 7
+    total = total + 7
     return total
 
 
@@ -433,7 +432,7 @@ class a_private_attribute(torch.nn.Module):
         return x + self.__last
 
 
-case()(a_private_attribute)
+case(declined="GM102-T05")(a_private_attribute)
 
 
 # --- H1, H2: gradients -----------------------------------------------------------------------------------------------
@@ -500,15 +499,20 @@ case(train="GM102-T06")(h2_a_parameter_of_one_side_by_getattr)
 GLOBAL = torch.nn.Parameter(torch.ones(3))
 
 
-@case(train="GM102-T06")
-def h2_a_global_parameter_of_one_side(x: torch.Tensor) -> torch.Tensor:
-    GLOBAL.grad = None
-    if x.sum() > 0:
-        y = x + GLOBAL
-    else:
-        y = x + 1
-    y.sum().backward() if torch.is_grad_enabled() and not torch.compiler.is_compiling() else None
-    return y
+class h2_a_global_parameter_of_one_side(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = GLOBAL
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            y = x + GLOBAL
+        else:
+            y = x + 1
+        return y
+
+
+case(train="GM102-T06")(h2_a_global_parameter_of_one_side)
 
 
 @case(train="GM102-T06", inputs=PAIRS)
@@ -587,7 +591,7 @@ def h3_the_same_python_values(x: torch.Tensor) -> Any:
     return y.to(d), n, s, z
 
 
-@case(declined="GM102-T03")
+@case(declined="GM102-T03", train="GM102-T06")
 def h3_a_tensor_or_none(x: torch.Tensor) -> Any:
     y = None
     if x.sum() > 0:
@@ -728,6 +732,7 @@ def h6_written_by_a_helper(x: torch.Tensor) -> torch.Tensor:
 
 @case(declined="GM102-R17")
 def h6_out_equals(x: torch.Tensor) -> torch.Tensor:
+    x = x.detach()
     y = x
     if x.sum() > 0:
         y = x + 1
@@ -801,7 +806,7 @@ def h7_a_write_in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R08", inputs=PAIRS)
+@case(declined="GM102-T09", inputs=PAIRS)
 def h7_a_write_of_an_element(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y[0] = 7
@@ -819,7 +824,7 @@ def h7_a_write_to_a_list(x: torch.Tensor) -> Any:
 COUNT = torch.zeros(3)
 
 
-@case()
+@case(train="GM102-T06")
 def h7_a_global(x: torch.Tensor) -> torch.Tensor:
     global COUNT
     COUNT = torch.zeros(3)
@@ -832,7 +837,7 @@ def read_the_global() -> torch.Tensor:
     return COUNT
 
 
-@case()
+@case(declined="GM102-R03")
 def h7_a_nonlocal(x: torch.Tensor) -> torch.Tensor:
     total = x + 0
 
@@ -845,7 +850,7 @@ def h7_a_nonlocal(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
-@case()
+@case(train="GM102-T06")
 def h7_a_closure_reads_what_the_side_binds(x: torch.Tensor) -> torch.Tensor:
     y = x
 
@@ -936,7 +941,9 @@ class h8_dropout(torch.nn.Module):
 case(declined="GM102-R02")(h8_dropout)
 
 
-@case(declined="GM102-R02", inputs=((t(1.0, 1.0), t(0, 1, dtype=torch.int64)), (t(-1.0, 1.0), t(0, 9, dtype=torch.int64))))
+@case(
+    declined="GM102-R02", inputs=((t(1.0, 1.0), t(0, 1, dtype=torch.int64)), (t(-1.0, 1.0), t(0, 9, dtype=torch.int64)))
+)
 def h9_an_index_out_of_bounds(x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     if ids.max() < 2:
         y = torch.gather(x, 0, ids)
@@ -945,17 +952,25 @@ def h9_an_index_out_of_bounds(x: torch.Tensor, ids: torch.Tensor) -> torch.Tenso
     return y
 
 
-@case(declined="GM102-T04", inputs=((t(1.0, 1.0), t(0, 1, dtype=torch.int64)), (t(-1.0, 1.0), t(0, 9, dtype=torch.int64))))
+@case(
+    declined="GM102-T04", inputs=((t(1.0, 1.0), t(0, 1, dtype=torch.int64)), (t(-1.0, 1.0), t(0, 9, dtype=torch.int64)))
+)
 def h9_a_subscript_out_of_bounds(x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     return x[ids] if ids.max() < 2 else x + 1
 
 
-@case(declined="GM102-T04", inputs=((t(6, 6, dtype=torch.int64), t(2, 3, dtype=torch.int64)), (t(6, 6, dtype=torch.int64), t(2, 0, dtype=torch.int64))))
+@case(
+    declined="GM102-T04",
+    inputs=(
+        (t(6, 6, dtype=torch.int64), t(2, 3, dtype=torch.int64)),
+        (t(6, 6, dtype=torch.int64), t(2, 0, dtype=torch.int64)),
+    ),
+)
 def h9_a_whole_division_by_zero(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x // y if (y != 0).all() else x + y
 
 
-@case(declined="GM102-T05", inputs=PAIRS)
+@case(declined="GM102-T05", inputs=PAIRS, train="GM102-T06")
 def h9_an_attribute_of_none(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     extra = y if y.dim() == 2 else None
     if x.sum() > 1000:
@@ -993,7 +1008,7 @@ def h9_python_divides_by_zero(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(declined="GM102-T05")
+@case(declined="-")
 def h9_a_name_that_does_not_exist(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 1000:
         y = x + does_not_exist  # type: ignore[name-defined] # noqa: F821
@@ -1033,7 +1048,7 @@ def h10_bound_on_one_side_only(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
-@case()
+@case(train="GM102-T06")
 def h10_bound_on_one_side_and_not_read_later(x: torch.Tensor) -> torch.Tensor:
     z = x
     if x.sum() > 0:
@@ -1076,7 +1091,7 @@ def h11_the_right_operand_is_only_valid_if_the_left_is_true(x: torch.Tensor) -> 
     return x
 
 
-@case(declined="GM102-R01", inputs=((UP, t(0, dtype=torch.int64)), (UP, t(9, dtype=torch.int64))))
+@case(declined="GM102-T04", inputs=((UP, t(0, dtype=torch.int64)), (UP, t(9, dtype=torch.int64))))
 def h11_a_tensor_guards_the_right_operand(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     if i < 3 and x[i] > 0:
         x = x + 1
@@ -1109,7 +1124,7 @@ def h11_the_right_operand_is_not_a_bool(x: torch.Tensor) -> Any:
 
 @case()
 def h11_the_value_of_a_test_in_a_local(x: torch.Tensor) -> Any:
-    if x.dim() == 1 and (x.sum() > 0 or x.max() > 100) and not x.dim() == 2:
+    if x.dim() == 1 and (x.sum() > 0 or x.max() > 100) and x.dim() != 2:
         x = x + 1
     return x
 
@@ -1117,7 +1132,11 @@ def h11_the_value_of_a_test_in_a_local(x: torch.Tensor) -> Any:
 # --- H13: values that are not finite ---------------------------------------------------------------------------------
 
 
-@case(inputs=((t(-0.0, float("inf"), float("nan")),), (t(0.0, -1.0, float("inf")),), (t(-0.0, -1.0, -2.0),)), inductor=True, exact=True)
+@case(
+    inputs=((t(-0.0, float("inf"), float("nan")),), (t(0.0, -1.0, float("inf")),), (t(-0.0, -1.0, -2.0),)),
+    inductor=True,
+    exact=True,
+)
 def h13_zeros_with_a_sign_infinities_and_nan(x: torch.Tensor) -> torch.Tensor:
     if torch.isnan(x).any():
         y = -x
@@ -1207,7 +1226,8 @@ def h14_locals(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
         y = x + 1
-    return y + len(locals())
+    locals()
+    return y + 1
 
 
 @case(declined="GM102-R08")
@@ -1226,7 +1246,7 @@ def h14_a_comprehension_in_a_side(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case()
+@case(train="GM102-T06")
 def h14_a_lambda_reads_a_name_of_the_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     read = lambda: y  # noqa: E731
@@ -1258,7 +1278,7 @@ def a_log_without_else(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)))
+@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
 def logs_in_nested_sides(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -1271,17 +1291,17 @@ def logs_in_nested_sides(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(train="GM101-T02")
+@case(train="GM102-T06")
 def a_log_shows_a_value_of_its_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
         z = x + 1
-        print("z", z)
+        print("z", z.detach())
         y = z + 1
     return y
 
 
-@case(inputs=((UP,), (DOWN,), (t(99.0, 9.0, 9.0),), (t(-99.0, 9.0, 9.0),)), inductor=True)
+@case(inputs=((UP,), (DOWN,), (t(99.0, 9.0, 9.0),), (t(-99.0, 9.0, 9.0),)), inductor=True, train="GM102-T06")
 def a_guard_in_a_side_fires_if_taken(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -1300,14 +1320,14 @@ def a_side_that_raises(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(inputs=((UP,), (DOWN,)))
+@case(inputs=((UP,), (DOWN,)), train="GM102-T06")
 def a_return_or_a_raise(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         return x + 1
     raise ValueError("not positive")
 
 
-@case(declined="GM102-R09")
+@case(declined="GM102-R02")
 def a_log_that_cannot_wait(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:

@@ -36,7 +36,7 @@ INDICES = ((UP, ids(0, 2)), (UP, ids(0, 7)), (UP, ids(1, 1)))
 class Expectation:
     """inputs: called with each in turn.  declined: the code of the refusal, "" for one graph; train: when training.
 
-    inductor: worth the time of Inductor.  breaks: as it does without the hook.  raises: some of the inputs are refused.
+    inductor: worth the time of Inductor.  raises: some of the inputs are refused.
     graphs: how many, for that many shapes or dtypes among the inputs.  declined="-" breaks without a code.
     fullgraph: not so where a traced condition is a false value of Python: Dynamo refuses to trace a `raise` there.
     """
@@ -45,7 +45,6 @@ class Expectation:
     declined: str = ""
     train: str = ""
     inductor: bool = False
-    breaks: bool = True
     raises: bool = True
     graphs: int = 1
     fullgraph: bool = True
@@ -59,14 +58,13 @@ def case(
     declined: str = "",
     train: str | None = None,
     inductor: bool = False,
-    breaks: bool = True,
     raises: bool = True,
     graphs: int = 1,
     fullgraph: bool = True,
 ) -> Callable[[Any], Any]:
     def register(function: Any) -> Any:
         trained = declined if train is None else train
-        EXPECT[function.__name__] = Expectation(inputs, declined, trained, inductor, breaks, raises, graphs, fullgraph)
+        EXPECT[function.__name__] = Expectation(inputs, declined, trained, inductor, raises, graphs, fullgraph)
         return function
 
     return register
@@ -135,7 +133,7 @@ def two_guards_the_first_wins(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case(breaks=False)
+@case()
 def h20_assert_with_a_constant(x: torch.Tensor) -> torch.Tensor:
     assert x.sum() > 0, "not positive"
     return x + 1
@@ -189,7 +187,7 @@ def torch_check_tensor_all(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case(breaks=False)
+@case()
 def torch_assert(x: torch.Tensor) -> torch.Tensor:
     torch._assert((x > 0).all(), "not positive")
     return x + 1
@@ -202,7 +200,7 @@ def not_torch_equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(inputs=((UP, UP), (UP, t(1.0, 2.0)), (UP, UP.double()), (UP, UP)), graphs=3, fullgraph=False)
+@case(inputs=((UP, UP), (UP, t(1.0, 2.0)), (UP, UP.double()), (UP, UP)), graphs=9, fullgraph=False)
 def torch_equal_of_other_shapes_and_dtypes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if not torch.equal(x, y):
         raise ValueError("they differ", y.shape, y.dtype)

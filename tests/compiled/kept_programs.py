@@ -165,4 +165,36 @@ def f(self, x, y, n, flag):
         shape=(2, 3),
         other_shape=(2, 3),
     ),
+    "found: a selected input is changed in place": Program(
+        """\
+def f(self, x, y, n, flag):
+    a = x if y.any() else y
+    a.mul_(2)
+""",
+        shape=(),
+        other_shape=(),
+        seed=2240,
+    ),
+    "found: an assert under a handler, in a loop that used to run in eager": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(n):
+        try:
+            assert y.sum() <= 1
+        except (AssertionError, RuntimeError):
+            pass
+        if x.reshape(-1)[:1]:
+            pass
+""",
+        seed=2162,
+    ),
+    "found: a guard without arguments protects a division": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (y.long() == 0).any():
+        raise ZeroDivisionError
+    return x.long() // y.long()
+""",
+        seed=1192,
+    ),
 }

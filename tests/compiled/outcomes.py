@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,10 +63,10 @@ def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owne
         except Exception as error:
             outcome.error = (type(error), error.args, str(error), type(error.__cause__))
             frames = traceback.extract_tb(error.__traceback__)
-            outcome.places = [(f.lineno, f.name) for f in frames if f.filename.endswith("_cases.py")]
+            outcome.places = [_with_own_names((f.lineno, f.name)) for f in frames if f.filename.endswith("_cases.py")]
             outcome.notes = list(getattr(error, "__notes__", ()))
 
-    outcome.effects = observe(body, logger).effects
+    outcome.effects = [_with_own_names(effect) for effect in observe(body, logger).effects]
     outcome.random = torch.get_rng_state()
     outcome.inputs = [_copies(value) for value in given]
     outcome.gradients = [_gradient(leaf) for leaf in [*leaves, *parameters]]
@@ -78,13 +79,15 @@ def differences(got: Outcome, expected: Outcome, exact: bool = True) -> list[str
     found = []
     if got.error != expected.error:
         found.append(f"error {got.error} instead of {expected.error}")
-    if got.effects != expected.effects:
+    if _effects(got) != _effects(expected):
         found.append(f"effects {got.effects} instead of {expected.effects}")
     if expected.error or got.error:
         return found
-    for name in ("value", "inputs", "state"):
-        if not same(getattr(got, name), getattr(expected, name), exact):
-            found.append(f"{name} {getattr(got, name)} instead of {getattr(expected, name)}")
+    found += [
+        f"{name} {getattr(got, name)} instead of {getattr(expected, name)}"
+        for name in ("value", "inputs", "state")
+        if not same(getattr(got, name), getattr(expected, name), exact)
+    ]
     # The sign of a zero gradient is that of a sum, which selecting adds zeros to.
     for index, pair in enumerate(zip(got.gradients, expected.gradients)):
         if not same(*pair, exact=False):
@@ -92,6 +95,11 @@ def differences(got: Outcome, expected: Outcome, exact: bool = True) -> list[str
     if not torch.equal(got.random, expected.random):  # type: ignore[arg-type]
         found.append("the random generator has moved")
     return found
+
+
+def _effects(outcome: Outcome) -> list[Any]:
+    """Without what torch.fx writes to stderr when an operation of a graph fails."""
+    return [effect for effect in outcome.effects if not (outcome.error and effect[0] == "stderr")]
 
 
 def same(got: Any, expected: Any, exact: bool = True) -> bool:
@@ -113,6 +121,13 @@ def _same(got: Any, expected: Any, exact: bool) -> bool:
 
 def _places(got: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.equal(got.isnan(), expected.isnan()) and torch.equal(got.isinf(), expected.isinf())
+
+
+def _with_own_names(effect: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Without the names that Dynamo gives to what follows a graph break."""
+    return tuple(
+        re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", part) if isinstance(part, str) else part for part in effect
+    )
 
 
 def _copy(value: Any, train: bool) -> Any:

@@ -169,7 +169,9 @@ def test_export(strict: bool) -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "non-strict"])
-@pytest.mark.parametrize("name", ["if_raise", "if_not_raise", "not_torch_equal", "torch_check_tensor_all", "elif_raise"])
+@pytest.mark.parametrize(
+    "name", ["if_raise", "if_not_raise", "not_torch_equal", "torch_check_tensor_all", "elif_raise"]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_export_of_one_guard(name: str, strict: bool) -> None:
     class Module(torch.nn.Module):
@@ -185,8 +187,6 @@ def test_export_of_one_guard(name: str, strict: bool) -> None:
                 exported(*given)
         else:
             assert same(exported(*given), expected.value)
-
-
 
 
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "non-strict"])
