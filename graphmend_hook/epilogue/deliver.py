@@ -10,7 +10,7 @@ import torch
 
 from ..diagnostics import notice
 from ..runtime import queue
-from ..runtime.guards import take_witnessed
+from .replay import Condition, conditions_met
 
 log = logging.getLogger("graphmend_hook")
 _NOTE = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
@@ -22,7 +22,6 @@ def deliver(items: list[queue.Item]) -> None:
     What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
     the delivery as it would have ended the function.
     """
-    take_witnessed()
     held = iter(_read([item[2] for item in items if item[0] is not queue.ITEM]))
     for item in items:
         if item[0] is queue.ITEM or next(held):
@@ -35,7 +34,7 @@ def deliver_after_failure(items: list[queue.Item] | None) -> None:
     Which of them eager would have reached before the operation that failed cannot be told, so none is held back.  But a
     guard that had failed by then is what eager would have raised: its exception replaces that of the graph.
     """
-    seen = take_witnessed()
+    seen = conditions_met()
     failed = sys.exc_info()[1]
     known = [_recovered(item, seen) for item in items or ()]
     guards = [item for item in known if item[0] is queue.GUARD and not _is_missing(item) and bool(item[2])]
@@ -45,7 +44,7 @@ def deliver_after_failure(items: list[queue.Item] | None) -> None:
     known = [item for item in known if item[0] is not queue.GUARD]
     complete = [item for item in known if not _is_missing(item)]
     lost = "all" if items is None else len(known) - len(complete)
-    if complete or lost or not guards:
+    if lost or (complete and not guards):  # what precedes a guard that failed is what eager had reached
         log.warning("%s", notice("GM006", error=type(failed).__name__, count=len(complete), lost=lost))
     deliver(complete)
     for guard in guards:
@@ -79,8 +78,8 @@ def _read(predicates: list[torch.Tensor]) -> list[bool]:
     return [bool(predicate) for predicate in predicates]
 
 
-def _recovered(item: queue.Item, seen: dict[int, tuple[torch.Tensor, list[torch.Tensor]]]) -> queue.Item:
-    """An item with what its witness put aside, in place of the outputs that the graph did not give."""
+def _recovered(item: queue.Item, seen: dict[int, Condition]) -> queue.Item:
+    """An item with what the replay met, in place of the outputs that the graph did not give."""
     if item[0] is queue.ITEM or item[1] not in seen:
         return item
     predicate, tensors = seen[item[1]]

@@ -13,6 +13,7 @@ builds the items once more, without the graph's outputs, and hands them over bef
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -33,8 +34,11 @@ class NotUnderstoodError(Exception):
     """The code reaches for `graphmend_pending` in a way that these edits do not know."""
 
 
-def redirect_replay(code: CodeType) -> CodeType | None:
-    """`code` with its replay redirected to the sink, None if there is none.  Raises NotUnderstoodError."""
+def redirect_replay(code: CodeType, again: Callable[..., None] | None = None) -> CodeType | None:
+    """`code` with its replay redirected to the sink, None if there is none.  Raises NotUnderstoodError.
+
+    again: called with the arguments of the graph if that raised, before what is left of the items is handed over.
+    """
     if PENDING not in code.co_names:
         return None
     edited = Bytecode.from_code(code)
@@ -46,7 +50,7 @@ def redirect_replay(code: CodeType) -> CodeType | None:
             raise NotUnderstoodError(f"{load.name} {PENDING} is not followed by an assignment to the whole list")
         load.arg = (load.arg[0], SINK) if isinstance(load.arg, tuple) else SINK
     if len(loads) == 1:
-        _deliver_on_failure(edited, loads[0])
+        _deliver_on_failure(edited, loads[0], again)
     return edited.to_code()
 
 
@@ -60,7 +64,7 @@ def drain_on_return(code: CodeType) -> CodeType:
     return edited.to_code()
 
 
-def _deliver_on_failure(edited: Bytecode, pending_load: int) -> None:
+def _deliver_on_failure(edited: Bytecode, pending_load: int, again: Callable[..., None] | None) -> None:
     """Insert the handler around the call of the graph, if the code has the shape that it needs."""
     call = _graph_call(edited)
     if call is None:
@@ -71,7 +75,14 @@ def _deliver_on_failure(edited: Bytecode, pending_load: int) -> None:
     graph_output = _name(_instruction(edited, last))
     build = _rebuilt(edited[items:owner], str(graph_output))
     handler = Label()
-    replay = [*build, Instr("LOAD_CONST", queue.graphmend_failed), Instr("LOAD_CONST", None), Instr("STORE_SUBSCR")]
+    call_again = [] if again is None else _called_again(edited[first:last], again)
+    replay = [
+        *call_again,
+        *build,
+        Instr("LOAD_CONST", queue.graphmend_failed),
+        Instr("LOAD_CONST", None),
+        Instr("STORE_SUBSCR"),
+    ]
     if sys.version_info >= (3, 11):
         # As `try: ... except BaseException: <replay>; raise` compiles: the cleanup restores the exception around us.
         cleanup, around = Label(), TryBegin(handler, push_lasti=False)
@@ -99,6 +110,19 @@ def _graph_call(edited: Bytecode) -> tuple[int, int] | None:
         elif first is not None and item.name == "STORE_FAST" and str(item.arg).startswith("graph_out"):
             return first, index
     return None
+
+
+def _called_again(call: list[Any], again: Callable[..., None]) -> list[Any]:
+    """The expression `call` with another function; nothing if it cannot be evaluated twice."""
+    while call and isinstance(call[-1], Instr) and call[-1].name == "DELETE_FAST":  # of temporary names
+        call = call[:-1]
+    if not all(isinstance(item, Instr) and item.name.startswith((*_PURE, "POP_TOP")) for item in call):
+        return []
+    function = [Instr("LOAD_CONST", again)]
+    if sys.version_info >= (3, 11):
+        null = Instr("PUSH_NULL")
+        function = [*function, null] if sys.version_info >= (3, 13) else [null, *function]
+    return [*function, *(item.copy() for item in call[1:]), Instr("POP_TOP")]
 
 
 def _expression_start(edited: Bytecode, end: int) -> int:

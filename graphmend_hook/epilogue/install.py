@@ -15,6 +15,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 from ..diagnostics import notice
 from ..runtime import queue
 from ..version import __version__
+from . import replay
 from .deliver import deliver, deliver_after_failure, drain
 from .edit import drain_on_return, redirect_replay
 
@@ -52,7 +53,7 @@ def _slot(receive: Callable[[Any], None]) -> Any:
 def on_generated_code(_original: CodeType, generated: CodeType) -> CodeType | None:
     """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
     try:
-        return redirect_replay(generated)
+        return redirect_replay(generated, replay.prepared())
     except Exception as error:
         # What was traced under `understood` is traced anew at its next call, and then declines to defer.
         log.debug("generated code of %s not understood: %s", generated.co_name, error)

@@ -212,11 +212,20 @@ def defined_in(modules: tuple[str, ...]) -> bool:
 
 
 @at_trace_time(otherwise=0)
-def fresh_key() -> int:
-    """A number for the next guard of the graph; the same one each time that the graph is traced anew."""
+def remember_condition() -> int:
+    """Keep the graph for the case that it fails, with the condition at hand; the number of the condition in it."""
+    from ..epilogue.replay import prepare
+
     output = _translator().output
-    output.graphmend_keys = getattr(output, "graphmend_keys", -1) + 1
-    return int(output.graphmend_keys)
+    frame = next(frame for frame in _frames(_translator()) if "graphmend_condition" in frame.symbolic_locals)
+    if not hasattr(output, "graphmend_conditions"):
+        output.graphmend_conditions = []
+        output.register_finalizer_fns.append(lambda module: prepare(module, output.graphmend_conditions))
+    held = frame.symbolic_locals
+    values = held["graphmend_tensors"].items
+    tensors = [value.as_proxy().node for value in values if value.is_tensor()]
+    output.graphmend_conditions.append((held["graphmend_condition"].as_proxy().node, tensors))
+    return len(output.graphmend_conditions) - 1
 
 
 @at_trace_time(otherwise=False)

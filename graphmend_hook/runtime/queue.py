@@ -12,7 +12,8 @@ from typing import Any
 
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
 # (EFFECT, key, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
-# (GUARD, key, predicate, delivery, target, *values): likewise, and the call raises; `key` is that of the witness.
+# (GUARD, key, predicate, delivery, target, *values): likewise, and the call raises.
+# `key` is the number of the condition in its graph.
 Item = tuple[Any, ...]
 
 
