@@ -111,14 +111,20 @@ class ModuleScope:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names that the module assigns to, other than once and to a literal."""
-        count: dict[str, int] = {}
-        for node in walk(*(s for s in self.tree.body if not isinstance(s, _DEFINITIONS))):
-            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With, ast.NamedExpr)):
-                literal = isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant)
-                for name in NamesIn.code(node).bound:
-                    count[name] = count.get(name, 0) + (1 if literal else 2)
-        return frozenset(name for name, times in count.items() if times > 1)
+        """The names of the module whose values may change while it is in use: bound again, written to, or called on."""
+        module = [statement for statement in self.tree.body if not isinstance(statement, _DEFINITIONS)]
+        stores = [
+            node.id for node in walk(*module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        ]
+        changed = {name for name in stores if stores.count(name) > 1}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Global):
+                changed.update(node.names)
+            elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+                changed.add(_root(node))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                changed.add(_root(node.func))
+        return frozenset(changed & set(stores))
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
@@ -177,3 +183,9 @@ class ModuleScope:
         for name in ("handlers", "cases"):
             for part in getattr(statement, name, ()):
                 self._walk(part.body, function, prefix, inside_try, inside)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -9,8 +9,9 @@ from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import Template, expression, name
+from .declined import Declined
 from .identity import needs_identity
-from .lower import Declined, Lowering
+from .lower import Lowering
 from .sides import Branch, Sides
 from .surroundings import unsuitable
 

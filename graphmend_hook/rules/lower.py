@@ -15,9 +15,9 @@ from functools import cached_property
 from ..analysis.names import walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
-from ..diagnostics import Refusal
 from ..templates import OWN, argument, constant, expression, name
 from . import tensor_ops
+from .declined import Declined
 from .numbers import carried_names
 from .surroundings import evidence
 
@@ -46,17 +46,6 @@ _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code 
 
 
 Slot = ast.Attribute | ast.Subscript  # what a side may assign to, beside names
-
-
-class Declined(Exception):  # noqa: N818  control flow, not an error
-    """The statement cannot be lowered; the refusal says why."""
-
-    def __init__(self, number: str, text: str) -> None:
-        super().__init__(number, text)
-        self.number, self.text = number, text
-
-    def refusal(self, rule_code: str) -> Refusal:
-        return Refusal(f"{rule_code}-{self.number}", self.text)
 
 
 class Lowering:

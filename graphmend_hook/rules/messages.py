@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import ModuleScope
 from ..templates import Template, expression, name, value_at
 from . import tensor_ops
+from .declined import Declined
 from .effects import QUIET_CALLS
 
 if TYPE_CHECKING:
@@ -37,8 +39,6 @@ class Captures:
 
         Raises Declined where a value cannot be read ahead of time.
         """
-        from .lower import Declined
-
         if isinstance(statement, ast.Raise) and statement.exc is None:
             raise Declined("R13", "a bare `raise` has no exception of its own")
         if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
@@ -51,16 +51,24 @@ class Captures:
 
     def _check_globals(self, statement: ast.stmt) -> None:
         """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
-        from .lower import Declined
-
         for node in walk(statement):
             if isinstance(node, ast.Name) and node.id in self._scope.variables and not self._side.is_local(node.id):
                 raise Declined("R14", f"the exception reads the module's variable `{node.id}`, which may change")
-            if isinstance(node, ast.Call) and node is not _raised(statement):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                known = name in QUIET_CALLS or name in tensor_ops.TENSOR_RESULT or name in tensor_ops.METADATA
-                if not known and not isinstance(statement, ast.Expr):
-                    raise Declined("R14", f"the exception calls `{name}`, which may read what changes")
+            if isinstance(node, ast.Call) and not isinstance(statement, ast.Expr) and not self._is_steady(node.func):
+                called = ast.unparse(node.func)
+                raise Declined("R14", f"the exception calls `{called}`, which may read what changes")
+
+    def _is_steady(self, callee: ast.expr) -> bool:
+        """Is it a class, a builtin, a method that reads a value, or a function that reads no variable of the module?"""
+        spelling = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+        if spelling in QUIET_CALLS or spelling in tensor_ops.TENSOR_RESULT or spelling in tensor_ops.METADATA:
+            return True
+        if isinstance(callee, ast.Name) and (hasattr(builtins, spelling) or self._side.is_local(spelling)):
+            return True
+        function = self._scope.functions.get(spelling)
+        if function is not None:
+            return function.names.read.isdisjoint(self._scope.variables)
+        return spelling.lstrip("_")[:1].isupper()  # a class, as they are spelled
 
     def _rebuilt(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.expr):
@@ -107,7 +115,3 @@ class Captures:
         if isinstance(node, ast.Name) and node.id in self._side.lowering.carried:
             return expression("GM.number_read(A)", node, A=value)
         return value
-
-
-def _raised(statement: ast.stmt) -> ast.expr | None:
-    return statement.exc if isinstance(statement, ast.Raise) else None

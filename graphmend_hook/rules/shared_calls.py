@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from ..analysis.names import NamesIn, walk
 from ..templates import OWN, Template, constant, name
+from .declined import Declined
 from .effects import LOGGER_METHODS
-from .lower import Declined, Lowering
+from .lower import Lowering
 
 _LAZY = Template("if GM.watch():\n    STATEMENT\n    GM.harmless(ATTRIBUTE)")
 
@@ -81,7 +82,7 @@ def _lazy_attribute(statement: ast.stmt) -> str:
     owner, attribute = call.args
     if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
         return ""
-    if not isinstance(made.value, ast.Call):
+    if isinstance(made.value, ast.Constant):
         return ""
     stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
     same = [

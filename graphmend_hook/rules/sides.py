@@ -19,8 +19,9 @@ from ..analysis.scopes import Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from ..templates import OWN, Template, argument, constant, expression, name
+from .declined import Declined
 from .defer import Defer, DeferCandidate, stable_call
-from .lower import ARITHMETIC, Declined, Lowering, Side, Slot
+from .lower import ARITHMETIC, Lowering, Side, Slot
 from .messages import Captures
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")

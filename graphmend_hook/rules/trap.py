@@ -60,7 +60,8 @@ from ..diagnostics import Refusal
 from ..templates import Template, expression
 from .branch import BranchCandidate, decided, pristine, read_carried
 from .checks import CHECKS, Check
-from .lower import Declined, Lowering
+from .declined import Declined
+from .lower import Lowering
 from .numbers import NumberCandidate, carried_names, read_number, readers
 from .sides import Sides
 from .surroundings import unsuitable

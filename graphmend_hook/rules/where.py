@@ -62,8 +62,9 @@ from ..analysis.taint import Taint
 from ..diagnostics import Refusal
 from .branch import BranchCandidate, decided, pristine
 from .conditional import ConditionalCandidate, conditional_expression
+from .declined import Declined
 from .identity import needs_identity
-from .lower import Declined, Lowering
+from .lower import Lowering
 from .shared_calls import Hoisted, split
 from .sides import Sides
 from .surroundings import unsuitable

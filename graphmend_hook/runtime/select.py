@@ -216,6 +216,10 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
     operation = getattr(operator, name)
     if not undecided(left) and not undecided(right):
         return operation(left, right)
+    if numbers[0] and _is_beyond(left, right):
+        return operation(0, right)
+    if numbers[1] and _is_beyond(right, left):
+        return operation(left, 0)
     if undecided(left) and undecided(right) and numbers[0] and numbers[1]:
         if left.dtype is right.dtype:
             return operation(left, right)
@@ -228,6 +232,11 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
         left.item() if numbers[0] and undecided(left) else left,
         right.item() if numbers[1] and undecided(right) else right,
     )
+
+
+def _is_beyond(tensor: Any, value: Any) -> bool:
+    """Is `value` a number that no element of an integer tensor reaches?  All of them compare alike with it."""
+    return type(value) is int and undecided(tensor) and tensor.dtype is torch.int64 and not -(2**63) <= value < 2**63
 
 
 def _is_exact(tensor: torch.Tensor, value: object) -> bool:

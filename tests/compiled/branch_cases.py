@@ -110,7 +110,7 @@ def early_returns_on_both_sides(x: torch.Tensor) -> torch.Tensor:
         return x - 1
 
 
-@case(inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
+@case(inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),), (t(9.0, 9.0, 9.0),)))
 def several_early_returns(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 20:
         return x + 9
@@ -205,7 +205,7 @@ def a_tuple_assignment(x: torch.Tensor) -> Any:
     return a, b
 
 
-@case()
+@case(train="GM102-T06")  # each side's value depends on one of two tensors
 def swapped_in_one_side(x: torch.Tensor) -> Any:
     a, b = x + 1, x + 2
     if x.sum() > 0:
@@ -213,7 +213,7 @@ def swapped_in_one_side(x: torch.Tensor) -> Any:
     return a, b
 
 
-@case(train="GM102-T06")
+@case()
 def an_annotated_assignment(x: torch.Tensor) -> torch.Tensor:
     y: torch.Tensor = x
     if x.sum() > 0:
@@ -591,7 +591,7 @@ def h3_the_same_python_values(x: torch.Tensor) -> Any:
     return y.to(d), n, s, z
 
 
-@case(declined="GM102-T03", train="GM102-T06")
+@case(declined="GM102-T03")
 def h3_a_tensor_or_none(x: torch.Tensor) -> Any:
     y = None
     if x.sum() > 0:
@@ -669,7 +669,7 @@ def h6_a_conditional_expression_compared_by_identity(x: torch.Tensor) -> torch.T
     return x + 1 if y is x else x + 2
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -678,7 +678,7 @@ def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     view = y.view(-1)
@@ -688,7 +688,7 @@ def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     z = y
@@ -699,7 +699,7 @@ def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y + z
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -708,7 +708,7 @@ def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_by_inplace_true(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -721,7 +721,7 @@ def add_one(y: torch.Tensor) -> None:
     y.add_(1)
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_by_a_helper(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -753,7 +753,7 @@ class h6_an_attribute_written_in_place_later(torch.nn.Module):
         return x + z
 
 
-case(declined="GM102-R17", inputs=((DOWN,), (UP,), (DOWN,)))(h6_an_attribute_written_in_place_later)
+case(declined="GM102-T11", inputs=((DOWN,), (UP,), (DOWN,)))(h6_an_attribute_written_in_place_later)
 
 
 @case(declined="GM102-R17", inputs=PAIRS)
@@ -824,7 +824,7 @@ def h7_a_write_to_a_list(x: torch.Tensor) -> Any:
 COUNT = torch.zeros(3)
 
 
-@case(train="GM102-T06")
+@case()
 def h7_a_global(x: torch.Tensor) -> torch.Tensor:
     global COUNT
     COUNT = torch.zeros(3)
@@ -850,7 +850,7 @@ def h7_a_nonlocal(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
-@case(train="GM102-T06")
+@case()
 def h7_a_closure_reads_what_the_side_binds(x: torch.Tensor) -> torch.Tensor:
     y = x
 
@@ -970,7 +970,7 @@ def h9_a_whole_division_by_zero(x: torch.Tensor, y: torch.Tensor) -> torch.Tenso
     return x // y if (y != 0).all() else x + y
 
 
-@case(declined="GM102-T05", inputs=PAIRS, train="GM102-T06")
+@case(declined="GM102-T05", inputs=PAIRS)
 def h9_an_attribute_of_none(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     extra = y if y.dim() == 2 else None
     if x.sum() > 1000:
@@ -1048,7 +1048,7 @@ def h10_bound_on_one_side_only(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
-@case(train="GM102-T06")
+@case()
 def h10_bound_on_one_side_and_not_read_later(x: torch.Tensor) -> torch.Tensor:
     z = x
     if x.sum() > 0:
@@ -1246,7 +1246,7 @@ def h14_a_comprehension_in_a_side(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(train="GM102-T06")
+@case()
 def h14_a_lambda_reads_a_name_of_the_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     read = lambda: y  # noqa: E731
@@ -1278,7 +1278,7 @@ def a_log_without_else(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
+@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)))
 def logs_in_nested_sides(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -1291,7 +1291,7 @@ def logs_in_nested_sides(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(train="GM102-T06")
+@case()
 def a_log_shows_a_value_of_its_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -1301,7 +1301,7 @@ def a_log_shows_a_value_of_its_side(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(inputs=((UP,), (DOWN,), (t(99.0, 9.0, 9.0),), (t(-99.0, 9.0, 9.0),)), inductor=True, train="GM102-T06")
+@case(inputs=((UP,), (DOWN,), (t(99.0, 9.0, 9.0),), (t(-99.0, 9.0, 9.0),)), inductor=True)
 def a_guard_in_a_side_fires_if_taken(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -1320,7 +1320,7 @@ def a_side_that_raises(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(inputs=((UP,), (DOWN,)), train="GM102-T06")
+@case(inputs=((UP,), (DOWN,)))
 def a_return_or_a_raise(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         return x + 1
