@@ -165,34 +165,51 @@ def round_decisions() -> None:
     is there because Inductor takes away a pair of views.
     """
     frame = next(frame for frame in _frames(_translator()) if "graphmend_predicate" in frame.symbolic_locals)
-    waiting = [frame.symbolic_locals["graphmend_predicate"].as_proxy().node]
-    while waiting:
-        decision = waiting.pop()
-        if decision.meta.get("graphmend_rounded"):  # with all that it depends on
-            continue
-        decision.meta["graphmend_rounded"] = True
-        for value in decision.all_input_nodes:
-            if _dtype(value) not in _HALF:
-                waiting.append(value)
-            elif decision.op.startswith("call") and _dtype(decision) not in _HALF:
-                decision.replace_input_with(value, _rounded(value, decision))
-            else:
-                waiting.append(value)  # a reduction in half precision, say
+    _decide_on_memory(frame.symbolic_locals["graphmend_predicate"].as_proxy().node, _FARTHEST)
+
+
+def _decide_on_memory(node: torch.fx.Node, steps: int) -> torch.fx.Node:
+    """What a decision is to read in the place of `node`.
+
+    A comparison is changed where it stands; a value that is also computed with is copied, so that neither the result
+    nor its gradient is touched.
+    """
+    if _dtype(node) in _HALF:
+        return _rounded(node)
+    if not node.op.startswith("call") or steps == 0 or node.meta.get("graphmend_rounded"):
+        return node
+    instead = {value: _decide_on_memory(value, steps - 1) for value in node.all_input_nodes}
+    if all(new is old for old, new in instead.items()):
+        node.meta["graphmend_rounded"] = True  # with all that it depends on
+        return node
+    if _dtype(node) is torch.bool:
+        for old, new in instead.items():
+            node.replace_input_with(old, new)
+        node.meta["graphmend_rounded"] = True
+        return node
+    with node.graph.inserting_after(max(instead.values(), key=list(node.graph.nodes).index)):
+        copied = node.graph.node_copy(node, lambda value: instead[value])
+    copied.meta["graphmend_rounded"] = True
+    return copied
 
 
 def _dtype(node: torch.fx.Node) -> torch.dtype | None:
     return getattr(node.meta.get("example_value"), "dtype", None)
 
 
-def _rounded(value: torch.fx.Node, before: torch.fx.Node) -> torch.fx.Node:
-    fake = value.meta["example_value"]
-    with value.graph.inserting_before(before):
-        steps = ("detach", ()), ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
-        for method, arguments in steps:
-            value = value.graph.call_method(method, (value, *arguments))
-            fake = getattr(fake, method)(*arguments)
-            value.meta["example_value"], value.meta["graphmend_rounded"] = fake, True
-    return value
+def _rounded(value: torch.fx.Node) -> torch.fx.Node:
+    known = value.meta.get("graphmend_rounded_value")
+    if known is not None:
+        return known
+    rounded, fake = value, value.meta["example_value"]
+    steps = ("detach", ()), ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
+    for method, arguments in steps:
+        with value.graph.inserting_after(rounded):
+            rounded = value.graph.call_method(method, (rounded, *arguments))
+        fake = getattr(fake, method)(*arguments)
+        rounded.meta["example_value"], rounded.meta["graphmend_rounded"] = fake, True
+    value.meta["graphmend_rounded_value"] = rounded
+    return rounded
 
 
 @at_trace_time(otherwise=False)
@@ -497,6 +514,7 @@ def _enclosing_bodies(translator: Any) -> list[str]:
 
 
 _harmful: set[tuple[str, int]] = set()
+_FARTHEST = 4  # how many operations may stand between a half-precision value and the decision
 _HALF = (torch.float16, torch.bfloat16)
 _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
     "ifloordiv",

@@ -175,19 +175,6 @@ def f(self, x, y, n, flag):
         other_shape=(),
         seed=2240,
     ),
-    "found: an assert under a handler, in a loop that used to run in eager": Program(
-        """\
-def f(self, x, y, n, flag):
-    for i in range(n):
-        try:
-            assert y.sum() <= 1
-        except (AssertionError, RuntimeError):
-            pass
-        if x.reshape(-1)[:1]:
-            pass
-""",
-        seed=2162,
-    ),
     "found: a guard without arguments protects a division": Program(
         """\
 def f(self, x, y, n, flag):
