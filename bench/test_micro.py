@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import graphmend_hook
-from graphmend_hook.config import Settings
+from graphmend_hook.config import RULE_NAMES, Settings
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.finder import MendingFinder
@@ -23,14 +23,14 @@ from graphmend_hook.rewrite import active_rules, rewrite
 
 from .calls import load_mended, load_plain
 
-RULES = active_rules(("defer",))
+RULES = active_rules(RULE_NAMES)
 
 
-def t5() -> Path:
+def modeling(name: str) -> Path:
     spec = importlib.util.find_spec("transformers")
     assert spec is not None
     assert spec.origin is not None
-    return Path(spec.origin).parent / "models" / "t5" / "modeling_t5.py"
+    return Path(spec.origin).parent / "models" / name / f"modeling_{name}.py"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_cache_write(benchmark: Any, tmp_path: Path) -> None:
 
 
 def filled_cache(tmp_path: Path) -> tuple[Cache, str, bytes]:
-    path, source = str(t5()), t5().read_bytes()
+    path, source = str(modeling("t5")), modeling("t5").read_bytes()
     cache = Cache(tmp_path / "cache", RULES)
     cache.put(path, source, rewrite(source, path, RULES))
     assert cache.get(path, source) is not None
@@ -98,12 +98,18 @@ def filled_cache(tmp_path: Path) -> tuple[Cache, str, bytes]:
 
 
 def test_rewrite_t5(benchmark: Any) -> None:
-    path, source = str(t5()), t5().read_bytes()
+    path, source = str(modeling("t5")), modeling("t5").read_bytes()
+    benchmark(rewrite, source, path, RULES)
+
+
+def test_rewrite_grounding_dino(benchmark: Any) -> None:
+    """2,500 lines, a site of every rule."""
+    path, source = str(modeling("grounding_dino")), modeling("grounding_dino").read_bytes()
     benchmark(rewrite, source, path, RULES)
 
 
 def test_stock_compile_t5(benchmark: Any) -> None:
-    path, source = str(t5()), t5().read_bytes()
+    path, source = str(modeling("t5")), modeling("t5").read_bytes()
     benchmark(compile, source, path, "exec", dont_inherit=True)
 
 

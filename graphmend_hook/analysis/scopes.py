@@ -99,6 +99,17 @@ class ModuleScope:
             known = self._evidence[function.qualname] = Evidence(function, self, operations)
         return known
 
+    def statements_of(self, function: Function) -> list[ast.stmt]:
+        """The statements of `function`, at any depth, without those of functions inside it."""
+        return self._statements.get(id(function), [])
+
+    @cached_property
+    def _statements(self) -> dict[int, list[ast.stmt]]:
+        found: dict[int, list[ast.stmt]] = {}
+        for place in self.places:
+            found.setdefault(id(place.function), []).append(place.statement)
+        return found
+
     def may_hold_conditional(self, statement: ast.stmt) -> bool:
         """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
         last = statement.end_lineno or statement.lineno

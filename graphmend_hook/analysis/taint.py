@@ -51,7 +51,7 @@ class Evidence:
             if argument.annotation is not None and _is_tensor_type(argument.annotation):
                 known[argument.arg] = Taint.YES
         self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
-        bindings = list(_bindings(self.function.node))
+        bindings = list(_bindings(self._scope.statements_of(self.function)))
         while True:
             before = dict(known)
             for target, value in bindings:
@@ -109,7 +109,8 @@ class Evidence:
     def returned(self) -> Taint:
         """The taint of what the function returns."""
         self.__dict__["returned"] = Taint.NO  # for a function that calls itself
-        values = [node.value for node in walk(self.function.node) if isinstance(node, ast.Return) and node.value]
+        statements = self._scope.statements_of(self.function)
+        values = [node.value for node in statements if isinstance(node, ast.Return) and node.value]
         return max(map(self.of, values), default=Taint.NO)
 
     def _helper(self, callee: ast.expr) -> Function | None:
@@ -140,14 +141,16 @@ def _is_tensor_type(annotation: ast.expr) -> bool:
     )
 
 
-def _bindings(function: ast.AST) -> list[tuple[str, ast.expr]]:
+def _bindings(statements: list[ast.stmt]) -> list[tuple[str, ast.expr]]:
     found: list[tuple[str, ast.expr]] = []
-    for node in walk(function):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                found += _pairs(target, node.value)
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            found += _pairs(node.target, node.value)
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                found += _pairs(target, statement.value)
+        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
+            found += _pairs(statement.target, statement.value)
+        elif isinstance(statement, (ast.If, ast.While)):
+            found += [(node.target.id, node.value) for node in walk(statement.test) if isinstance(node, ast.NamedExpr)]
     return found
 
 

@@ -77,7 +77,7 @@ class Trap:
 
     name = "trap"
     version = 1
-    trigger = re.compile(rb"\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
+    trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
         statement = place.statement
