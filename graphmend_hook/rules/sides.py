@@ -40,6 +40,7 @@ else:
 )
 _DECIDED = Template("if GM.plain(CONDITION):\n    BODY\nelse:\n    ORELSE")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
+_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
 _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 _CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY)")
@@ -83,11 +84,13 @@ class Sides:
         self._place = lowering.place
         self._left = _MOST_STATEMENTS
         self._in_place: frozenset[str] = frozenset()
+        self._last: set[int] = set()
         self.has_effects = False
 
     def assigning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], needed: frozenset[str]) -> Branch:
         """The branch of an ``if`` that falls through, after which the names in `needed` are read."""
         self._in_place = _written_in_place([*then, *orelse])
+        self._last = {id(block[-1]) for block in (then, orelse) if block}
         branch = self._assigning(at, then, orelse, Side(self._lowering), needed | self._in_place)
         branch.in_place = self._in_place
         return branch
@@ -219,6 +222,8 @@ class Sides:
 
     def _statement(self, statement: ast.stmt, place: Place, side: Side) -> list[ast.stmt]:
         if isinstance(statement, ast.Assign):
+            if _is_masked_write(statement) and id(statement) in self._last:
+                return self._masked_write(statement, side)
             return self._assign(statement, statement.targets, statement.value, side)
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
             return self._assign(statement, [statement.target], statement.value, side)
@@ -238,6 +243,14 @@ class Sides:
         lowered = side.value(value)
         stored = [self._target(target, side) for target in targets]
         return [ast.copy_location(ast.Assign(stored, lowered), statement)]
+
+    def _masked_write(self, statement: ast.Assign, side: Side) -> list[ast.stmt]:
+        """``tensor[mask] = value`` at the end of a side: written where the mask and the branch's condition hold."""
+        target = statement.targets[0]
+        assert isinstance(target, ast.Subscript)
+        written = [side.value(target.slice), side.value(statement.value)]
+        tensor = side.value(target.value)
+        return _WRITE.fill(statement, TENSOR=tensor, LEAVES=_tuple(written, statement))
 
     def _target(self, target: ast.expr, side: Side) -> ast.expr:
         if isinstance(target, ast.Name):
@@ -378,6 +391,8 @@ def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
         for statement in block:
             for node in walk(statement):
                 if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+                    if statement is block[-1] and _is_masked_write(statement):
+                        continue
                     if not _is_slot(node):
                         raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
                     found.setdefault(ast.unparse(node), node)
@@ -395,6 +410,16 @@ def _written_in_place(block: Sequence[ast.stmt]) -> frozenset[str]:
     targets = {id(node.target) for node in augmented}
     others = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in targets}
     return frozenset(spellings - others)
+
+
+def _is_masked_write(statement: ast.stmt) -> bool:
+    """Is it ``name[name] = value``?"""
+    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+        return False
+    target = statement.targets[0]
+    return (
+        isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and isinstance(target.slice, ast.Name)
+    )
 
 
 def _is_slot(node: Slot) -> bool:

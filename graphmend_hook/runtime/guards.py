@@ -9,7 +9,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from . import dynamo, effects, queue
-from .speculation import Unspeculable
+from .speculation import Unspeculable, is_tensor
 
 # Where the known check functions are defined.
 _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
@@ -25,7 +25,8 @@ def is_check(graphmend_check: Any) -> bool:
 def commit(every: Sequence[tuple[Any, ...]]) -> None:
     """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable before the first one.
 
-    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text.
+    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
+        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
     """
     in_graph = queue.guards == "async" or not effects.tracing()  # an exported program has no epilogue
     for _, method, _, target, values in every:
@@ -33,6 +34,10 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
         if refusal:
             raise Unspeculable(refusal)
     for predicate, method, delivery, target, values in every:
+        if method == "=":
+            mask, value = values
+            target[mask & predicate] = value
+            continue
         if method is None and in_graph:
             torch._assert_async(~predicate, target)
             continue
@@ -47,8 +52,22 @@ def _key(graphmend_condition: torch.Tensor, graphmend_tensors: list[Any]) -> int
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
+    if method == "=":
+        return "" if _can_be_written(target, *values) else "GM102-T10"
     if method is not None:
         return effects.refusal(target, method, values) if effects.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
     return "" if in_graph else effects.refusal_of_guard(values)
+
+
+def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
+    """Does ``target[mask] = value`` not fail, and write the same to every row, however many the mask selects?"""
+    if not (is_tensor(target) and is_tensor(mask) and is_tensor(value)) or mask.dtype is not torch.bool:
+        return False
+    if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
+        return False
+    rest = target.shape[mask.dim() :]
+    same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
+    fits = target.shape[: mask.dim()] == mask.shape and (value.shape == rest or value.dim() == 0)
+    return same and fits and target.is_contiguous()
