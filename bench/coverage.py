@@ -22,14 +22,17 @@ from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.rewrite import active_rules, rewrite
 
+# Sources from which others are generated, and models of other frameworks.
+_NEVER_TRACED = ("modular_", "modeling_tf_", "modeling_flax_")
+
 
 def sources(package: str) -> Iterator[Path]:
-    """The Python files of an installed package."""
+    """The Python files of an installed package that torch.compile may meet."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         sys.exit(f"bench.coverage: {package!r} is not an installed package; name one with --package")
     for root in spec.submodule_search_locations:
-        yield from sorted(Path(root).rglob("*.py"))
+        yield from sorted(path for path in Path(root).rglob("*.py") if not path.name.startswith(_NEVER_TRACED))
 
 
 def kind(site: Site, lines: list[str]) -> str:

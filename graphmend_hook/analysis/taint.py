@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from .names import walk
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
 
+_TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
 _COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -23,19 +26,21 @@ class Taint(IntEnum):
     YES = 2
 
 
+@dataclass(frozen=True)
 class Operations:
     """What the analysis must know of the tensor library; the rules give it, as data.
 
     tensors: names of functions and methods that give a tensor.
     predicates: those among them that hardly anything but a tensor has.
     reads: names of functions and methods that read data into Python.
-    modules: dotted prefixes under which those functions are found.
+    modules: dotted prefixes under which those functions are found; strangers: under which others of the same names are.
     """
 
-    def __init__(
-        self, tensors: frozenset[str], predicates: frozenset[str], reads: frozenset[str], modules: tuple[str, ...]
-    ) -> None:
-        self.tensors, self.predicates, self.reads, self.modules = tensors, predicates, reads, modules
+    tensors: frozenset[str]
+    predicates: frozenset[str]
+    reads: frozenset[str]
+    modules: tuple[str, ...]
+    strangers: tuple[str, ...]
 
 
 class Evidence:
@@ -89,7 +94,7 @@ class Evidence:
             qualified = self._scope.imports.qualified(call.func)
             if qualified.startswith(operations.modules):
                 return Taint.YES
-            if isinstance(call.func, ast.Attribute):
+            if isinstance(call.func, ast.Attribute) and not qualified.startswith(operations.strangers):
                 sure = name in operations.predicates or name in operations.reads or self.of(call.func.value) > Taint.NO
                 return Taint.YES if sure else Taint.MAYBE
         if name in ("bool", "int", "float", "abs", "max", "min") and isinstance(call.func, ast.Name):
@@ -101,7 +106,7 @@ class Evidence:
 
     def _of_selection(self, node: ast.expr) -> Taint:
         """``x[mask].numel()`` counts data; any other size does not."""
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Slice, ast.Constant, ast.Tuple)):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Name, ast.Compare)):
             return Taint.MAYBE
         return Taint.NO
 
@@ -131,14 +136,9 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
 
 
 def _is_tensor_type(annotation: ast.expr) -> bool:
+    """``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors."""
     text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
-    return isinstance(text, str) and text.replace("Optional[", "").split("|")[0].strip(" ]").split(".")[-1] in (
-        "Tensor",
-        "FloatTensor",
-        "LongTensor",
-        "BoolTensor",
-        "IntTensor",
-    )
+    return isinstance(text, str) and _TENSOR_TYPE.fullmatch(text.replace(" ", "")) is not None
 
 
 def _bindings(statements: list[ast.stmt]) -> list[tuple[str, ast.expr]]:

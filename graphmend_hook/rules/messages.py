@@ -14,7 +14,7 @@ from .declined import Declined
 from .effects import QUIET_CALLS
 
 if TYPE_CHECKING:
-    from .lower import Side
+    from .speculated import Side
 
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})

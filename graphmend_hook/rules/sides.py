@@ -21,8 +21,10 @@ from ..diagnostics import Refusal
 from ..templates import OWN, Template, argument, constant, expression, name
 from .declined import Declined
 from .defer import Defer, DeferCandidate, stable_call
-from .lower import ARITHMETIC, Lowering, Side, Slot
+from .lower import Lowering
 from .messages import Captures
+from .operators import ARITHMETIC
+from .speculated import Side, Slot
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _RETURN = Template("return RESULT")

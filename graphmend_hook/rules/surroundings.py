@@ -13,6 +13,7 @@ OPERATIONS = Operations(
     predicates=tensor_ops.PREDICATES,
     reads=tensor_ops.REDUCTIONS_TO_PYTHON,
     modules=("torch.",),
+    strangers=("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp."),
 )
 
 

@@ -32,7 +32,7 @@ CALLED_BY_REWRITTEN_CODE = {
         *("item_of", "slice"),
     ),
     "guards": ("is_check",),
-    "dynamo": ("watch", "harmless"),
+    "traced_sides": ("watch", "harmless"),
 }
 ABI = 2  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, queue
+from . import dynamo, queue, tracer
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 # What a container may hold, and how deep: every item costs tracing time.
@@ -44,7 +44,7 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
         return False
     why = refusal(target, method, values)
     if why:
-        dynamo.record(why)
+        tracer.record(why)
         return False
     return True
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, effects, queue
+from . import effects, queue, traced_sides
 from .speculation import Unspeculable, is_tensor
 
 # Where the known check functions are defined.
@@ -18,7 +18,7 @@ _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
 def is_check(graphmend_check: Any) -> bool:
     """Is it one of the known functions that raise if a condition does not hold?"""
     if is_dynamo_compiling():
-        return dynamo.defined_in(_CHECK_MODULES)
+        return traced_sides.defined_in(_CHECK_MODULES)
     return getattr(graphmend_check, "__module__", "") in _CHECK_MODULES
 
 
@@ -48,7 +48,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
 
 def _key(graphmend_condition: torch.Tensor, graphmend_tensors: list[Any]) -> int:
     """The number under which the condition can be had if the graph fails."""
-    return dynamo.remember_condition()
+    return traced_sides.remember_condition()
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from . import dynamo, guards
+from . import dynamo, guards, rounding, traced_sides, tracer
 from .speculation import Unspeculable, is_tensor
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
@@ -45,13 +45,13 @@ def select(
         return None
     try:
         predicate = truth(test)
-        if is_dynamo_compiling() and not dynamo.begin_sides():
+        if is_dynamo_compiling() and not traced_sides.begin_sides():
             raise Unspeculable("GM102-T11")
         taken: list[Effect] = []
         untaken: list[Effect] = []
         left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
         if is_dynamo_compiling():
-            dynamo.end_sides()
+            traced_sides.end_sides()
         merged = _merged(predicate, left, right)
         every = _conditional(predicate, taken, untaken)
         if effects is not None:
@@ -59,10 +59,10 @@ def select(
         elif every:
             guards.commit(every)
     except Unspeculable as error:
-        dynamo.record(error.args[0])
+        tracer.record(error.args[0])
         return None
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
-        dynamo.record("GM102-T05")
+        tracer.record("GM102-T05")
         return None
     return merged
 
@@ -76,7 +76,7 @@ def truth(test: torch.Tensor) -> torch.Tensor:
     flat = test if test.dim() == 0 else test.reshape(())
     graphmend_predicate = flat if flat.dtype is torch.bool else flat != 0
     if is_dynamo_compiling():
-        dynamo.round_decisions()
+        rounding.round_decisions()
     return graphmend_predicate
 
 
@@ -131,9 +131,9 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     try:
         return join(left, right(*arguments))
     except Unspeculable as error:
-        dynamo.record(error.args[0])
+        tracer.record(error.args[0])
     except Exception:
-        dynamo.record("GM102-T05")
+        tracer.record("GM102-T05")
     return None
 
 
@@ -281,11 +281,11 @@ def _merge(predicate: torch.Tensor, graphmend_left: Any, graphmend_right: Any) -
             return left
         if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
-        if is_dynamo_compiling() and not dynamo.gradients_agree():
+        if is_dynamo_compiling() and not traced_sides.gradients_agree():
             raise Unspeculable("GM102-T06")
         graphmend_selected = torch.where(predicate, left, right)
         if is_dynamo_compiling():
-            dynamo.expect_no_writes()
+            traced_sides.expect_no_writes()
         return graphmend_selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo
+from . import traced_sides
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
 
@@ -37,20 +37,20 @@ def plain(value: Any) -> Any:
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """``owner.<name>``; what a property does beside is found at the end of the sides (`dynamo.end_sides`)."""
+    """``owner.<name>``; what a property does beside is found at the end of the sides (`traced_sides.end_sides`)."""
     return getattr(owner, name)
 
 
 def unrelated(graphmend_owner: Any, name: str) -> Any:
     """``owner.<name>`` of an object that the side has assigned to: no property, which might read what is not there."""
-    if is_dynamo_compiling() and not dynamo.reads_plainly(name):
+    if is_dynamo_compiling() and not traced_sides.reads_plainly(name):
         raise Unspeculable("GM102-T09")
     return getattr(graphmend_owner, name)
 
 
 def current(graphmend_owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
-    if is_dynamo_compiling() and not dynamo.stores_plainly(name):
+    if is_dynamo_compiling() and not traced_sides.stores_plainly(name):
         raise Unspeculable("GM102-T09")
     return getattr(graphmend_owner, name)
 
@@ -68,7 +68,7 @@ def attempt(
     """
     _check(traits, graphmend_arguments, graphmend_options)
     if is_dynamo_compiling():
-        if not dynamo.succeeds():
+        if not traced_sides.succeeds():
             raise Unspeculable("GM102-T04")
         return graphmend_function(*graphmend_arguments, **graphmend_options)
     return _tried(graphmend_function, graphmend_arguments, graphmend_options)
@@ -122,7 +122,7 @@ def written(left: Any, selected: Any) -> Any:
         return selected
     left.copy_(selected)
     if is_dynamo_compiling():
-        dynamo.accept_write()
+        traced_sides.accept_write()
     return left
 
 

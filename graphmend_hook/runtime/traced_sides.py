@@ -1,0 +1,210 @@
+"""Questions about the sides of a branch: what may be done in them, and what they have done once they are traced."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
+
+_WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
+    "ifloordiv",
+    "itruediv",
+    "iand",
+    "ior",
+    "setitem",
+    "delitem",
+}
+_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
+
+
+@at_trace_time(otherwise=False)
+def succeeds() -> bool:
+    """Would the call that `runtime.speculation.attempt` is about to make succeed, and is the function the one named?
+
+    The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as
+    tracing it would; but a failure while tracing ends the trace.
+    """
+    name, function = python_of(held("graphmend_name")), python_of(held("graphmend_function"))
+    homes = (torch, torch.nn.functional, torch.Tensor, operator)
+    if not any(getattr(home, name, None) is function for home in homes):
+        return False
+    arguments, options = fake_of(held("graphmend_arguments")), fake_of(held("graphmend_options"))
+    try:
+        with translator().fake_mode:
+            function(*arguments, **options)
+    except Exception as error:
+        log.debug("%s would fail: %s", name, error)
+        return False
+    return True
+
+
+@at_trace_time(otherwise=False)
+def stores_plainly(attribute: str) -> bool:
+    """Does assigning to that attribute of the object at hand store the value, and nothing else?"""
+    kind = held("graphmend_owner").python_type()
+    plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
+    return plain and not hasattr(getattr(kind, attribute, None), "__set__")
+
+
+@at_trace_time(otherwise=False)
+def reads_plainly(attribute: str) -> bool:
+    """Does reading that attribute of the object at hand give what is stored, without running code of its class?"""
+    kind = held("graphmend_owner").python_type()
+    looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
+    usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
+    return usual and not hasattr(getattr(kind, attribute, None), "__get__")
+
+
+@at_trace_time(otherwise=False)
+def defined_in(modules: tuple[str, ...]) -> bool:
+    """Is the function at hand defined in one of those modules?"""
+    return getattr(python_of(held("graphmend_check")), "__module__", "") in modules
+
+
+@at_trace_time(otherwise=0)
+def remember_condition() -> int:
+    """Keep the graph for the case that it fails, with the condition at hand; the number of the condition in it."""
+    from ..epilogue.replay import prepare
+
+    output = translator().output
+    if not hasattr(output, "graphmend_conditions"):
+        output.graphmend_conditions = []
+        output.register_finalizer_fns.append(lambda module: prepare(module, output.graphmend_conditions))
+    values = held("graphmend_tensors").items
+    tensors = [value.as_proxy().node for value in values if value.is_tensor()]
+    output.graphmend_conditions.append((held("graphmend_condition").as_proxy().node, tensors))
+    return len(output.graphmend_conditions) - 1
+
+
+@at_trace_time(otherwise=False)
+def begin_sides() -> bool:
+    """Remember what the trace has done so far, for `end_sides`; False where the site was found to harm before."""
+    tracer = translator()
+    if site_of(tracer) in _harmful:
+        return False
+    output = tracer.output
+    if not hasattr(output, "graphmend_sides"):
+        output.graphmend_sides, output.graphmend_reads = [], []
+    output.graphmend_sides.append((len(output.current_tracer.graph.nodes), _changes(output)))
+    return True
+
+
+@at_trace_time(otherwise=None)
+def end_sides(attribute: str = "") -> None:
+    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
+    tracer = translator()
+    output = tracer.output
+    count, before = output.graphmend_sides.pop()
+    made = list(output.current_tracer.graph.nodes)[count:]
+    output.graphmend_made = set(made)
+    stored = {change for change in _changes(output) - before if not attribute or change[1] != attribute}
+    if stored or not all(map(_only_computes, made)):
+        _trace_without(site_of(tracer), "what a branch may not do happens in it")
+
+
+watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
+
+
+@at_trace_time(otherwise=False)
+def gradients_agree() -> bool:
+    """Do both sides' values depend on the same tensors that require a gradient?
+
+    If not, a tensor that only one side uses would get zeros, where it has no gradient if that side is not taken.
+    """
+    if not torch.is_grad_enabled():
+        return True
+    roots = [held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right")]
+    made = translator().output.graphmend_made
+    return _trained(roots[0], made) == _trained(roots[1], made)
+
+
+@at_trace_time(otherwise=None)
+def expect_no_writes() -> None:
+    """Trace anew, without the site, if what is selected here, or what it is selected from, is written in place later.
+
+    Which of the two tensors a later write changes is for the data to decide; fake tensors count writes, also those to
+    an alias, so the counts are looked at when the graph is complete.
+    """
+    tracer = translator()
+    output = tracer.output
+    if not output.graphmend_reads:
+        output.register_finalizer_fns.append(lambda _graph: _judge_writes(output))
+    for key in ("graphmend_left", "graphmend_right", "graphmend_selected"):
+        node = held(key).as_proxy().node
+        output.graphmend_reads.append([site_of(tracer), node, _version(node)])
+
+
+@at_trace_time(otherwise=None)
+def accept_write() -> None:
+    """The write that has just been traced is the branch's own."""
+    output = translator().output
+    site = output.graphmend_reads[-1][0] if output.graphmend_reads else None
+    for read in output.graphmend_reads:
+        if read[0] == site:
+            read[2] = _version(read[1])
+
+
+def _judge_writes(output: Any) -> None:
+    for site, node, version in output.graphmend_reads:
+        if _version(node) != version:
+            _trace_without(site, "a tensor that a branch selects is written in place later")
+
+
+def _version(node: torch.fx.Node) -> int:
+    fake = node.meta["example_value"]
+    return -1 if fake.is_inference() else int(fake._version)
+
+
+def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
+    """The tensors that require a gradient, made outside the sides, on which `root` depends."""
+    found, waiting, seen = set(), [root], {root}
+    while waiting:
+        node = waiting.pop()
+        if not getattr(node.meta.get("example_value"), "requires_grad", True):
+            continue
+        if node not in made or node.op == "placeholder":
+            found.add(node)
+            continue
+        waiting += [value for value in node.all_input_nodes if value not in seen]
+        seen.update(node.all_input_nodes)
+    return found
+
+
+_harmful: set[tuple[str, int]] = set()  # the sites that may not be traced as branches
+
+
+def _trace_without(site: tuple[str, int], reason: str) -> None:
+    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
+    _harmful.add(site)
+    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
+
+
+def _changes(output: Any) -> set[tuple[int, str]]:
+    """The attributes that the trace has stored on objects older than it, and the containers that it has changed."""
+    effects = output.side_effects
+    stored = {
+        (id(variable), attribute)
+        for variable, attributes in effects.store_attr_mutations.items()
+        if not type(variable.mutation_type).__name__.endswith("New")
+        for attribute in attributes
+    }
+    return stored | {
+        (id(variable), "")
+        for variable in effects.id_to_variable.values()
+        if getattr(variable.mutation_type, "is_modified", False)
+    }
+
+
+def _only_computes(node: torch.fx.Node) -> bool:
+    """Does the operation neither write in place nor draw random numbers?"""
+    if not node.op.startswith("call"):
+        return True
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if getattr(node.target, "__module__", "") == "_operator":
+        return name not in _WRITING_OPERATORS
+    writes = name.endswith("_") and not name.endswith("__")
+    return not writes and not name.startswith(_RANDOM) and "out" not in node.kwargs and not node.kwargs.get("inplace")

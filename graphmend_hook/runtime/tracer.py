@@ -1,0 +1,105 @@
+"""Dynamo's tracer: how to ask it something while it traces, and what it holds in its frames."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+from . import refusals
+
+log = logging.getLogger("graphmend_hook.trace")
+P = ParamSpec("P")
+T = TypeVar("T")
+OWN_FILES = {
+    __file__.replace("tracer.py", f"{name}.py")
+    for name in ("tracer", "dynamo", "effects", "guards", "select", "speculation", "traced_sides", "rounding")
+}
+
+
+def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.
+
+    A question that this torch's tracer cannot answer must not end the trace: the answer is then `otherwise`.
+    Dynamo stores the result as a global of the traced module under the name of the function's code, so the name is
+    one that no module has.
+    """
+
+    def mark(question: Callable[P, T]) -> Callable[P, T]:
+        def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return question(*args, **kwargs)
+            except Exception as error:
+                if type(error).__name__ == "UnspecializeRestartAnalysis":  # an order to Dynamo, see `_trace_without`
+                    raise
+                log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
+                return otherwise
+
+        ask._dynamo_marked_constant = True  # type: ignore[attr-defined]
+        ask.__code__ = ask.__code__.replace(co_name=f"_@graphmend_{question.__name__}")
+        return ask
+
+    return mark
+
+
+@at_trace_time(otherwise=None)
+def record(code: str) -> None:
+    """Remember that the effect being traced stays where it is."""
+    from torch._guards import TracingContext
+
+    frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
+    frame = frames[-1] if frames else None
+    place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
+    if (code, *place) not in refusals.seen:
+        refusals.seen.append((code, *place))
+        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
+
+
+def python_of(variable: Any) -> Any:
+    """The Python object that a variable of Dynamo stands for."""
+    variable = variable.realize()
+    for holder in ("value", "fn"):
+        if hasattr(variable, holder):
+            return getattr(variable, holder)
+    return variable.as_python_constant()
+
+
+def fake_of(variable: Any) -> Any:
+    """The same with fake tensors for the traced ones."""
+    variable = variable.realize()
+    kind = type(variable).__name__
+    if variable.is_tensor() or kind == "SymNodeVariable":
+        return variable.as_proxy().node.meta["example_value"]
+    if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
+        return variable.python_type()([fake_of(item) for item in variable.items])
+    if kind == "ConstDictVariable":
+        return {python_of(key.vt): fake_of(value) for key, value in variable.items.items()}
+    if kind == "SliceVariable":
+        return slice(*[fake_of(item) for item in variable.items])
+    return python_of(variable)
+
+
+def translator() -> Any:
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    return InstructionTranslator.current_tx().output.current_tx  # the first is that of the outermost frame
+
+
+def frames(translator: Any) -> Iterator[Any]:
+    while translator is not None:
+        yield translator
+        translator = translator.parent
+
+
+def site_of(translator: Any) -> tuple[str, int]:
+    """The innermost place outside this package."""
+    frame = next(frame for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    return frame.f_code.co_filename, frame.lineno
+
+
+def held(name: str) -> Any:
+    """Dynamo's variable for the local of that name, in the innermost frame that has one."""
+    frame = next(frame for frame in frames(translator()) if name in frame.symbolic_locals)
+    return frame.symbolic_locals[name]
