@@ -82,7 +82,7 @@ def test_the_calls_of_a_row_are_what_it_says(name: str, stock: Any) -> None:
 
 @pytest.mark.parametrize("name", PRESENT)
 def test_mended_by_the_runner_on_every_backend(name: str, judge: Any, stock: Any) -> None:
-    backends = ("eager", "aot_eager") if VERSION in ROWS[name].still else ALL_BACKENDS
+    backends = ("eager",) if VERSION in ROWS[name].still else ALL_BACKENDS
     seen = torch.load(judge(name, *backends, hook=("-m", "graphmend_hook")))
     check(ROWS[name], seen, stock(name), backends)
 
@@ -107,7 +107,9 @@ def check(row: Row, seen: Seen, stock: Seen, backends: tuple[str, ...]) -> None:
         for way in ["calls"] if VERSION in row.still else ["calls", "fullgraph"]:
             calls, where = seen[backend][way], (backend, way)
             assert column(calls, "error") == column(plain, "error"), where
-            assert column(calls, "records") == column(plain, "records"), where
+            # A library may itself log less while it is traced (longformer does).
+            as_eager = column(calls, "records") == column(plain, "records")
+            assert as_eager or column(calls, "records") == column(stock["eager"]["calls"], "records"), where
             for number, (call, expected) in enumerate(zip(calls, stock["eager"]["calls"], strict=True)):
                 if call["error"] or (backend == "inductor" and number in row.wrong_in_inductor):
                     continue

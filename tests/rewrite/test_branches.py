@@ -1,0 +1,1077 @@
+"""[Where] and [Trap] as rewriters: what they look at, what they decline and why, what they emit, and that eager stays.
+
+No torch here: objects of our own stand for tensors, and for the runtime where tracing is played.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from graphmend_hook import runtime
+from graphmend_hook.analysis.scopes import ModuleScope
+from graphmend_hook.analysis.taint import Taint
+from graphmend_hook.config import RULE_NAMES, Settings
+from graphmend_hook.diagnostics import Outcome, Site
+from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
+from graphmend_hook.rules.surroundings import evidence
+from graphmend_hook.templates import OWN, RUNTIME
+
+RULES = active_rules(RULE_NAMES)
+NO, MAYBE, YES = Taint.NO, Taint.MAYBE, Taint.YES
+
+
+def module(text: str) -> str:
+    """`text`, dedented, after ``import torch`` on a line of its own."""
+    return "import torch\n" + textwrap.dedent(text).strip("\n") + "\n"
+
+
+def sites(text: str, rules: Any = RULES) -> list[Site]:
+    return list(rewrite(text.encode(), "module.py", rules).sites)
+
+
+def codes(text: str, rules: Any = RULES) -> list[str]:
+    """The code of every site, "mended" for those that are."""
+    return [site.code if site.outcome is Outcome.DECLINED else f"{site.rule} mended" for site in sites(text, rules)]
+
+
+# --- which tests are candidates ---
+
+# The body of ``def f(self, x, y: torch.Tensor, n: int)``, whose first `if` or conditional is asked about.
+TESTS = {
+    "if x > 0: pass": NO,
+    "if n: pass": NO,
+    "if x is None: pass": NO,
+    "if y is not None: pass": NO,
+    "if n in y: pass": NO,
+    "if not isinstance(y, int): pass": NO,
+    "if y.shape[0] > 1: pass": NO,
+    "if y.dtype == torch.float16: pass": NO,
+    "if y.size(0) > 1: pass": NO,
+    "if len(y) > 1: pass": NO,
+    "if y.dim() == 2: pass": NO,
+    "if self.training: pass": NO,
+    "if x.numel() == 0: pass": NO,
+    "if x[1:].numel() == 0: pass": NO,
+    "if torch.is_grad_enabled(): pass": NO,
+    "if x.unknown(): pass": NO,
+    "if unknown(y): pass": NO,
+    "if y: pass": YES,
+    "if y > 0: pass": YES,
+    "if not y: pass": YES,
+    "if -y[0] == n: pass": YES,
+    "if n and y: pass": YES,
+    "if 0 < n < y: pass": YES,
+    "if x.any(): pass": YES,
+    "if x.isnan().any(): pass": YES,
+    "if x.item() > 3: pass": YES,
+    "if torch.any(x): pass": YES,
+    "if torch.equal(x, n): pass": YES,
+    "if torch.nn.functional.softmax(x): pass": YES,
+    "if bool(torch.max(x)): pass": YES,
+    "if max(n, y) > 1: pass": YES,
+    "if int(y) == 1: pass": YES,
+    "if y.sum(): pass": YES,
+    "if x.max().max(): pass": YES,
+    "if x.sum(): pass": MAYBE,
+    "if x.max() > n: pass": MAYBE,
+    "if n == 0 or x.max() > n: pass": MAYBE,
+    "if x[n].numel() > 0: pass": MAYBE,
+    "if x[x > 0].size(): pass": MAYBE,
+    "z = x.any()\nif z: pass": YES,
+    "z, k = x.any(), n\nif k: pass": NO,
+    "z, k = x.any(), n\nif z: pass": YES,
+    "z: bool = y > 0\nif z: pass": YES,
+    "z = n\nz += y\nif z: pass": YES,
+    "z = x.max()\nk = z * 2\nif k: pass": MAYBE,
+    "if n:\n    z = y\nelse:\n    z = n\nif z: pass": YES,
+    "while n:\n    k = z\n    z = y\nif k: pass": YES,
+    "if (z := x.any()) and n: pass": YES,
+    "if (z := y) is not None and z: pass": YES,
+    "n = z if (z := y) else 0": YES,
+    "n = 1 if x.any() else 0": YES,
+    "n = 1 if x > 0 else 0": NO,
+    "if helper(x): pass": MAYBE,
+    "if plain_helper(x): pass": NO,
+    "if self.method(x): pass": MAYBE,
+    "if self.plain_method(x): pass": NO,
+    "if other.method(x): pass": NO,
+    "if again(x): pass": NO,
+    "if through(x): pass": MAYBE,
+    "y = n\nif y: pass": YES,  # what a name is bound to elsewhere counts; the traced value has the last word
+}
+HELPERS = """\
+def helper(x):
+    if x: return None
+    return (x > 0).any()
+def plain_helper(x):
+    return x.shape
+def again(x):
+    return again(x)
+def through(x):
+    return helper(x)
+"""
+
+
+def asked(text: str) -> Taint:
+    """The taint of the first test in the last function of `text`."""
+    tree = ast.parse(text)
+    scope = ModuleScope(tree, text.encode())
+    function = list(scope.functions.values())[-1]
+    tests = [node for node in ast.walk(function.node) if isinstance(node, (ast.If, ast.IfExp))]
+    return evidence(function, scope).of(max(tests, key=lambda node: node.lineno).test)
+
+
+@pytest.mark.parametrize("body", TESTS)
+def test_what_speaks_for_tensor_data(body: str) -> None:
+    method = "def method(self, x):\n    return torch.isnan(x)\ndef plain_method(self, x):\n    return 1\n"
+    inside = method + "def f(self, x, y: torch.Tensor, n: int):\n" + textwrap.indent(body, "    ")
+    text = f"import torch\n{HELPERS}class A:\n" + textwrap.indent(inside, "    ") + "\n"
+    assert asked(text) is TESTS[body]
+    last = [site for site in sites(text) if site.function == "A.f" and site.line == text.count("\n")]
+    assert bool(last) is (TESTS[body] is not NO)
+
+
+IMPORTED = {
+    "import torch as th\ndef f(x):\n    if th.isnan(x): pass\n": YES,
+    "from torch import isnan as n\ndef f(x):\n    if n(x): pass\n": YES,
+    "from torch import isnan\ndef f(x):\n    if isnan(x): pass\n": YES,
+    "import torch.nn.functional as F\ndef f(x):\n    if F.softmax(x, 1)[0] > 1: pass\n": YES,
+    "from torch.nn import functional as F\ndef f(x):\n    if F.relu(x): pass\n": YES,
+    "from torch import nn\ndef f(x):\n    if nn.functional.relu(x): pass\n": YES,
+    "def f(x):\n    import torch as th\n    if th.max(x): pass\n": YES,
+    "from math import isnan\ndef f(x):\n    if isnan(x): pass\n": NO,
+    "import numpy as torch\ndef f(x):\n    if torch.max(x): pass\n": MAYBE,
+    "def f(x):\n    if isnan(x): pass\n": NO,
+    "from .torch import isnan\ndef f(x):\n    if isnan(x): pass\n": NO,
+    "def f(x: 'torch.Tensor'):\n    if x: pass\n": YES,
+    "def f(x: torch.Tensor | None = None):\n    if x: pass\n": YES,
+    "def f(x: 'Optional[torch.LongTensor]'):\n    if x: pass\n": YES,
+    "def f(*, x: Optional[Tensor] = None):\n    if x: pass\n": YES,
+    "def f(x: Tensor, /):\n    if x: pass\n": YES,
+    "def f(x: list[torch.Tensor]):\n    if x: pass\n": NO,
+    "def f(x: TensorDict):\n    if x: pass\n": NO,
+    "def f(x: torch.Tensor):\n    def g(x):\n        if x: pass\n": NO,
+    "def f(x):\n    def g():\n        if x.isnan(): pass\n": YES,
+    "def f(bool, x: torch.Tensor):\n    if bool(x): pass\n": YES,
+}
+
+
+@pytest.mark.parametrize("text", IMPORTED)
+def test_imports_annotations_and_shadowed_names(text: str) -> None:
+    assert asked("import typing, torch\n" + text) is IMPORTED[text]
+
+
+def test_a_module_without_torch_is_not_parsed() -> None:
+    assert codes("def f(x):\n    if x.any():\n        x = 1\n    assert x.any()\n    return x\n") == []
+
+
+# --- what is declined ---
+
+DECLINED = {
+    "GM102-R01": ["if 0 < x.max() < n < 3:\n    x = x + 1\nreturn x"],
+    "GM102-R02": [
+        "if x.any():\n    x = unknown(x)\nreturn x",
+        "if x.any():\n    x = x.unknown()\nreturn x",
+        "if x.any():\n    x = torch.randn(3)\nreturn x",
+        "if x.any():\n    x = torch.add(x, x, out=x)\nreturn x",
+        "if x.any():\n    x = torch.add(*x)\nreturn x",
+        "if x.any():\n    x = torch.where(x)\nreturn x",
+        "if x.any():\n    x = torch.nn.functional.relu(x, True)\nreturn x",
+        "if x.any():\n    x = [i for i in n]\nreturn x",
+        "if x.any():\n    x = x @ x\nreturn x",
+        "if x.any():\n    x = (k := n)\nreturn x",
+        "if x.any():\n    x = f'{n}'\nreturn x",
+        "if x.any():\n    x = 0 < n < 3\nreturn x",
+        "if x.any():\n    unknown(x)\nreturn x",
+        "if x.any() and unknown(n):\n    x = n\nreturn x",
+        "x = unknown(x) if x.any() else x\nreturn x",
+        "def len(x): ...\nif x.any():\n    x = len(x)\nreturn x",
+        "if x.any():\n    return unknown(x)\nreturn x",
+        "if x.any():\n    return x\nreturn unknown(x)",
+    ],
+    "GM102-R03": [
+        "if n: k = 1\nif x.any():\n    x = x + k\nreturn x",
+        "for k in n: pass\nif x.any():\n    x = x + k\nreturn x",
+        "if x.any():\n    x = x + k\nk = 1\nreturn x",
+        "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = k\n    x = n\nk = 1\nreturn x",
+    ],
+    "GM102-R04": [
+        "if x.any():\n    self.a = x\n    x = n.a\nreturn x",
+        "if x.any():\n    self.a = x\n    x = getattr(self, 'a')\nreturn x",
+        "if x.any():\n    self.a = x\n    self = n\nreturn x",
+        "if x.any():\n    self.a = n.a = x\nreturn x",
+        "if x.any():\n    self.a['k'] = x\n    x = self.a\nreturn x",
+        "if x.any():\n    n['k'] = x\n    x = n['j']\nreturn x",
+        "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = n\n    x = n\nreturn self.lazy",
+    ],
+    "GM102-R05": ["if x.any():\n    k = 1\nreturn k", "if x.any():\n    k = 1\nelse:\n    x = 2\nwhile n:\n    n = k"],
+    "GM102-R06": [
+        "for i in x:\n    if x.any():\n        return i\nreturn x",
+        "with torch.no_grad():\n    if x.any():\n        return n\n    return x",
+        "try:\n    if x.any():\n        return n\n    return x\nfinally:\n    n = 1",
+        "if n:\n    if x.any():\n        return n\nreturn x",
+        "if x.any():\n    self.a = x\n    return n\nreturn x",
+    ],
+    "GM102-R07": [
+        "if x.any():\n" + "    x = x + 1\n" * 61 + "return x",
+        "if x.any() and x.all() and x.max() and x.min() and x.sum() and x.mean():\n    x = n\nreturn x",
+    ],
+    "GM102-R08": [
+        "if x.any():\n    for i in n: x = x + 1\nreturn x",
+        "if x.any():\n    with torch.no_grad(): x = x + 1\nreturn x",
+        "if x.any():\n    try: x = x + 1\n    finally: pass\nreturn x",
+        "if x.any():\n    del n\nreturn x",
+        "for i in n:\n    if x.any():\n        break\nreturn x",
+        "if x.any():\n    def g(): ...\nreturn x",
+        "if x.any():\n    import os\nreturn x",
+        "if x.any():\n    n, *k = x\nreturn x",
+        "if x.any():\n    x[n] = 1\nreturn x",
+        "if x.any():\n    n.a.b = 1\nreturn x",
+        "if x.any():\n    n @= x\nreturn n",
+    ],
+    "GM102-R09": ["if x.any():\n    x = x + 1\n    print(*n)\nreturn x"],
+    "GM102-R10": ["if x.any():\n    x = x + 1\nyield x"],
+    "GM102-R11": [
+        "if x.any():\n    x = x + 1\nreturn locals()",
+        "if x.any():\n    x = x + 1\nreturn sys._getframe()",
+        "x = 1 if x.any() else 2\nreturn eval('x')",
+    ],
+    "GM102-R13": ["if x.any():\n    x = n\nelse:\n    x = x + 1\n    raise\nreturn x"],
+    "GM102-R14": ["if x.any():\n    x = n\n    raise ValueError(k := 1)\nreturn x"],
+    "GM102-R15": ["if x.any():\n    x = n\n    raise ValueError\nelse:\n    raise KeyError"],
+    "GM102-R16": [
+        "try:\n    if x.any():\n        x = n\n        raise ValueError\nexcept ValueError:\n    pass\nreturn x",
+        "try:\n    if x.any():\n        x = n\n        assert n\nexcept AssertionError:\n    pass\nreturn x",
+    ],
+    "GM102-R17": [
+        "if x.any():\n    x = x + 1\nx.add_(1)\nreturn x",
+        "if x.any():\n    x = x + 1\nx += 1\nreturn x",
+        "if x.any():\n    x = x + 1\nx[0] = 1\nreturn x",
+        "if x.any():\n    x = x + 1\nk = x\nk.zero_()\nreturn x",
+        "if x.any():\n    x = x + 1\nreturn x is n",
+        "if x.any():\n    x = x + 1\ntorch.add(n, 1, out=x)\nreturn x",
+        "for i in n:\n    x.add_(1)\n    if x.any():\n        x = x + 1\nreturn x",
+        "if x.any():\n    x = x is n\nreturn x",
+        "n = x if x.any() else n\nn.add_(1)\nreturn n",
+    ],
+    "GM102-R18": ["return (1 if x.any() else 2) + (3 if x.all() else 4)"],
+    "GM103-R01": ["if 0 < x.max() < n < 3:\n    raise ValueError", "assert 0 < x.max() < n < 3"],
+    "GM103-R02": [
+        "if x.any() and unknown(n):\n    raise ValueError",
+        "if x.any():\n    if unknown(n): raise ValueError",
+        "assert x.any() or unknown(n)",
+    ],
+    "GM103-R03": [
+        "if n: k = 1\nif x.any():\n    raise ValueError(k)",
+        "if n: k = 1\nassert x.any(), k",
+        "if n: k = 1\ntorch._check(x.any(), lambda: k)",
+    ],
+    "GM103-R07": ["if x.any() and x.all() and x.max() and x.min() and x.sum() and x.mean():\n    raise ValueError"],
+    "GM103-R10": ["if x.any():\n    raise ValueError\nyield x", "assert x.any()\nyield x"],
+    "GM103-R11": ["if x.any():\n    raise ValueError\nreturn vars()", "torch._check(x.any())\nreturn dir()"],
+    "GM103-R13": ["if x.any():\n    raise"],
+    "GM103-R14": [
+        "if x.any():\n    raise ValueError(k := 1)",
+        "if x.any():\n    raise super().error(1)",
+        "if x.any():\n    raise ValueError(variable)",
+        "if x.any():\n    raise ValueError(unknown(x))",
+        "if x.any():\n    raise ValueError(reads_variable())",
+        "assert x.any(), unknown(x)",
+    ],
+    "GM103-R15": ["if x.any():\n    raise ValueError\nelse:\n    raise KeyError"],
+    "GM103-R16": [
+        "try:\n    if x.any():\n        raise ValueError\nexcept ValueError:\n    pass",
+        "try:\n    with n:\n        assert x.any()\nexcept AssertionError:\n    pass",
+        "try:\n    torch._check(x.any())\nexcept RuntimeError:\n    pass",
+    ],
+    "GM103-R19": ["torch._check(*x)", "torch._check(**n)", "torch._check_with(ValueError)"],
+}
+# In the terms of the manual they exist, but a guard's blocks hold nothing that could lead to them.
+NOT_OF_GUARDS = {"GM103-R04", "GM103-R05", "GM103-R06", "GM103-R08", "GM103-R09"}
+# These need more than a body.
+WHOLE = {
+    "GM100-R01": ["def f(x):\n    if x.any():  # graphmend: off\n        x = x + 1\n    return x\n"],
+    "GM102-R10": ["async def f(x):\n    if x.any():\n        x = x + 1\n    return x\n"],
+    "GM102-R12": [
+        "import numba\n@numba.njit(cache=True)\ndef f(x):\n    if x.any():\n        x = x + 1\n    return x\n",
+        "import triton\n@triton.jit\ndef f(x):\n    def g():\n        return 1 if x.any() else 2\n",
+    ],
+    "GM103-R12": ["from numba import njit\n@njit\ndef f(x):\n    assert x.any()\n"],
+}
+PRELUDE = (
+    "variable = 1\ndef reads_variable():\n    return variable\ndef sets():\n    global variable\n    variable = 2\n"
+)
+
+
+def method(body: str) -> str:
+    """A module with a method of that body."""
+    text = "def f(self, x, n):\n" + textwrap.indent(body, "    ")
+    return f"import sys, torch\n{PRELUDE}class A:\n" + textwrap.indent(text, "    ") + "\n"
+
+
+@pytest.mark.parametrize(("code", "body"), [(code, body) for code, bodies in DECLINED.items() for body in bodies])
+def test_declined_with_its_code(code: str, body: str) -> None:
+    found = [site for site in sites(method(body)) if site.rule != "defer"]
+    assert [(site.outcome, site.code) for site in found] == [(Outcome.DECLINED, code)]
+    assert found[0].reason
+    assert "{" not in found[0].reason
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in WHOLE.items() for text in texts])
+def test_declined_for_the_function_around_it(code: str, text: str) -> None:
+    assert codes("import torch\n" + text) == [code]
+
+
+def test_every_documented_code_has_a_case() -> None:
+    documented = set()
+    for page in ("where", "trap"):
+        text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for family, numbers in re.findall(r"^\| (GM10\d)-(R\d\d[^|]*?) \|", text, re.MULTILINE):
+            documented |= {f"{family}-{number}" for number in re.findall(r"R\d\d", numbers)}
+    documented |= {f"GM103-R{number:02}" for number in range(1, 16)}
+    assert documented - NOT_OF_GUARDS == set(DECLINED) | set(WHOLE)
+
+
+# --- what is mended, and executed ---
+
+# Modules with a function `f`, which takes a scalar `x` that stands for a tensor, and a number `n`.
+MENDED = {
+    "if": "def f(x: torch.Tensor, n):\n    if x > n:\n        x = x + 1\n        k = x\n    else:\n        k = -x\n    return x, k\n",
+    "no else": "def f(x: torch.Tensor, n):\n    if torch.isnan(x) or x.abs() > 2:\n        x = torch.clamp(x, min=-2, max=2)\n    return x\n",
+    "elif": "def f(x: torch.Tensor, n):\n    if x > 1:\n        k = 1\n    elif x < 0:\n        k = 1\n    elif n:\n        k = 1\n    else:\n        k = 1\n    return k, x\n",
+    "nested": "def f(x: torch.Tensor, n):\n    k = x\n    if x > 0:\n        k = x + 1\n        if x > 2:\n            k = k * 2\n        elif n > 1:\n            k = k - n\n    return k\n",
+    "tuples": "def f(x: torch.Tensor, n):\n    k, (y, z) = n, (x, x)\n    if x.any():\n        k, (y, z) = n, (z + 1, y)\n    return k, y, z\n",
+    "return": "def f(x: torch.Tensor, n):\n    if x > 1:\n        return x + 1\n    return x - 1\n",
+    "several returns": "def f(x: torch.Tensor, n):\n    if x > 3:\n        return x\n    y = x * 2\n    if y < 0:\n        return y\n    elif n:\n        return y + n\n    return y - 1\n",
+    "return or not": "def f(x: torch.Tensor, n):\n    if x > 1:\n        if n:\n            return x + n\n        x = x + 1\n    y = x\n    return y\n",
+    "no value": "def f(x: torch.Tensor, n):\n    if x > 1:\n        return\n    return\n",
+    "conditional": "def f(x: torch.Tensor, n):\n    y = x + (x + 1 if x > n else x - 1) * 2\n    return y\n",
+    "returned conditional": "def f(x: torch.Tensor, n):\n    return [x * 2 if x.any() and n else x]\n",
+    "conditional with a walrus": "def f(x: torch.Tensor, n):\n    y = z if (z := x + 1).any() else x\n    return y, z\n",
+    "attribute": "class A:\n    a = 1\ndef f(x: torch.Tensor, n):\n    self = A()\n    self.a = x\n    if x > 1:\n        self.a = self.a + 1\n        self.a = self.a * x\n    return self.a\n",
+    "item": "def f(x: torch.Tensor, n):\n    cache = {'k': x}\n    if x > 1:\n        cache['k'] = cache['k'] + 1\n    return cache\n",
+    "and or not": "def f(x: torch.Tensor, n):\n    k = n\n    if not (x > 1 and (n or not x < 3)) or n == 2 and x.any():\n        k = n\n        x = -x\n    return k, x\n",
+    "chain": "def f(x: torch.Tensor, n):\n    if 0 < x <= n:\n        x = x + 1\n    if n < 1 < 2 and x.any():\n        x = -x\n    return x\n",
+    "reads": "def f(x: torch.Tensor, n):\n    k = x\n    if bool(x.item() > n):\n        k = x + 1\n    if torch.equal(x, k) and x.equal(k) or torch.allclose(x, k, atol=1):\n        k = k + 1\n    return k\n",
+    "loop": "def f(x: torch.Tensor, n):\n    for i in range(n):\n        if x > i:\n            x = x + i\n            continue_ = x\n        else:\n            continue_ = x\n    return x\n",
+    "while and with": "def f(x: torch.Tensor, n):\n    while n > 0:\n        with torch.no_grad():\n            if x.any():\n                x = x - 1\n        n -= 1\n    return x\n",
+    "in a handler": "def f(x: torch.Tensor, n):\n    try:\n        y = 1 // n\n    except ZeroDivisionError as error:\n        if x.any():\n            x = x + 1\n    finally:\n        if x > 1:\n            x = x + 2\n    return x\n",
+    "match": "def f(x: torch.Tensor, n):\n    match n:\n        case 1:\n            if x.any():\n                x = x + 1\n        case 2 | 3 if x > 0:\n            x = -x if x > 1 else x\n    return x\n",
+    "closures": "def f(x: torch.Tensor, n):\n    k = 1\n    def g(y: torch.Tensor):\n        nonlocal k\n        k += 1\n        if y > k:\n            y = y + k + n\n        return lambda: y\n    if x > 1:\n        x = x + k\n    return g(x)(), k\n",
+    "shared call": "class A:\n    def put(self, name, value, *, keep=False):\n        self.done = name, value, keep\ndef f(x: torch.Tensor, n):\n    self = A()\n    if x > 1:\n        y = x + 1\n        self.put('k', y, keep=n)\n    else:\n        self.put('k', x, keep=n)\n    return self.done\n",
+    "in place": "def f(x: torch.Tensor, n):\n    y = x + 0\n    if x > 1:\n        y += n\n    return y\n",
+    "guard": "def f(x: torch.Tensor, n):\n    if x.max() >= n:\n        raise ValueError(f'{x.max()} of {n}', x)\n    return x\n",
+    "guards": "def f(x: torch.Tensor, n):\n    if x > 3:\n        raise ValueError(n)\n    elif x < 0:\n        if n:\n            raise KeyError(x, n) from None\n    else:\n        pass\n    return x\n",
+    "guard else": "def f(x: torch.Tensor, n):\n    if not x > n:\n        pass\n    else:\n        raise ValueError\n    return x\n",
+    "guard in a side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x + 1\n        if x > n:\n            raise ValueError(f'too {x}')\n        assert x.any(), n\n    return x\n",
+    "raising side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        y = x + 1\n        raise ValueError(y, n)\n    else:\n        x = x * 2\n    return x\n",
+    "raise or return": "def f(x: torch.Tensor, n):\n    if x > 2:\n        return x\n    if x < 0:\n        raise ValueError(x)\n    return -x\n",
+    "assert": "def f(x: torch.Tensor, n):\n    assert x > 1\n    assert (x < 4 and n), f'{x} {n}'\n    return x\n",
+    "check": "def f(x: torch.Tensor, n):\n    torch._check(x > 1, lambda: f'got {n}')\n    torch._check_with(ValueError, x.item() < 4)\n    return x\n",
+    "number": "def f(x: torch.Tensor, n):\n    k = x.max().item()\n    if k > 3:\n        raise ValueError(f'{k}')\n    assert k + 1 >= n - 2, k\n",
+    "log in a side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x + 1\n        print(f'big {n}', x)\n    else:\n        warnings.warn('small')\n    return x\n",
+    "lines": "def f(x: torch.Tensor, n):\n    if (\n        x > 1\n    ):\n        x = (\n            x +\n            n\n        )\n    return x.fail\n",
+    "failing side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x.shape[n]\n    else:\n        x = x.shape\n    return x\n",
+    "failing test": "def f(x: torch.Tensor, n):\n    if n.any() and x > 1:\n        x = x + 1\n    return x\n",
+    "lazy": "class A: pass\nmake = A\nself = A()\ndef f(x: torch.Tensor, n):\n    if x > 1:\n        if not hasattr(self, 'lazy'):\n            self.lazy = make()\n        x = x + 1\n    return x\n",
+}
+
+
+class Scalar:
+    """Stands for a tensor of one element."""
+
+    shape = (3, 4)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.value!r})"
+
+    def item(self) -> Any:
+        return self.value
+
+    def __invert__(self) -> Scalar:
+        return Scalar(not self.value)
+
+    def __neg__(self) -> Scalar:
+        return Scalar(-self.value)
+
+    def abs(self) -> Scalar:
+        return Scalar(abs(self.value))
+
+    def any(self) -> Scalar:
+        return Scalar(bool(self.value))
+
+    all = any
+
+    def max(self) -> Scalar:
+        return Scalar(self.value)
+
+    def equal(self, other: Scalar) -> bool:
+        return bool(self.value == other.value)
+
+
+def _operator(name: str) -> Callable[[Scalar, Any], Scalar]:
+    function = getattr(operator, name)
+    return lambda self, other: Scalar(function(self.value, other.value if isinstance(other, Scalar) else other))
+
+
+for _name in ("add", "sub", "mul", "gt", "ge", "lt", "le"):
+    setattr(Scalar, f"__{_name}__", _operator(_name))
+
+
+def _clamp(x: Scalar, *, min: Any, max: Any) -> Scalar:
+    return Scalar(builtins.max(min, builtins.min(max, x.value)))
+
+
+class _NoGrad:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _check_with(kind: type[Exception], condition: Any, message: Any = None) -> None:
+    if not isinstance(condition, bool):
+        raise TypeError("a check takes a bool")
+    if not condition:
+        raise kind(message() if message else "no")
+
+
+TORCH = SimpleNamespace(
+    Tensor=Scalar,
+    isnan=lambda x: Scalar(x.value != x.value),
+    clamp=_clamp,
+    equal=lambda a, b: a.value == b.value,
+    allclose=lambda a, b, atol: abs(a.value - b.value) <= atol,
+    no_grad=_NoGrad,
+    _check=lambda condition, message: _check_with(RuntimeError, bool(condition), message),
+    _check_with=_check_with,
+)
+
+
+def namespace(code: CodeType) -> dict[str, Any]:
+    """The module's names after `code` ran with our torch."""
+
+    def import_(name: str, *rest: Any) -> Any:
+        return TORCH if name == "torch" else __import__(name, *rest)
+
+    names: dict[str, Any] = {"__name__": "m", "__builtins__": {**vars(builtins), "__import__": import_}}
+    names["warnings"] = SimpleNamespace(warn=lambda text: print("warned", text))
+    exec(code, names)
+    return names
+
+
+def call(code: CodeType, *arguments: Any) -> tuple[Any, ...]:
+    """What ``f(*arguments)`` of the module gives or raises; then the lines of its frames, as in a traceback."""
+    try:
+        return ("returned", repr(namespace(code)["f"](*arguments)), [])
+    except Exception as error:
+        lines, traceback = [], error.__traceback__
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename == "m.py":
+                lines.append((traceback.tb_frame.f_code.co_name, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        return (type(error), repr(error.args), lines)
+
+
+ARGUMENTS = [(Scalar(x), n) for x in (-1, 0, 1, 2, 5) for n in (0, 1, 2)]
+
+
+def both(title: str) -> tuple[CodeType, CodeType]:
+    text = "import torch, warnings\n" + MENDED[title]
+    mended = rewrite(text.encode(), "m.py", RULES)
+    assert mended.code is not None
+    return compile(text, "m.py", "exec", dont_inherit=True), mended.code
+
+
+@pytest.mark.parametrize("title", MENDED)
+def test_mended(title: str) -> None:
+    found = sites("import torch, warnings\n" + MENDED[title])
+    assert found
+    assert [(site.code, site.reason, site.line) for site in found if site.outcome is not Outcome.MENDED] == []
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    """Nothing is traced, whatever other tests have imported."""
+    saved = dict(vars(runtime))
+    runtime.compiling = runtime.tracing = lambda: False
+    yield
+    vars(runtime).clear()
+    vars(runtime).update(saved)
+
+
+@pytest.mark.parametrize("title", MENDED)
+def test_eager_is_untouched(title: str, eager: None, capsys: Any) -> None:
+    original, mended = both(title)
+    for arguments in ARGUMENTS:
+        expected = call(original, *arguments), capsys.readouterr()
+        assert (call(mended, *arguments), capsys.readouterr()) == expected
+
+
+def functions(code: CodeType) -> dict[str, CodeType]:
+    """The user's functions below `code`, by path; two of one name are one."""
+    found = {}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType) and not _is_ours(constant, code):
+            found[constant.co_name] = constant
+            found |= {f"{constant.co_name}.{name}": inner for name, inner in functions(constant).items()}
+    return found
+
+
+def _is_ours(code: CodeType, outer: CodeType) -> bool:
+    arguments = code.co_varnames[: code.co_argcount]
+    return any(argument.startswith(OWN) for argument in arguments) or code.co_name == "<lambda>"
+
+
+@pytest.mark.parametrize("title", MENDED)
+def test_the_variables_of_a_function_stay_what_they_were(title: str) -> None:
+    original, mended = (functions(code) for code in both(title))
+    assert original.keys() == mended.keys()
+    for name, code in original.items():
+        for kind in ("co_varnames", "co_cellvars", "co_freevars"):
+            ours = [spelling for spelling in getattr(mended[name], kind) if not spelling.startswith(OWN)]
+            assert sorted(ours) == sorted(getattr(code, kind)), (name, kind)
+        assert code.co_firstlineno == mended[name].co_firstlineno
+        assert code.co_argcount == mended[name].co_argcount
+        assert code.co_flags == mended[name].co_flags
+
+
+# --- tracing, played ---
+
+
+class Tracing:
+    """Functions in the runtime's place: scalars are undecided, both sides are evaluated, and what counts is done."""
+
+    def __init__(self, undecided: bool) -> None:
+        self._undecided = undecided
+
+    def names(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in dir(self) if not name.startswith("_") and name != "names"}
+        return own | {"compiling": lambda: True, "tracing": lambda: False, "slice": slice}
+
+    def undecided(self, test: object) -> bool:
+        return self._undecided and isinstance(test, Scalar)
+
+    def select(self, test: Scalar, sides: Any, arguments: Any, effects: Any) -> Any:
+        done: tuple[list[Any], list[Any]] = ([], [])
+        try:
+            results = [side(found, *arguments) for side, found in zip(sides, done)]
+        except (AttributeError, IndexError):  # GM102-T05
+            return None
+        taken = 0 if test else 1
+        if effects is not None:
+            effects.extend(done[taken])
+            return results[1 - taken] if results[taken] is None else results[taken]
+        for _, _, delivery, target, values in done[taken]:
+            delivery(target, values)
+        assert results[taken] is not None, "a side that raises leaves its exception"
+        return results[taken]
+
+    def required(self, outcome: Any) -> Any:
+        if outcome is None:
+            raise IndexError
+        return outcome
+
+    def negate(self, test: Any) -> Any:
+        return ~test if self.undecided(test) else not test
+
+    def both(self, left: Any, right: Any) -> Any:
+        return Scalar(bool(left and right))
+
+    def either(self, left: Any, right: Any) -> Any:
+        return Scalar(bool(left or right))
+
+    def early(self, join: Any, left: Any, right: Any, arguments: Any) -> Any:
+        return join(left, right(*arguments))
+
+    def compare(self, name: str, left: Any, right: Any, numbers: Any) -> Any:
+        return getattr(operator, name)(left, right)
+
+    calculate = staticmethod(lambda name, left, right: getattr(operator, name)(left, right))
+    number = one_value = carried = number_of = plain = staticmethod(lambda value: value)
+
+    def number_read(self, value: Any) -> Any:
+        return value.item() if isinstance(value, Scalar) else value
+
+    def equal(self, left: Any, right: Any) -> Any:
+        return Scalar(left.value == right.value)
+
+    equal_method = equal
+
+    def allclose(self, left: Any, right: Any, atol: Any) -> Any:
+        return Scalar(abs(left.value - right.value) <= atol)
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        return getattr(owner, name)
+
+    current = unrelated = attribute
+
+    def current_item(self, container: Any, key: Any) -> Any:
+        return container[key]
+
+    item_of = current_item
+
+    def operate(self, name: str, traits: str, *operands: Any) -> Any:
+        assert re.fullmatch(r"[0-3]( [a-z]+)*", traits)
+        return getattr(operator, name)(*operands)
+
+    def attempt(self, name: str, traits: str, function: Any, *arguments: Any, **options: Any) -> Any:
+        assert re.fullmatch(r"[0-3]( [a-z]+)*", traits)
+        return function(*arguments, **options)
+
+    def attempt_method(self, name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
+        return getattr(receiver, name)(*arguments, **options)
+
+    def augmented(self, name: str, traits: str, in_place: bool, left: Any, right: Any) -> Any:
+        return getattr(operator, name)(left, right)
+
+    def written(self, left: Any, selected: Any) -> Any:
+        return selected
+
+    def is_check(self, function: Any) -> bool:
+        return True
+
+    def watch(self) -> bool:
+        return True
+
+    def harmless(self, name: str) -> None: ...
+
+
+@pytest.mark.parametrize("undecided", [True, False])
+@pytest.mark.parametrize("title", MENDED)
+def test_the_emitted_sides_do_what_the_statement_does(title: str, undecided: bool, capsys: Any) -> None:
+    original, mended = both(title)
+    saved = dict(vars(runtime))
+    try:
+        vars(runtime).update(Tracing(undecided).names())
+        for arguments in ARGUMENTS:
+            expected, printed = call(original, *arguments), capsys.readouterr()
+            found = call(mended, *arguments)
+            assert found[:2] == expected[:2] or _is_same_check(found, expected), arguments
+            assert capsys.readouterr() == printed
+            assert found[2][-1:] == expected[2][-1:], "the line that raises"
+    finally:
+        vars(runtime).clear()
+        vars(runtime).update(saved)
+
+
+def _is_same_check(found: tuple[Any, ...], expected: tuple[Any, ...]) -> bool:
+    """A number that was carried is shown as the number that it is."""
+    return found[0] is expected[0] and found[1].replace("Scalar", "").strip("(),") == expected[1].strip("(),")
+
+
+# --- the form ---
+
+FORMS = {
+    "if": (
+        """
+        def f(x):
+            if x.any():
+                x = x + 1
+            return x
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                TEST = x.any()
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    def THEN(EFFECTS, x):
+                        x = GM.operate('add', '2 smooth', x, 1)
+                        return (x,)
+                    def ELSE(EFFECTS, x):
+                        pass
+                        return (x,)
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
+                if OUTCOME is not None:
+                    x = OUTCOME[0]
+                elif TEST:
+                    x = x + 1
+            elif x.any():
+                x = x + 1
+            return x
+        """,
+    ),
+    "early return": (
+        """
+        def f(x):
+            if x.any():
+                return x.abs()
+            y = torch.relu(x)
+            return y
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                TEST = x.any()
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    def THEN(EFFECTS, x):
+                        return (GM.attempt_method('abs', TRAITS, x),)
+                    def ELSE(EFFECTS, x):
+                        y = GM.attempt('relu', TRAITS, torch.relu, x)
+                        return (y,)
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
+                if OUTCOME is not None:
+                    return OUTCOME[0]
+                elif TEST:
+                    return x.abs()
+            elif x.any():
+                return x.abs()
+            y = torch.relu(x)
+            return y
+        """,
+    ),
+    "conditional": (
+        """
+        def f(x):
+            y = g(x, -x if x.any() else x)
+            return y
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                def THEN(EFFECTS, x):
+                    return (GM.operate('neg', TRAITS, x),)
+                def ELSE(EFFECTS, x):
+                    return (x,)
+                y = g(x, OUTCOME[0] if GM.undecided((TEST := x.any())) and
+                    (OUTCOME := GM.select(TEST, (THEN, ELSE), (x,), None)) is not None else -x if TEST else x)
+            else:
+                y = g(x, -x if x.any() else x)
+            return y
+        """,
+    ),
+    "guard": (
+        """
+        def f(x, n):
+            if x.max() >= n:
+                raise ValueError(f'{x.max()} of {n}')
+        """,
+        """
+        def f(x, n):
+            if GM.compiling():
+                TEST = x.max() >= n
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    def THEN(EFFECTS, n, x):
+                        def DELIVERY(TARGET, VALUES):
+                            raise ValueError(f'{VALUES[0].max()} of {VALUES[1]}')
+                        EFFECTS.append((None, None, DELIVERY, "raise ValueError(f'{x.max()} of {n}')", (x, n)))
+                        return None
+                    def ELSE(EFFECTS, n, x):
+                        pass
+                        return ()
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (n, x), None)
+                if OUTCOME is not None:
+                    pass
+                elif TEST:
+                    raise ValueError(f'{x.max()} of {n}')
+            elif x.max() >= n:
+                raise ValueError(f'{x.max()} of {n}')
+        """,
+    ),
+    "assert": (
+        """
+        def f(x, n):
+            assert x.any(), n.name
+        """,
+        """
+        def f(x, n):
+            if GM.compiling():
+                TEST = x.any()
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    def THEN(EFFECTS, n):
+                        return ()
+                    def ELSE(EFFECTS, n):
+                        def DELIVERY(TARGET, VALUES):
+                            assert False, VALUES[0]
+                        EFFECTS.append((None, None, DELIVERY, 'assert False, n.name', (GM.attribute(n, 'name'),)))
+                        return None
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (n,), None)
+                if OUTCOME is not None:
+                    pass
+                else:
+                    assert TEST, n.name
+            else:
+                assert x.any(), n.name
+        """,
+    ),
+    "check": (
+        """
+        def f(x):
+            torch._check(x.any(), lambda: 'm')
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                TEST = x.any()
+                OUTCOME = None
+                if GM.undecided(TEST) and GM.is_check(torch._check):
+                    def THEN(EFFECTS):
+                        return ()
+                    def ELSE(EFFECTS):
+                        def DELIVERY(TARGET, VALUES):
+                            torch._check(False, lambda: 'm')
+                        EFFECTS.append((None, None, DELIVERY, "torch._check(False, lambda: 'm')", ()))
+                        return None
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (), None)
+                if OUTCOME is not None:
+                    pass
+                else:
+                    torch._check(bool(TEST), lambda: 'm')
+            else:
+                torch._check(x.any(), lambda: 'm')
+        """,
+    ),
+    "check of every element": (
+        """
+        def f(x):
+            torch_compilable_check(x.any(), 'm')
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                TEST = x.any()
+                OUTCOME = None
+                if GM.undecided(TEST) and GM.is_check(torch_compilable_check):
+                    def THEN(EFFECTS):
+                        return ()
+                    def ELSE(EFFECTS):
+                        def DELIVERY(TARGET, VALUES):
+                            torch_compilable_check(False, 'm')
+                        EFFECTS.append((None, None, DELIVERY, "torch_compilable_check(False, 'm')", ()))
+                        return None
+                    OUTCOME = GM.select(GM.every(TEST), (THEN, ELSE), (), None)
+                if OUTCOME is not None:
+                    pass
+                else:
+                    torch_compilable_check(TEST, 'm')
+            else:
+                torch_compilable_check(x.any(), 'm')
+        """,
+    ),
+    "carried number": (
+        """
+        def f(x):
+            n = x.max().item()
+            if n > 3:
+                raise ValueError(n)
+        """,
+        """
+        def f(x):
+            if GM.compiling():
+                n = GM.carried(x.max())
+            else:
+                n = x.max().item()
+            if GM.compiling():
+                TEST = GM.compare('gt', GM.number_of(n), 3, (True, False))
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    def THEN(EFFECTS, n):
+                        def DELIVERY(TARGET, VALUES):
+                            raise ValueError(GM.number_read(VALUES[0]))
+                        EFFECTS.append((None, None, DELIVERY, 'raise ValueError(n)', (n,)))
+                        return None
+                    def ELSE(EFFECTS, n):
+                        pass
+                        return ()
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (n,), None)
+                if OUTCOME is not None:
+                    pass
+                else:
+                    n = GM.number_read(n)
+                    if TEST:
+                        raise ValueError(n)
+            elif n > 3:
+                raise ValueError(n)
+        """,
+    ),
+    "lazy attribute": (
+        """
+        def f(self, x):
+            if torch.max(x) > 3:
+                if not hasattr(self, 'z'):
+                    self.z = make(x)
+                x = x.neg()
+            return x
+        """,
+        """
+        def f(self, x):
+            if GM.compiling():
+                TEST = torch.max(x) > 3
+                OUTCOME = None
+                if GM.undecided(TEST):
+                    if GM.watch():
+                        if not hasattr(self, 'z'):
+                            self.z = make(x)
+                        GM.harmless('z')
+                    def THEN(EFFECTS, x):
+                        x = GM.attempt_method('neg', TRAITS, x)
+                        return (x,)
+                    def ELSE(EFFECTS, x):
+                        pass
+                        return (x,)
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
+                if OUTCOME is not None:
+                    x = OUTCOME[0]
+                elif TEST:
+                    if not hasattr(self, 'z'):
+                        self.z = make(x)
+                    x = x.neg()
+            elif torch.max(x) > 3:
+                if not hasattr(self, 'z'):
+                    self.z = make(x)
+                x = x.neg()
+            return x
+        """,
+    ),
+}
+
+
+def spelled(text: str) -> str:
+    """The statements of `text` after the imports, what is known of an operation left out."""
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    text = ast.unparse(tree).replace("lambda :", "lambda:")  # as Python 3.10 to 3.12 spell it
+    return re.sub(r"'[0-3]( [a-z]+)+'|\bTRAITS\b", "TRAITS", text)
+
+
+@pytest.mark.parametrize("title", FORMS)
+def test_the_form_that_is_emitted(title: str) -> None:
+    source, expected = FORMS[title]
+    tree = ast.parse(module(source))
+    found = rewrite_tree(tree, module(source).encode(), RULES)
+    assert {site.outcome for site in found} == {Outcome.MENDED}
+    text = re.sub(rf"{OWN}([a-z]+)", lambda match: match[1].upper(), ast.unparse(tree)).replace(RUNTIME, "GM")
+    assert spelled(text) == spelled(textwrap.dedent(expected))
+
+
+# --- the runtime has what is called ---
+
+PACKAGE = Path(runtime.__file__).parents[1]
+
+
+def defined_in(file: Path) -> set[str]:
+    names = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def test_rules_call_only_what_the_runtime_has() -> None:
+    called = {"equal", "equal_method", "allclose", "allclose_method"}  # spelled in two parts
+    for file in [*(PACKAGE / "rules").glob("*.py"), PACKAGE / "templates.py"]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                called |= set(re.findall(r"\bGM\.(\w+)", node.value))
+    known = [name for names in runtime.CALLED_BY_REWRITTEN_CODE.values() for name in names]
+    assert len(known) == len(set(known))
+    assert called - set(known) == {"sys"}, "the package itself has that"
+    assert "sys" in defined_in(Path(runtime.__file__))
+    assert set(known) - called == set(), "nothing is there for nobody"
+
+
+def test_every_name_is_where_it_is_said_to_be() -> None:
+    for name, functions_ in runtime.CALLED_BY_REWRITTEN_CODE.items():
+        assert set(functions_) <= defined_in(PACKAGE / "runtime" / f"{name}.py")
+    assert {"tracing", "compiling", "connect"} <= defined_in(Path(runtime.__file__))
+    assert isinstance(runtime, types.ModuleType)
+
+
+# --- switching off ---
+
+BOTH = """\
+import torch
+def f(x):{0}
+    if x.any():{1}
+        x = x + 1{2}
+    assert x.all(){3}
+    return x
+"""
+OFF = {
+    ("", "", "", ""): ["where mended", "trap mended"],
+    ("  # graphmend: off", "", "", ""): ["GM100-R01", "GM100-R01"],
+    ("  # graphmend: off[where]", "", "", ""): ["GM100-R01", "trap mended"],
+    ("  # graphmend: off[trap]", "", "", ""): ["where mended", "GM100-R01"],
+    ("  # graphmend: off[trap, where]", "", "", ""): ["GM100-R01", "GM100-R01"],
+    ("  # graphmend: off[defer]", "", "", ""): ["where mended", "trap mended"],
+    ("", "  # graphmend: off", "", ""): ["GM100-R01", "trap mended"],
+    ("", "", "  # graphmend: off[where]", ""): ["GM100-R01", "trap mended"],
+    ("", "", "", "  # graphmend: off[trap]"): ["where mended", "GM100-R01"],
+    ("", "", "", "  # graphmend: off[where]"): ["where mended", "trap mended"],
+}
+
+
+@pytest.mark.parametrize("comments", OFF)
+def test_comments_switch_rules_off(comments: tuple[str, ...]) -> None:
+    assert codes(BOTH.format(*comments)) == OFF[comments]
+
+
+def test_a_comment_at_the_top_holds_for_the_module() -> None:
+    assert codes("# graphmend: off[where]\n" + BOTH.format("", "", "", "")) == ["GM100-R01", "trap mended"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", ["where mended", "trap mended"]),
+        ("where", ["where mended"]),
+        ("trap", ["trap mended"]),
+        ("defer", []),
+        ("where,trap", ["where mended", "trap mended"]),
+    ],
+)
+def test_settings_choose_the_rules(value: str, expected: list[str]) -> None:
+    rules = active_rules(Settings.from_env({"GRAPHMEND_RULES": value}).rules)
+    assert codes(BOTH.format("", "", "", ""), rules) == expected
+
+
+# --- the interpreters ---
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="except* is of Python 3.11")
+def test_exception_groups_are_handlers() -> None:
+    text = "import torch\ndef f(x, n):\n    try:\n        assert x.any()\n    except* ValueError:\n        n = 1\n    return x\n"
+    assert codes(text) == ["GM103-R16"]
+    text = "import torch\ndef f(x):\n    try:\n        if x.any():\n            return 1\n        return 2\n    except* ValueError:\n        pass\n"
+    assert codes(text) == ["GM102-R06"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are of Python 3.12")
+def test_type_parameters() -> None:
+    text = "import torch\ndef f[T](x: T) -> T:\n    type A = T\n    if x.any():\n        x = x + 1\n    return x\n"
+    assert codes(text) == ["where mended"]
+    assert rewrite(text.encode(), "m.py", RULES).code is not None
+
+
+def test_functions_of_ours_are_named_after_the_function_they_stand_in() -> None:
+    _, mended = both("guard")
+    inner = [c for c in functions(mended)["f"].co_consts if isinstance(c, CodeType)]
+    assert len(inner) == 2
+    deliveries = [c for c in inner[0].co_consts if isinstance(c, CodeType)]
+    assert [code.co_name for code in [*inner, *deliveries]] == ["f", "f", "f"]
+    if sys.version_info >= (3, 11):
+        assert [code.co_qualname for code in [*inner, *deliveries]] == ["f", "f", "f"]
