@@ -1351,3 +1351,28 @@ def a_body_that_would_fail(ids: torch.Tensor, past: Any) -> torch.Tensor:
     if past is None and torch.any(ids == TOKEN):
         x = torch.where(ids == TOKEN, x + 1, x)
     return x
+
+
+MASK = torch.tensor([[0, 1, 1], [2, 0, 3]])
+ROWS = torch.arange(8.0).reshape(2, 4)
+
+
+@case(inputs=((MASK, ROWS), (MASK + 5, ROWS), (MASK * 0 + 1, ROWS)), inductor=True, train="GM102-T10")
+def masked_writes_in_a_loop(ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """As the visual indicators of Ovis2."""
+    y = torch.zeros(2, 3, 4)
+    alias = y
+    for i in range(2):
+        mask = ids == i
+        if mask.any():
+            y[mask] = rows[i].to(y.dtype)
+    return y + alias
+
+
+@case(declined="GM102-T10", inputs=((MASK, ROWS), (MASK + 5, ROWS)))
+def a_masked_write_of_as_many_rows_as_are_selected(ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros(2, 3, 4)
+    mask = ids == 0
+    if mask.any():
+        y[mask] = rows
+    return y

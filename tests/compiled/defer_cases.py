@@ -395,6 +395,17 @@ def warn_in_a_helper() -> None:
     warnings.warn("inside")
 
 
+@case(graphs=1, fullgraph=False, refusals=("GM101-T05",))
+def under_catch_warnings_two_frames_in(x: torch.Tensor) -> torch.Tensor:
+    catch_in_a_helper()
+    return x + 1
+
+
+def catch_in_a_helper() -> None:
+    with warnings.catch_warnings():
+        warn_in_a_helper()
+
+
 @case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
 def a_warning_object(x: torch.Tensor) -> torch.Tensor:
     y = x + 1

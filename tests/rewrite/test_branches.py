@@ -152,7 +152,8 @@ IMPORTED = {
     "from torch import nn\ndef f(x):\n    if nn.functional.relu(x): pass\n": YES,
     "def f(x):\n    import torch as th\n    if th.max(x): pass\n": YES,
     "from math import isnan\ndef f(x):\n    if isnan(x): pass\n": NO,
-    "import numpy as torch\ndef f(x):\n    if torch.max(x): pass\n": MAYBE,
+    "import numpy as torch\ndef f(x):\n    if torch.max(x): pass\n": NO,
+    "import math\ndef f(x):\n    if math.isnan(x): pass\n": NO,
     "def f(x):\n    if isnan(x): pass\n": NO,
     "from .torch import isnan\ndef f(x):\n    if isnan(x): pass\n": NO,
     "def f(x: 'torch.Tensor'):\n    if x: pass\n": YES,
@@ -171,6 +172,20 @@ IMPORTED = {
 @pytest.mark.parametrize("text", IMPORTED)
 def test_imports_annotations_and_shadowed_names(text: str) -> None:
     assert asked("import typing, torch\n" + text) is IMPORTED[text]
+
+
+@pytest.mark.parametrize("name", ["len", "abs", "max"])
+@pytest.mark.parametrize(
+    "binding", ["def {0}(x): ...", "{0} = n", "from n import {0}", "class {0}: ...", "import n as {0}"]
+)
+def test_a_builtin_that_the_function_binds_is_none(name: str, binding: str) -> None:
+    body = f"{binding.format(name)}\nif x.any():\n    x = {name}(x)\nreturn x"
+    assert codes(method(body)) == ["GM102-R02"]
+
+
+def test_a_masked_write_after_an_early_return() -> None:
+    """It is the last statement of a side, but not of one that is assigned."""
+    assert codes(method("if x.any():\n    return x\nx[n] = 1")) == ["GM102-R08"]
 
 
 def test_a_module_without_torch_is_not_parsed() -> None:
@@ -197,7 +212,6 @@ DECLINED = {
         "if x.any():\n    unknown(x)\nreturn x",
         "if x.any() and unknown(n):\n    x = n\nreturn x",
         "x = unknown(x) if x.any() else x\nreturn x",
-        "def len(x): ...\nif x.any():\n    x = len(x)\nreturn x",
         "if x.any():\n    return unknown(x)\nreturn x",
         "if x.any():\n    return x\nreturn unknown(x)",
     ],
@@ -237,7 +251,8 @@ DECLINED = {
         "if x.any():\n    def g(): ...\nreturn x",
         "if x.any():\n    import os\nreturn x",
         "if x.any():\n    n, *k = x\nreturn x",
-        "if x.any():\n    x[n] = 1\nreturn x",
+        "if x.any():\n    x[n] = 1\n    n = x\nreturn x",
+        "if x.any():\n    if n:\n        x[n] = 1\nreturn x",
         "if x.any():\n    n.a.b = 1\nreturn x",
         "if x.any():\n    n @= x\nreturn n",
     ],
@@ -359,7 +374,7 @@ MENDED = {
     "no value": "def f(x: torch.Tensor, n):\n    if x > 1:\n        return\n    return\n",
     "conditional": "def f(x: torch.Tensor, n):\n    y = x + (x + 1 if x > n else x - 1) * 2\n    return y\n",
     "returned conditional": "def f(x: torch.Tensor, n):\n    return [x * 2 if x.any() and n else x]\n",
-    "conditional with a walrus": "def f(x: torch.Tensor, n):\n    y = z if (z := x + 1).any() else x\n    return y, z\n",
+    "conditional with a walrus": "def f(x: torch.Tensor, n):\n    y = -x if (z := x + 1).any() else x\n    return y, z\n",
     "attribute": "class A:\n    a = 1\ndef f(x: torch.Tensor, n):\n    self = A()\n    self.a = x\n    if x > 1:\n        self.a = self.a + 1\n        self.a = self.a * x\n    return self.a\n",
     "item": "def f(x: torch.Tensor, n):\n    cache = {'k': x}\n    if x > 1:\n        cache['k'] = cache['k'] + 1\n    return cache\n",
     "and or not": "def f(x: torch.Tensor, n):\n    k = n\n    if not (x > 1 and (n or not x < 3)) or n == 2 and x.any():\n        k = n\n        x = -x\n    return k, x\n",
@@ -369,6 +384,10 @@ MENDED = {
     "while and with": "def f(x: torch.Tensor, n):\n    while n > 0:\n        with torch.no_grad():\n            if x.any():\n                x = x - 1\n        n -= 1\n    return x\n",
     "in a handler": "def f(x: torch.Tensor, n):\n    try:\n        y = 1 // n\n    except ZeroDivisionError as error:\n        if x.any():\n            x = x + 1\n    finally:\n        if x > 1:\n            x = x + 2\n    return x\n",
     "match": "def f(x: torch.Tensor, n):\n    match n:\n        case 1:\n            if x.any():\n                x = x + 1\n        case 2 | 3 if x > 0:\n            x = -x if x > 1 else x\n    return x\n",
+    "comprehension and lambda": "def f(x: torch.Tensor, n):\n    k = [i for i in range(n)]\n    g = lambda k: x\n    if x > 1:\n        n = n * 1\n        k = k + k\n    else:\n        k = k + k\n    return k, g(k), n\n",
+    "elif that raises": "def f(x: torch.Tensor, n):\n    if x > 2:\n        x = x + 1\n    elif x < 0:\n        raise ValueError(x)\n    else:\n        x = x * n\n    return x\n",
+    "a generator expression reads late": "def f(x: torch.Tensor, n):\n    g = (x + i for i in range(2))\n    if x.any():\n        x = x + n\n    return list(g)\n",
+    "break through finally": "def f(x: torch.Tensor, n):\n    for i in range(2):\n        try:\n            if i == n:\n                break\n        finally:\n            if x.any():\n                x = x + 1\n        x = n\n    return x\n",
     "closures": "def f(x: torch.Tensor, n):\n    k = 1\n    def g(y: torch.Tensor):\n        nonlocal k\n        k += 1\n        if y > k:\n            y = y + k + n\n        return lambda: y\n    if x > 1:\n        x = x + k\n    return g(x)(), k\n",
     "shared call": "class A:\n    def put(self, name, value, *, keep=False):\n        self.done = name, value, keep\ndef f(x: torch.Tensor, n):\n    self = A()\n    if x > 1:\n        y = x + 1\n        self.put('k', y, keep=n)\n    else:\n        self.put('k', x, keep=n)\n    return self.done\n",
     "in place": "def f(x: torch.Tensor, n):\n    y = x + 0\n    if x > 1:\n        y += n\n    return y\n",
@@ -376,7 +395,7 @@ MENDED = {
     "guards": "def f(x: torch.Tensor, n):\n    if x > 3:\n        raise ValueError(n)\n    elif x < 0:\n        if n:\n            raise KeyError(x, n) from None\n    else:\n        pass\n    return x\n",
     "guard else": "def f(x: torch.Tensor, n):\n    if not x > n:\n        pass\n    else:\n        raise ValueError\n    return x\n",
     "guard in a side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x + 1\n        if x > n:\n            raise ValueError(f'too {x}')\n        assert x.any(), n\n    return x\n",
-    "raising side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        y = x + 1\n        raise ValueError(y, n)\n    else:\n        x = x * 2\n    return x\n",
+    "raising side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        y = x + 1\n        raise ValueError(y, n)\n    else:\n        x = n\n    return x\n",
     "raise or return": "def f(x: torch.Tensor, n):\n    if x > 2:\n        return x\n    if x < 0:\n        raise ValueError(x)\n    return -x\n",
     "assert": "def f(x: torch.Tensor, n):\n    assert x > 1\n    assert (x < 4 and n), f'{x} {n}'\n    return x\n",
     "check": "def f(x: torch.Tensor, n):\n    torch._check(x > 1, lambda: f'got {n}')\n    torch._check_with(ValueError, x.item() < 4)\n    return x\n",
@@ -385,6 +404,7 @@ MENDED = {
     "lines": "def f(x: torch.Tensor, n):\n    if (\n        x > 1\n    ):\n        x = (\n            x +\n            n\n        )\n    return x.fail\n",
     "failing side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x.shape[n]\n    else:\n        x = x.shape\n    return x\n",
     "failing test": "def f(x: torch.Tensor, n):\n    if n.any() and x > 1:\n        x = x + 1\n    return x\n",
+    "masked write": "def f(x: torch.Tensor, n):\n    y = {n: x}\n    if x > 1:\n        n = n + 0\n        y[n] = x + 1\n    return y, n\n",
     "lazy": "class A: pass\nmake = A\nself = A()\ndef f(x: torch.Tensor, n):\n    if x > 1:\n        if not hasattr(self, 'lazy'):\n            self.lazy = make()\n        x = x + 1\n    return x\n",
 }
 
@@ -468,10 +488,11 @@ def namespace(code: CodeType) -> dict[str, Any]:
     """The module's names after `code` ran with our torch."""
 
     def import_(name: str, *rest: Any) -> Any:
-        return TORCH if name == "torch" else __import__(name, *rest)
+        return known[name] if name in known else __import__(name, *rest)
+
+    known = {"torch": TORCH, "warnings": SimpleNamespace(warn=lambda text: print("warned", text))}
 
     names: dict[str, Any] = {"__name__": "m", "__builtins__": {**vars(builtins), "__import__": import_}}
-    names["warnings"] = SimpleNamespace(warn=lambda text: print("warned", text))
     exec(code, names)
     return names
 
@@ -578,8 +599,11 @@ class Tracing:
         if effects is not None:
             effects.extend(done[taken])
             return results[1 - taken] if results[taken] is None else results[taken]
-        for _, _, delivery, target, values in done[taken]:
-            delivery(target, values)
+        for _, kind, delivery, target, values in done[taken]:
+            if kind == "=":
+                target[values[0]] = values[1]
+            else:
+                delivery(target, values)
         assert results[taken] is not None, "a side that raises leaves its exception"
         return results[taken]
 
@@ -975,7 +999,8 @@ def defined_in(file: Path) -> set[str]:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            stored = [name for target in node.targets for name in ast.walk(target)]
+            names |= {name.id for name in stored if isinstance(name, ast.Name)}
         elif isinstance(node, ast.Import):
             names |= {alias.asname or alias.name for alias in node.names}
     return names
