@@ -395,17 +395,6 @@ def warn_in_a_helper() -> None:
     warnings.warn("inside")
 
 
-@case(graphs=1, fullgraph=False, refusals=("GM101-T05",))
-def under_catch_warnings_two_frames_in(x: torch.Tensor) -> torch.Tensor:
-    catch_in_a_helper()
-    return x + 1
-
-
-def catch_in_a_helper() -> None:
-    with warnings.catch_warnings():
-        warn_in_a_helper()
-
-
 @case(graphs=2, fullgraph=False, refusals=("GM101-T04",))
 def a_warning_object(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
@@ -475,6 +464,18 @@ def a_handler_in_the_caller(x: torch.Tensor) -> torch.Tensor:
     except TypeError:
         y = x * 10
     return y + 1
+
+
+@case(graphs=1, fullgraph=False, refusals=("GM101-T10",))
+def a_handler_in_an_inlined_caller(x: torch.Tensor) -> torch.Tensor:
+    return handle(x) + 1
+
+
+def handle(x: torch.Tensor) -> torch.Tensor:
+    try:
+        return warn_badly(x)
+    except TypeError:
+        return x * 10
 
 
 def warn_badly(x: torch.Tensor) -> torch.Tensor:
