@@ -97,7 +97,7 @@ class Flow:
         final = self._forward(statement.finalbody, bound)  # type: ignore[attr-defined]
         if final is None or end is None:
             return None
-        return end | final
+        return end - frozenset().union(*map(_deleted, statement.finalbody)) | final  # type: ignore[attr-defined]
 
     def _backward(self, block: Sequence[ast.stmt], needed: Names, exits: _Exits) -> Names:
         """The names needed at the start of `block` if those in `needed` are at its end."""
@@ -146,7 +146,7 @@ class Flow:
             head = grown
 
     def _before_try(self, statement: ast.stmt, needed: Names, exits: _Exits) -> Names:
-        after = self._backward(statement.finalbody, needed, exits)  # type: ignore[attr-defined]
+        after = self._backward(statement.finalbody, needed | exits.at_break | exits.at_continue, exits)  # type: ignore[attr-defined]
         leaving = _Exits(exits.at_break | after, exits.at_continue | after, exits.in_handler | after)
         handlers = [self._backward(handler.body, after, leaving) for handler in statement.handlers]  # type: ignore[attr-defined]
         types = [handler.type for handler in statement.handlers if handler.type]  # type: ignore[attr-defined]
@@ -190,7 +190,9 @@ def _augmented(statement: ast.stmt) -> Names:
 
 def _deleted(root: ast.stmt) -> Names:
     """The names that `root` may unbind, wherever in it."""
-    return frozenset(node.id for node in walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del))
+    return frozenset(
+        node.id for node in walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
+    ) | frozenset(node.name for node in walk(root) if isinstance(node, ast.ExceptHandler) and node.name)
 
 
 def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
@@ -202,7 +204,11 @@ def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
 
 def _captured(function: ast.AST) -> Names:
     """The names that functions and classes inside `function` read: they may do so at any time."""
-    inner = [node for node in walk(function) if isinstance(node, (*_DEFINITIONS, ast.Lambda)) and node is not function]
+    inner = [
+        node
+        for node in walk(function)
+        if isinstance(node, (*_DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function
+    ]
     return NamesIn.code(*inner).read | frozenset(
         name for node in walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
     )

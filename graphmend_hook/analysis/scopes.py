@@ -40,6 +40,12 @@ class Function:
         return NamesIn.code(self.node)
 
     @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The names that mean something of the function's own in it, imports apart."""
+        imported = [node for node in walk(self.node) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        return self.names.bound | (self.names.defined - NamesIn.code(*imported).defined - {self.node.name})
+
+    @cached_property
     def flow(self) -> Flow:
         return Flow(self.node)
 
@@ -154,7 +160,7 @@ class ModuleScope:
             expression = expression.value
         assert isinstance(expression, ast.Name)
         name = expression.id
-        return name not in self._own_names and not any(name in outer.names.bound for outer in function.lineage())
+        return name not in self._own_names and not any(name in outer.hidden for outer in function.lineage())
 
     def _walk(
         self,

@@ -89,9 +89,9 @@ class Evidence:
         return Taint.NO
 
     def _of_call(self, call: ast.Call) -> Taint:
-        name, operations = _bare_name(call.func), self._operations
+        qualified, operations = self._scope.imports.qualified(call.func), self._operations
+        name = qualified.rpartition(".")[2] or _bare_name(call.func)
         if name in operations.tensors or name in operations.reads or name in operations.predicates:
-            qualified = self._scope.imports.qualified(call.func)
             if qualified.startswith(operations.modules):
                 return Taint.YES
             if isinstance(call.func, ast.Attribute) and not qualified.startswith(operations.strangers):

@@ -161,6 +161,8 @@ class Sides:
     def _returning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side) -> Branch:
         if _slots(then, orelse):
             raise Declined("R06", "a side that returns also assigns to an attribute")
+        if any(map(_is_masked_write, (*then, *orelse))):
+            raise Declined("R08", "a side that returns also writes to a tensor")
         sides = [base.inner(), base.inner()]
         bodies = [self._returning_block(block, side) for block, side in zip((then, orelse), sides, strict=True)]
         return self._join(at, (bodies[0], sides[0]), (bodies[1], sides[1]), (), ())

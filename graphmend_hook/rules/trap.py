@@ -36,7 +36,7 @@ When a guard fails
     computed it (`runtime.guards`).
 
 Obligations proved here, each with its refusal
-    GM103-R01 to R15 as those of GM102 (`rules.where`)
+    GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`rules.where`)
     GM103-R16  no handler in the function could catch the exception
     GM103-R19  a known check function is called with arguments that can be told apart
 

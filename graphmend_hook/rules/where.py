@@ -126,7 +126,7 @@ class Where:
 
 def _tail(place: Place) -> list[ast.stmt]:
     """What follows an early return, up to the end of the function."""
-    if any(isinstance(outer, _LOOPS_AND_BLOCKS) for outer in place.inside):
+    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
         raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
     tail = place.block[place.index + 1 :]
     if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):

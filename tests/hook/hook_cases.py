@@ -8,13 +8,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.reporting.ledger import ModuleRecord, ledger
 from graphmend_hook.rewrite import active_rules
 from graphmend_hook.templates import RUNTIME
 
 MENDABLE = 'def f(x):\n    print("value", x)\n    return x\n'
 PLAIN = "def f(x):\n    return x\n"
-RULES = active_rules(("defer",))
+RULES = active_rules(RULE_NAMES)
 
 
 def is_mended(module: ModuleType) -> bool:

@@ -228,9 +228,11 @@ def test_directories_are_told_from_names(pattern: str) -> None:
     check_pattern(pattern, "GRAPHMEND_MODULES")
 
 
-@pytest.mark.parametrize("text", ["defer", ["defer"], None, "all"])
-def test_rules_argument(text: str | list[str] | None, fresh_imports: Path) -> None:
-    assert graphmend_hook.install("app", rules=text, cache_dir=fresh_imports / "c").settings.rules == ("defer",)
+@pytest.mark.parametrize(
+    ("text", "rules"), [("defer", ("defer",)), (["defer"], ("defer",)), (None, RULE_NAMES), ("all", RULE_NAMES)]
+)
+def test_rules_argument(text: str | list[str] | None, rules: tuple[str, ...], fresh_imports: Path) -> None:
+    assert graphmend_hook.install("app", rules=text, cache_dir=fresh_imports / "c").settings.rules == rules
     assert parse_rules("") == RULE_NAMES
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import graphmend_hook
+from graphmend_hook.config import RULE_NAMES
 
 SITE = "def site(x):\n    print('site', x)\n    return x\n"
 # Prints how a process sees a first-party module, the hook and its environment.
@@ -99,13 +100,14 @@ def test_child_has_the_settings_that_the_options_gave(project, hooked, tmp_path)
         "--cache-dir=store",
         "--report=r.json",
         "--log=error",
+        "--guards=keep",
         "--strict",
     )
     overridden = {"GRAPHMEND_RULES": "none", "GRAPHMEND_MODULES": "x", "GRAPHMEND_DENY": "y", "GRAPHMEND_LOG": "debug"}
     run = hooked(*options, "--rules=all", "-c", code, **overridden)
     expected = (
-        f"Settings(modules=('a.b', '{tmp_path}/here'), deny=('a.b.c',), rules=('defer',), "
-        f"cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', disable=False)"
+        f"Settings(modules=('a.b', '{tmp_path}/here'), deny=('a.b.c',), rules={RULE_NAMES}, "
+        f"guards='keep', cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', disable=False)"
     )
     assert run.stdout.strip() == expected
 
