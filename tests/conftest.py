@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,10 @@ from pathlib import Path
 import pytest
 
 import graphmend_hook
+
+# A shell makes its background jobs ignore the interrupt, which their children inherit; what is run here must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def clean_environment(**changes: str) -> dict[str, str]:

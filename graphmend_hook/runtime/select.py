@@ -20,9 +20,7 @@ Side = Callable[..., tuple[Any, ...] | None]
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
 
-def compiling() -> bool:
-    """Is the caller being traced, by Dynamo or for an export?"""
-    return bool(is_compiling())
+compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
 
 
 def undecided(test: object) -> bool:
