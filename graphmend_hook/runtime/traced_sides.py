@@ -173,10 +173,10 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
     return found
 
 
-_harmful: set[tuple[str, int]] = set()  # the sites that may not be traced as branches
+_harmful: set[tuple[str, int] | None] = {None}  # the sites that may not be traced as branches
 
 
-def _trace_without(site: tuple[str, int], reason: str) -> None:
+def _trace_without(site: tuple[str, int] | None, reason: str) -> None:
     from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
 
     _harmful.add(site)

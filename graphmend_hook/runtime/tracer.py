@@ -93,10 +93,11 @@ def frames(translator: Any) -> Iterator[Any]:
         translator = translator.parent
 
 
-def site_of(translator: Any) -> tuple[str, int]:
-    """The innermost place outside this package."""
-    frame = next(frame for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
-    return frame.f_code.co_filename, frame.lineno
+def site_of(translator: Any) -> tuple[str, int] | None:
+    """The innermost place outside this package; None where a function of ours is compiled by itself, after a break."""
+    outside = (frame for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    frame = next(outside, None)
+    return None if frame is None else (frame.f_code.co_filename, frame.lineno)
 
 
 def held(name: str) -> Any:

@@ -300,7 +300,7 @@ def a_break_among_the_arguments(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@case(graphs=2, fullgraph=False)
+@case()
 def under_a_tensor_branch(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         logger.warning("positive")
