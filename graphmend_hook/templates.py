@@ -8,6 +8,7 @@ parameters, which have to be identifiers: they begin with a letter that no keybo
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -50,6 +51,11 @@ def name(spelling: str, at: ast.stmt | ast.expr, ctx: ast.expr_context | None = 
 
 def constant(value: object, at: ast.stmt | ast.expr) -> ast.Constant:
     return _place(ast.Constant(value), at)  # type: ignore[arg-type]
+
+
+def display(values: Sequence[ast.expr], at: ast.stmt | ast.expr) -> ast.Tuple:
+    """The tuple of `values`, placed where `at` stands."""
+    return _place(ast.Tuple(list(values), ast.Load()), at)
 
 
 def argument(spelling: str, at: ast.stmt | ast.expr) -> ast.arg:

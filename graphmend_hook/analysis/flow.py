@@ -6,11 +6,10 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .names import NamesIn, walk
+from .names import DEFINITIONS, NamesIn, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -66,15 +65,9 @@ class Flow:
         if isinstance(statement, (ast.With, ast.AsyncWith)):
             names = NamesIn.code(*(item.optional_vars for item in statement.items if item.optional_vars))
             end = self._forward(statement.body, bound | names.bound)
-            # The context manager may swallow an exception of the body, as a rule of `torch` it does not.
-            swallowed = bound - _deleted(statement)
-            return (
-                end
-                if end is not None and _keeps_exceptions(statement)
-                else swallowed
-                if end is None
-                else end & swallowed
-            )
+            if end is not None and _keeps_exceptions(statement):
+                return end
+            return _both(end, bound - _deleted(statement))  # control may come from anywhere in the body
         if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
             return self._after_try(statement, bound)
         if isinstance(statement, ast.Match):
@@ -164,7 +157,7 @@ def _both(left: Names | None, right: Names | None) -> Names | None:
 
 def _binds(statement: ast.stmt) -> Names:
     """The local names that a simple statement or a definition certainly binds."""
-    if isinstance(statement, _DEFINITIONS):
+    if isinstance(statement, DEFINITIONS):
         return frozenset({statement.name})
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return frozenset((alias.asname or alias.name.partition(".")[0]) for alias in statement.names)
@@ -203,11 +196,11 @@ def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
 
 
 def _captured(function: ast.AST) -> Names:
-    """The names that functions and classes inside `function` read: they may do so at any time."""
+    """The names that functions, classes and generators inside `function` read: they may do so at any time."""
     inner = [
         node
         for node in walk(function)
-        if isinstance(node, (*_DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function
+        if isinstance(node, (*DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function
     ]
     return NamesIn.code(*inner).read | frozenset(
         name for node in walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_WITHOUT_CHILDREN = frozenset({ast.Name, ast.Constant})
 # Nodes that bind a name without an `ast.Name`, by the field that holds it.
 _DEFINING: dict[type[ast.AST], str] = {
     ast.FunctionDef: "name",
@@ -47,12 +49,30 @@ class Imports:
         return ""
 
 
+def root_of(chain: ast.expr) -> ast.expr:
+    """What a chain of attributes and subscripts begins with."""
+    while isinstance(chain, (ast.Attribute, ast.Subscript)):
+        chain = chain.value
+    return chain
+
+
+def root_name(chain: ast.expr) -> str:
+    """The name that such a chain begins with, "" where it begins with something else."""
+    root = root_of(chain)
+    return root.id if isinstance(root, ast.Name) else ""
+
+
 def walk(*roots: ast.AST) -> Iterator[ast.AST]:
-    """Every node below `roots`, themselves included, in no order; three times as fast as `ast.walk`."""
+    """Every node below `roots`, themselves included, in no order, but for the contexts of names.
+
+    Three times as fast as `ast.walk`, which builds a tuple for each field.
+    """
     stack: list[ast.AST] = list(roots)
     while stack:
         node = stack.pop()
         yield node
+        if node.__class__ in _WITHOUT_CHILDREN:
+            continue
         for name in node._fields:
             value = getattr(node, name, None)
             if value.__class__ is list:
@@ -79,16 +99,11 @@ class NamesIn:
         bound: set[str] = set()
         attributes: set[str] = set()
         defined: set[str] = set()
-        stack: list[ast.AST] = list(roots)
-        while stack:  # ast.walk, which builds a tuple for each field, takes three times as long
-            node = stack.pop()
+        for node in walk(*roots):
             kind = node.__class__
             if kind is ast.Name:
                 (read if node.ctx.__class__ is ast.Load else bound).add(node.id)  # type: ignore[attr-defined]
-                continue
-            if kind is ast.Constant:
-                continue
-            if kind is ast.Attribute:
+            elif kind is ast.Attribute:
                 attributes.add(node.attr)  # type: ignore[attr-defined]
             elif kind is ast.arg:
                 bound.add(node.arg)  # type: ignore[attr-defined]
@@ -96,10 +111,4 @@ class NamesIn:
                 defined.add(node.asname or node.name.partition(".")[0])  # type: ignore[attr-defined]
             elif kind in _DEFINING and isinstance(name := getattr(node, _DEFINING[kind]), str):
                 defined.add(name)
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if value.__class__ is list:
-                    stack += [item for item in value if isinstance(item, ast.AST)]
-                elif isinstance(value, ast.AST):
-                    stack.append(value)
         return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from .flow import Flow
-from .names import Imports, NamesIn, walk
+from .names import DEFINITIONS, Imports, NamesIn, root_name, walk
 from .optout import first_line
 from .taint import Evidence, Operations
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
 _FRAME_READERS = frozenset({"locals", "vars", "dir", "exec", "eval"}) | _FRAME_OBJECTS
 
@@ -129,24 +129,24 @@ class ModuleScope:
     @cached_property
     def variables(self) -> frozenset[str]:
         """The names of the module whose values may change while it is in use: bound again, written to, or called on."""
-        module = [statement for statement in self.tree.body if not isinstance(statement, _DEFINITIONS)]
-        stores = [
+        module = [statement for statement in self.tree.body if not isinstance(statement, DEFINITIONS)]
+        stores = Counter(
             node.id for node in walk(*module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-        ]
-        changed = {name for name in stores if stores.count(name) > 1}
+        )
+        changed = {name for name, times in stores.items() if times > 1}
         for node in walk(self.tree):
             if isinstance(node, ast.Global):
                 changed.update(node.names)
             elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-                changed.add(_root(node))
+                changed.add(root_name(node))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                changed.add(_root(node.func))
-        return frozenset(changed & set(stores))
+                changed.add(root_name(node.func))
+        return frozenset(changed & stores.keys())
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
-        defined = {statement.name for statement in self.tree.body if isinstance(statement, _DEFINITIONS)}
-        return NamesIn.code(*(s for s in self.tree.body if not isinstance(s, _DEFINITIONS))).bound | defined
+        defined = {statement.name for statement in self.tree.body if isinstance(statement, DEFINITIONS)}
+        return NamesIn.code(*(s for s in self.tree.body if not isinstance(s, DEFINITIONS))).bound | defined
 
     def names_one_of(self, expression: ast.expr, known: Container[str], function: Function) -> bool:
         """Does a name or attribute chain in `function` stand for one of the dotted names `known`?
@@ -156,10 +156,7 @@ class ModuleScope:
         """
         if self.imports.qualified(expression) not in known:
             return False
-        while isinstance(expression, ast.Attribute):
-            expression = expression.value
-        assert isinstance(expression, ast.Name)
-        name = expression.id
+        name = root_name(expression)
         return name not in self._own_names and not any(name in outer.hidden for outer in function.lineage())
 
     def _walk(
@@ -200,9 +197,3 @@ class ModuleScope:
         for name in ("handlers", "cases"):
             for part in getattr(statement, name, ()):
                 self._walk(part.body, function, prefix, inside_try, inside)
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""

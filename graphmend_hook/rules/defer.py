@@ -54,8 +54,9 @@ from dataclasses import dataclass
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
 from ..templates import Template, target_at
-from .effects import FOREIGN_COMPILERS, FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
+from .effects import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from .leaves import Leaves
+from .surroundings import compiled_elsewhere
 
 _DEFERRED = Template(
     """
@@ -218,12 +219,7 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
         return COROUTINE
     if place.function.reads_its_frame:
         return INSPECTED
-    for function in place.function.lineage():
-        for decorator in function.node.decorator_list:
-            maker = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if scope.imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
-                return FOREIGN
-    return None
+    return FOREIGN if compiled_elsewhere(place, scope) else None
 
 
 def _is_default(keyword: str, value: ast.expr) -> bool:

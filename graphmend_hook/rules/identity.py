@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..analysis.names import walk
+from ..analysis.names import root_name, walk
 from ..analysis.scopes import Place
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -42,26 +42,16 @@ def _aliases(function: ast.AST, names: frozenset[str]) -> frozenset[str]:
 
 
 def _touched(node: ast.AST) -> Iterator[str]:
-    """The names whose objects `node` writes to, or compares by identity."""
+    """The names whose objects `node` writes to, or compares by identity; "" for what has none."""
     if isinstance(node, ast.AugAssign):
-        yield from _root(node.target)
+        yield root_name(node.target)
     elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        yield from _root(node.value)
+        yield root_name(node.value)
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
-            yield from _root(node.func.value)
-        for keyword in node.keywords:
-            if keyword.arg == "out":
-                yield from _root(keyword.value)
+            yield root_name(node.func.value)
+        yield from (root_name(keyword.value) for keyword in node.keywords if keyword.arg == "out")
     elif isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
         operands = [node.left, *node.comparators]
         if not any(isinstance(operand, ast.Constant) for operand in operands):
-            for operand in operands:
-                yield from _root(operand)
-
-
-def _root(node: ast.expr) -> Iterator[str]:
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        node = node.value
-    if isinstance(node, ast.Name):
-        yield node.id
+            yield from map(root_name, operands)

@@ -1,8 +1,7 @@
-"""Expressions of a data-dependent statement in a form that traced code may evaluate.
+"""Tests of data-dependent statements in a form that traced code may evaluate.
 
-A *test* keeps Python's short-circuit where an operand turns out not to be a tensor, and combines the operands where it
-does.  A *speculative* expression may be evaluated though its side is not taken: every operation goes through a function
-of the runtime that first asks whether it can fail, on the values that are traced.
+A test keeps Python's short-circuit where an operand turns out not to be a tensor, and combines the operands where it
+does.  Inside a side, and in an operand that Python might not reach, its expressions are those of `speculated`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from functools import cached_property
 from ..analysis.names import walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
-from ..templates import OWN, argument, constant, expression, name
+from ..templates import OWN, argument, constant, display, expression, name
 from .declined import Declined
 from .numbers import carried_names
-from .operators import ARITHMETIC, COMPARISONS
+from .operators import ARITHMETIC, COMPARISONS, TORCH
 from .speculated import Side
 from .surroundings import evidence
 
@@ -101,9 +100,6 @@ class Lowering:
         stored, loaded = self._temporary(at)
         kept, result = self._temporary(at)
         parameters = sorted(early.reads)
-        arguments = expression("()", at)
-        assert isinstance(arguments, ast.Tuple)
-        arguments.elts = [name(parameter, at) for parameter in parameters]
         whole = expression(
             "R if GM.undecided(S) and (K := GM.early(JOIN, T, lambda: B, ARGUMENTS)) is not None else PLAIN",
             at,
@@ -113,7 +109,7 @@ class Lowering:
             JOIN=expression("GM.either" if isinstance(operator, ast.Or) else "GM.both", at),
             T=loaded,
             B=speculated,
-            ARGUMENTS=arguments,
+            ARGUMENTS=display([name(parameter, at) for parameter in parameters], at),
             PLAIN=ast.copy_location(ast.BoolOp(operator, [loaded, operands[1]]), at),
         )
         call = next(part for part in walk(whole) if isinstance(part, ast.Lambda) and part.body is speculated)
@@ -188,7 +184,7 @@ class Lowering:
             return self.test(node.args[0], side)
         if qualified in ("torch.equal", "torch.allclose") and len(node.args) >= 2:
             return self._comparing(node, f"GM.{qualified.partition('.')[2]}", node.args, side)
-        if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
+        if isinstance(node.func, ast.Attribute) and not qualified.startswith(TORCH):
             if node.func.attr in ("equal", "allclose") and node.args:
                 operands = [node.func.value, *node.args]
                 return self._comparing(node, f"GM.{node.func.attr}_method", operands, side)

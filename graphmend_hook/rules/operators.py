@@ -27,4 +27,4 @@ COMPARISONS: dict[type[ast.AST], str] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
-TORCH = ("torch.", "torch.nn.functional.")
+TORCH = "torch."  # how a name of the tensor library begins

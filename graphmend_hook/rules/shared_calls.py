@@ -2,7 +2,7 @@
 
 ``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call finds;
 while tracing it is created whichever side is taken, provided that making it has no other effect
-(`runtime.speculation.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
+(`runtime.traced_sides.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
 arguments.
 """
 
@@ -30,10 +30,7 @@ class Hoisted:
 
     before: list[ast.stmt] = field(default_factory=list)
     needed: frozenset[str] = frozenset()
-    _call: ast.Expr | None = None
-
-    def after(self, _names: Sequence[str]) -> list[ast.stmt]:
-        return [self._call] if self._call else []
+    after: list[ast.stmt] = field(default_factory=list)
 
 
 def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
@@ -152,4 +149,4 @@ def _share(sides: list[list[ast.stmt]], left: ast.Call, right: ast.Call, hoisted
         for keyword, value in zip(left.keywords, shared[count:], strict=True)
     ]
     call = ast.copy_location(ast.Call(left.func, shared[:count], keywords), left)
-    hoisted._call = ast.copy_location(ast.Expr(call), left)
+    hoisted.after.append(ast.copy_location(ast.Expr(call), left))

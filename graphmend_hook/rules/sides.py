@@ -18,7 +18,7 @@ from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
-from ..templates import OWN, Template, argument, constant, expression, name
+from ..templates import OWN, Template, argument, constant, display, expression, name
 from .declined import Declined
 from .defer import Defer, DeferCandidate, stable_call
 from .lower import Lowering
@@ -67,10 +67,7 @@ class Branch:
 
     def holes(self, at: ast.stmt) -> dict[str, ast.AST]:
         """What the call of ``GM.select`` takes."""
-        arguments = expression("()", at)
-        assert isinstance(arguments, ast.Tuple)
-        arguments.elts = [name(spelling, at) for spelling in self.arguments]
-        return {"ARGUMENTS": arguments}
+        return {"ARGUMENTS": display([name(spelling, at) for spelling in self.arguments], at)}
 
     def targets(self) -> list[ast.expr]:
         """The assignable expressions that the results belong to."""
@@ -117,18 +114,18 @@ class Sides:
             at,
             DEFINE=captures.delivery_of(failing),
             TEXT=constant(ast.unparse(failing), at),
-            LEAVES=_tuple(captures.leaves, at),
+            LEAVES=display(captures.leaves, at),
         )
-        return self._join(at, (_RETURN.fill(at, RESULT=_tuple([], at)), passing), (body, side), (), ())
+        return self._join(at, (_RETURN.fill(at, RESULT=display([], at)), passing), (body, side), (), ())
 
     def _valued_side(self, value: ast.expr, at: ast.stmt) -> tuple[list[ast.stmt], Side]:
         side = Side(self._lowering)
-        return _RETURN.fill(at, RESULT=_tuple([side.value(value)], at)), side
+        return _RETURN.fill(at, RESULT=display([side.value(value)], at)), side
 
     def _assigning(
         self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side, needed: frozenset[str] | None
     ) -> Branch:
-        bound = sorted(_bound_in(then) | _bound_in(orelse))
+        bound = sorted(NamesIn.code(*then, *orelse).bound)
         slots = _slots(then, orelse)
         sides = [base.inner(), base.inner()]
         bodies = []
@@ -155,7 +152,7 @@ class Sides:
                 values = [side.value(name(spelling, at)) for spelling in names] + [
                     name(side.stored[ast.unparse(slot)], at) for slot in slots
                 ]
-                lowered.extend(_RETURN.fill(at, RESULT=_tuple(values, at)))
+                lowered.extend(_RETURN.fill(at, RESULT=display(values, at)))
         return self._join(at, (bodies[0], sides[0]), (bodies[1], sides[1]), tuple(names), tuple(slots))
 
     def _returning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side) -> Branch:
@@ -176,14 +173,14 @@ class Sides:
         slots: tuple[Slot, ...],
     ) -> Branch:
         arguments = tuple(sorted(then[1].reads | orelse[1].reads))
-        definitions = []
-        for spelling, (body, _side) in (("THEN", then), ("ELSE", orelse)):
+        definitions: list[ast.stmt] = []
+        for spelling, (body, _) in (("THEN", then), ("ELSE", orelse)):
             definition = _SIDE.fill(at, BODY=body)[0]
             assert isinstance(definition, ast.FunctionDef)
             definition.name = name(spelling, at).id
             definition.args.args += [argument(parameter, at) for parameter in arguments]
             definitions.append(definition)
-        return Branch([*definitions], arguments, names, slots)
+        return Branch(definitions, arguments, names, slots)
 
     def _open(self, slots: Sequence[Slot], side: Side, at: ast.stmt) -> list[ast.stmt]:
         """Statements that read the attributes which the side may assign to into locals."""
@@ -254,7 +251,7 @@ class Sides:
         assert isinstance(target, ast.Subscript)
         written = [side.value(target.slice), side.value(statement.value)]
         tensor = side.value(target.value)
-        return _WRITE.fill(statement, TENSOR=tensor, LEAVES=_tuple(written, statement))
+        return _WRITE.fill(statement, TENSOR=tensor, LEAVES=display(written, statement))
 
     def _target(self, target: ast.expr, side: Side) -> ast.expr:
         if isinstance(target, ast.Name):
@@ -296,7 +293,7 @@ class Sides:
                 "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
             )
         self.has_effects = True
-        leaves = _tuple([side.value(leaf) for leaf in found.leaves], statement)
+        leaves = display([side.value(leaf) for leaf in found.leaves], statement)
         receiver = found.receiver if stable_call(found.receiver) else side.value(found.receiver)
         return _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
@@ -308,7 +305,7 @@ class Sides:
         captures = Captures(side, self._lowering.scope)
         delivery = captures.delivery_of(statement)
         text = constant(ast.unparse(statement), statement)
-        return _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=_tuple(captures.leaves, statement))
+        return _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=display(captures.leaves, statement))
 
     def _nested(self, statement: ast.If, side: Side) -> list[ast.stmt]:
         condition = side.test(statement.test)
@@ -349,15 +346,15 @@ class Sides:
             if isinstance(statement, ast.Return):
                 value = side.value(statement.value) if statement.value else constant(None, statement)
                 side.ended = True
-                return lowered + _RETURN.fill(statement, RESULT=_tuple([value], statement))
-            if isinstance(statement, ast.If) and _returns(statement):
+                return lowered + _RETURN.fill(statement, RESULT=display([value], statement))
+            if isinstance(statement, ast.If) and returns(statement):
                 return lowered + self._returning_branch(statement, block[index + 1 :], side)
             lowered += self._one(block, index, side)
             if side.ended:
                 return lowered
         side.ended = True
         at = self._place.statement
-        return lowered + _RETURN.fill(at, RESULT=_tuple([constant(None, at)], at))
+        return lowered + _RETURN.fill(at, RESULT=display([constant(None, at)], at))
 
     def _returning_branch(self, statement: ast.If, rest: Sequence[ast.stmt], side: Side) -> list[ast.stmt]:
         condition = side.test(statement.test)
@@ -375,17 +372,6 @@ class Sides:
         select = branch.definitions + _SELECT.fill(statement, **branch.holes(statement))
         select += _RETURN.fill(statement, RESULT=name("OUTCOME", statement))
         return _NESTED.fill(statement, CONDITION=condition, SELECT=select, BODY=decided[0], ORELSE=decided[1])
-
-
-def _tuple(values: Sequence[ast.expr], at: ast.stmt) -> ast.expr:
-    node = expression("()", at)
-    assert isinstance(node, ast.Tuple)
-    node.elts = list(values)
-    return node
-
-
-def _bound_in(block: Sequence[ast.stmt]) -> frozenset[str]:
-    return NamesIn.code(*block).bound
 
 
 def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
@@ -434,5 +420,6 @@ def _is_slot(node: Slot) -> bool:
     return isinstance(node.slice, ast.Constant) and isinstance(owner, ast.Name)
 
 
-def _returns(statement: ast.If) -> bool:
+def returns(statement: ast.If) -> bool:
+    """Is there a ``return`` in it?"""
     return any(isinstance(node, ast.Return) for node in walk(statement))

@@ -10,6 +10,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from ..analysis.names import root_of
 from ..templates import constant, expression, name
 from . import tensor_ops
 from .declined import Declined
@@ -103,7 +104,7 @@ class Side:
             raise Declined("R04", f"`{text}` is read where an item of it is written")
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
-        if self._scope.imports.qualified(node).startswith("torch."):
+        if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
         related = any(ast.unparse(node.value) == re.split(r"[.\[]", key)[0] for key in self.stored)
         call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
@@ -111,10 +112,7 @@ class Side:
 
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""
-        root = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        self.value(root)
+        self.value(root_of(node))
         return node
 
     def _slot(self, text: str, node: ast.expr) -> ast.expr:
@@ -209,7 +207,7 @@ class Side:
             if in_torch:
                 function = self._of_module(node.func)
                 return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, function))
-            if isinstance(node.func, ast.Attribute) and not qualified.startswith("torch."):
+            if isinstance(node.func, ast.Attribute):
                 receiver = self.value(node.func.value)
                 return self._call(node, self._attempt("GM.attempt_method(NAME, TRAITS)", node, bare, receiver))
         raise Declined("R02", f"the call of `{ast.unparse(node.func)}` may only be made if its side is taken")

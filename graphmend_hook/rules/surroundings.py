@@ -7,12 +7,13 @@ from ..analysis.taint import Evidence, Operations
 from ..diagnostics import Refusal
 from . import tensor_ops
 from .effects import FOREIGN_COMPILERS
+from .operators import TORCH
 
 OPERATIONS = Operations(
     tensors=tensor_ops.TENSOR_RESULT,
     predicates=tensor_ops.PREDICATES,
     reads=tensor_ops.REDUCTIONS_TO_PYTHON,
-    modules=("torch.",),
+    modules=(TORCH,),
     strangers=("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp."),
 )
 

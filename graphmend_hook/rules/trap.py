@@ -21,7 +21,7 @@ After
         if GM.undecided(TEST):
             def THEN(EFFECTS, ids, n):
                 def DELIVERY(TARGET, VALUES): raise ValueError(f"id {VALUES[0].max().item()} of {VALUES[1]}")
-                EFFECTS.append((None, None, DELIVERY, None, (ids, n)))
+                EFFECTS.append((None, None, DELIVERY, "raise ...", (ids, n)))
                 return None
             def ELSE(EFFECTS, ids, n): return ()
             OUTCOME = GM.select(TEST, (THEN, ELSE), (ids, n), None)
@@ -32,8 +32,8 @@ After
 When a guard fails
     What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
     in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
-    protects fails inside the graph, the guard's exception wins, as in eager: its condition was put aside when the graph
-    computed it (`runtime.guards`).
+    protects fails inside the graph, the guard's exception wins, as in eager: the captured graph is interpreted again to
+    see which conditions it had met (`epilogue.replay`).
 
 Obligations proved here, each with its refusal
     GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`rules.where`)
@@ -53,6 +53,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from typing import TypeGuard
 
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
@@ -82,10 +83,12 @@ class Trap:
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
         statement = place.statement
         try:
-            if isinstance(statement, ast.If) and _only_guards(statement):
-                return self._guard(statement, place, scope)
-            if isinstance(statement, ast.Assert) and not sys.flags.optimize:
-                return self._assertion(statement, place, scope)
+            if _is_guard(statement):
+                lowering = Lowering(place, scope)
+                if lowering.taint(statement.test) is Taint.NO:
+                    return None
+                form = self._guard if isinstance(statement, ast.If) else self._assertion
+                return _unsuitable(place, scope) or form(statement, lowering)  # type: ignore[arg-type]
             if isinstance(statement, ast.Assign):
                 return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -98,13 +101,7 @@ class Trap:
         return candidate.emit()
 
     @staticmethod
-    def _guard(statement: ast.If, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
-        lowering = Lowering(place, scope)
-        if lowering.taint(statement.test) is Taint.NO:
-            return None
-        refusal = _unsuitable(place, scope)
-        if refusal:
-            return refusal
+    def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
         return BranchCandidate(
@@ -112,13 +109,7 @@ class Trap:
         )
 
     @staticmethod
-    def _assertion(statement: ast.Assert, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
-        lowering = Lowering(place, scope)
-        if lowering.taint(statement.test) is Taint.NO:
-            return None
-        refusal = _unsuitable(place, scope)
-        if refusal:
-            return refusal
+    def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = Sides(lowering).guarded(statement, failing)
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
@@ -163,6 +154,12 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     predicate = expression("TEST" if check.reads_condition else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
     return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
+
+
+def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:
+    if isinstance(statement, ast.Assert):
+        return not sys.flags.optimize
+    return isinstance(statement, ast.If) and _only_guards(statement)
 
 
 def _only_guards(statement: ast.If) -> bool:

@@ -29,7 +29,7 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
-    GM102-R01  the operands of the test may be evaluated early, and comparisons are not chained
+    GM102-R01  no comparison chains more than three operands
     GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
     GM102-R03  what a side reads is bound
     GM102-R04  an attribute that a side writes is read through the same name
@@ -43,8 +43,9 @@ Obligations proved here, each with its refusal
     GM102-R15  a side falls through
     GM102-R16  no handler in the function could catch what a side raises
     GM102-R17  the result is not written in place later, nor compared by identity
+    GM102-R18  a statement has one conditional expression on tensors
 
-Obligations checked on the traced values (`runtime.select`), each falling back to the original statement
+Obligations checked on the traced values, each falling back to the original statement (`runtime.traced_sides`)
     GM102-T01 to GM102-T11, listed in `runtime.refusals`.
 
 The native alternative, and what it loses
@@ -56,7 +57,6 @@ from __future__ import annotations
 import ast
 import re
 
-from ..analysis.names import walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
@@ -66,7 +66,7 @@ from .declined import Declined
 from .identity import needs_identity
 from .lower import Lowering
 from .shared_calls import Hoisted, split
-from .sides import Sides
+from .sides import Sides, returns
 from .surroundings import unsuitable
 
 CODE = "GM102"
@@ -98,9 +98,8 @@ class Where:
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         sides = Sides(lowering)
-        returns = any(isinstance(node, ast.Return) for node in walk(statement))
         hoisted = Hoisted()
-        if returns:
+        if returns(statement):
             tail = _tail(place)
             branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
         else:
@@ -118,9 +117,9 @@ class Where:
             condition,
             branch,
             decided(statement, lowering.carried),
-            returns,
+            returns(statement),
             prepare=hoisted.before,
-            finish=hoisted.after(branch.names),
+            finish=hoisted.after,
         )
 
 

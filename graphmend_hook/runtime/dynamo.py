@@ -77,12 +77,6 @@ def get_logger(name: str | None = None) -> logging.Logger:
     return logging.getLogger(name)
 
 
-@at_trace_time(otherwise="GM101-T03")
-def tensor_standing() -> str:
-    """ "" where a tensor may be kept for the epilogue; under a function transform it is a wrapper that cannot be."""
-    return "GM101-T03" if torch._C._functorch.peek_interpreter_stack() is not None else ""
-
-
 @at_trace_time(otherwise=True)
 def transformed() -> bool:
     """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""

@@ -117,7 +117,7 @@ def _unstable(value: object, depth: int) -> str:
     if isinstance(value, torch.Tensor):
         if kind is not torch.Tensor or value.requires_grad:
             return "GM101-T02"
-        return dynamo.tensor_standing()
+        return "GM101-T03" if dynamo.transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is tuple or kind is list:
         return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
     if kind is dict:
