@@ -41,7 +41,7 @@ Obligations proved here, each with its refusal
     GM103-R19  a known check function is called with arguments that can be told apart
 
 Obligations checked on the traced values
-    GM102-T01 to T11 for the condition, GM101-T02 to T10 for the epilogue, listed in `runtime.refusals`.
+    GM102-T01 to T11 for the condition, GM101-T02 to T11 for the epilogue, listed in `runtime.refusals`.
 
 The native alternative, and what it loses
     ``torch._assert_async`` raises RuntimeError with a constant message, and ends the process's use of a CUDA device;
@@ -68,8 +68,8 @@ from .sides import Sides
 from .surroundings import unsuitable
 
 CODE = "GM103"
-_ASSERTED = Template("assert TEST, MESSAGE")
-_PLAIN_ASSERTED = Template("assert TEST")
+_ASSERTED = Template("assert GM.asserted(TEST), MESSAGE")
+_PLAIN_ASSERTED = Template("assert GM.asserted(TEST)")
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
 
 
@@ -174,6 +174,7 @@ def _only_guards(statement: ast.If) -> bool:
 
 
 def _unsuitable(place: Place, scope: ModuleScope) -> Refusal | None:
-    if place.inside_try:
+    # While tracing, an `assert` that is left alone becomes Dynamo's, which nothing catches: `asserted` sees to that.
+    if place.inside_try and not isinstance(place.statement, ast.Assert):
         return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
     return unsuitable(place, scope, CODE)

@@ -31,10 +31,10 @@ CALLED_BY_REWRITTEN_CODE = {
         ),
         *("item_of", "slice"),
     ),
-    "guards": ("is_check",),
+    "guards": ("asserted", "is_check"),
     "traced_sides": ("watch", "harmless"),
 }
-ABI = 2  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 3  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False
 
 

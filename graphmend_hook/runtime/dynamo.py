@@ -5,26 +5,29 @@ The functions marked constant run for real while Dynamo traces their caller; the
 
 from __future__ import annotations
 
+import functools
+import itertools
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from .tracer import OWN_FILES, at_trace_time, frames, translator
+from .tracer import OWN_FILES, at_trace_time, frames, trace_anew, translator
 
 VALUES = "gm\u01c3values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 
 @at_trace_time(otherwise="GM101-T09")
-def standing(is_warning: bool, repeats: bool) -> str:
+def standing(is_warning: bool, repeats: bool, raises: bool = False) -> str:
     """ "" where an effect may wait for the end of the graph, else the code of the refusal.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
+    raises: the effect is an exception, after which the program may have further effects in a ``finally``.
     """
     from ..epilogue.deliver import drain
     from ..epilogue.install import connect
@@ -40,8 +43,10 @@ def standing(is_warning: bool, repeats: bool) -> str:
         return "GM101-T05"
     if _has_outside_container(tracer):
         return "GM101-T04"
-    if _is_caught(tracer):
+    if _is_caught(tracer, and_finally=raises):
         return "GM101-T10"
+    if is_abandoned():
+        return "GM101-T11"
     bodies = _enclosing_bodies(tracer)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return "GM101-T06"
@@ -63,6 +68,60 @@ def replay_last(identity: int) -> None:
         first = tracked[identity]
         tracked.clear()
         tracked.update({identity: first, **others})
+
+
+@at_trace_time(otherwise=None)
+def expect_success() -> None:
+    """Abandon the compilation if Dynamo cannot trace the frame to its end or to a break.
+
+    An operation that fails on the shapes at hand ends the compilation: the effects before it would be lost, and it
+    would win over a guard before it.  Where Dynamo gives the whole frame up, a break at the effect leaves it the part
+    before.  Under ``fullgraph=True`` either is an error in any case.
+    """
+    root = translator().output.root_tx
+    if not root.one_graph and "step" not in vars(root):
+        root.step = functools.partial(_step, root)
+
+
+def _step(root: Any) -> bool:
+    from torch._dynamo.exc import TorchRuntimeError, Unsupported
+
+    try:
+        more: bool = type(root).step(root)
+    except (TorchRuntimeError, Unsupported) as error:
+        if isinstance(error, TorchRuntimeError) or getattr(error, "skip_frame", False):
+            _abandon("tracing failed after an effect")
+        raise
+    return more
+
+
+@at_trace_time(otherwise=None)
+def expect_no_handler() -> None:
+    """Abandon the compilation if a handler or a ``finally`` stands around the ``assert`` that Dynamo is about to trace.
+
+    What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
+    kept the frame from being compiled at all, and then it was caught.
+    """
+    tracer = translator()
+    if not tracer.one_graph and not is_abandoned() and _is_caught(tracer, and_finally=True):
+        _abandon("an assert stands in a try")
+
+
+def _abandon(reason: str) -> None:
+    from torch._guards import CompileContext
+
+    context = CompileContext.try_get()  # one for all attempts to trace the frame
+    if context is not None:
+        context.graphmend_abandoned = True
+        trace_anew(reason)
+
+
+@at_trace_time(otherwise=True)
+def is_abandoned() -> bool:
+    """Is every statement of this compilation to be traced as it was written?"""
+    from torch._guards import CompileContext
+
+    return hasattr(CompileContext.try_get(), "graphmend_abandoned")
 
 
 @at_trace_time(otherwise=True)
@@ -126,9 +185,9 @@ def _is_redirected(translator: Any) -> bool:
     )
 
 
-def _is_caught(translator: Any) -> bool:
+def _is_caught(translator: Any, and_finally: bool) -> bool:
     """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(_in_try(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    return any(_in_try(frame, and_finally) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
 
 
 def _has_outside_container(translator: Any) -> bool:
@@ -144,19 +203,30 @@ def _has_outside_container(translator: Any) -> bool:
     return False
 
 
-def _in_try(frame: Any) -> bool:
+def _in_try(frame: Any, and_finally: bool) -> bool:
     if sys.version_info < (3, 11):
         return any(block.with_context is None for block in frame.block_stack)
     entry, seen = frame.current_instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
         at = frame.indexof[entry.target]
-        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
-        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
-        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
+        names = [instruction.opname for instruction in frame.instructions[at:]]
+        first = names[:12]
+        if first[:2] == ["PUSH_EXC_INFO", "POP_TOP"] or "CHECK_EXC_MATCH" in first or "CHECK_EG_MATCH" in first:
+            return True
+        if and_finally and "WITH_EXCEPT_START" not in first and any(map(_may_have_effects, _block(names[1:]))):
             return True
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
     return False
+
+
+def _block(names: list[str]) -> Iterator[str]:
+    """The instructions of a ``finally`` that runs with an exception."""
+    return itertools.takewhile(lambda name: name != "POP_EXCEPT", names)
+
+
+def _may_have_effects(name: str) -> bool:
+    return name.startswith("CALL") or name == "PUSH_EXC_INFO"  # the latter: a handler inside, not looked into
 
 
 def _enclosing_bodies(translator: Any) -> list[str]:

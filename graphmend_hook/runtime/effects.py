@@ -64,6 +64,7 @@ def append(item: tuple[Any, ...]) -> None:
     else:
         queue.graphmend_pending.append(item)
     dynamo.replay_last(id(queue.graphmend_pending))
+    dynamo.expect_success()
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
@@ -87,7 +88,7 @@ def refusal_of_guard(values: tuple[Any, ...]) -> str:
     """The code of the refusal if an exception made of `values` cannot be raised at the end of the graph, else ""."""
     if not queue.understood:
         return "GM101-T09"
-    return dynamo.standing(False, False) or _unstable_item(values, 0)
+    return dynamo.standing(False, False, True) or _unstable_item(values, 0)
 
 
 def _is_effect(target: object, method: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import effects, queue, traced_sides
+from . import dynamo, effects, queue, traced_sides
 from .speculation import Unspeculable, is_tensor
 
 # Where the known check functions are defined.
@@ -20,6 +20,13 @@ def is_check(graphmend_check: Any) -> bool:
     if is_dynamo_compiling():
         return traced_sides.defined_in(_CHECK_MODULES)
     return getattr(graphmend_check, "__module__", "") in _CHECK_MODULES
+
+
+def asserted(value: Any) -> Any:
+    """`value`, the condition of an ``assert`` that is about to be traced as it was written."""
+    if is_dynamo_compiling() and isinstance(value, torch.Tensor):
+        dynamo.expect_no_handler()
+    return value
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:

@@ -43,8 +43,11 @@ def select(
         return None
     try:
         predicate = truth(test)
-        if is_dynamo_compiling() and not traced_sides.begin_sides():
-            raise Unspeculable("GM102-T11")
+        if is_dynamo_compiling():
+            if dynamo.is_abandoned():
+                raise Unspeculable("GM101-T11")
+            if not traced_sides.begin_sides():
+                raise Unspeculable("GM102-T11")
         taken: list[Effect] = []
         untaken: list[Effect] = []
         left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
+from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, trace_anew, translator
 
 _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
     "ifloordiv",
@@ -81,7 +81,7 @@ def remember_condition() -> int:
 
 @at_trace_time(otherwise=False)
 def begin_sides() -> bool:
-    """Remember what the trace has done so far, for `end_sides`; False where the site was found to harm before."""
+    """Remember what the trace has done so far, for `end_sides`; False where the site may not be a branch."""
     tracer = translator()
     if site_of(tracer) in _harmful:
         return False
@@ -177,10 +177,8 @@ _harmful: set[tuple[str, int] | None] = {None}  # the sites that may not be trac
 
 
 def _trace_without(site: tuple[str, int] | None, reason: str) -> None:
-    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
     _harmful.add(site)
-    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
+    trace_anew(reason)
 
 
 def _changes(output: Any) -> set[tuple[int, str]]:

@@ -106,6 +106,21 @@ def announced(x: torch.Tensor, name: str) -> torch.Tensor:
     return x + 1
 
 
+def multiplied(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    x = x * 2
+    logger.info("multiplying")
+    return x @ y
+
+
+def collected(x: torch.Tensor, found: list[int]) -> None:
+    x = x.sin()
+    logger.info("collecting")
+    for index in range(2):
+        if x[index] > 0:
+            found.append(index)
+            found.append(-index)
+
+
 class Remembering(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

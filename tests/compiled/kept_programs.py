@@ -184,4 +184,55 @@ def f(self, x, y, n, flag):
 """,
         seed=1192,
     ),
+    "found: a guard before an operation that cannot be traced": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (x <= 0).any():
+        raise ValueError
+    x = y * self.w
+""",
+        other_shape=(1,),
+        vary=True,
+        seed=327628283,
+    ),
+    "found: an effect in a finally follows a failed assert": Program(
+        """\
+def f(self, x, y, n, flag):
+    try:
+        assert (x == x * n).all()
+        if y.sum() < 0:
+            pass
+        else:
+            pass
+    finally:
+        logger.info("log 1")
+""",
+        seed=309765520,
+    ),
+    "an effect in a finally follows a failed guard": Program(
+        """\
+def f(self, x, y, n, flag):
+    try:
+        if (x == x * n).all():
+            return x
+        if (y > 0).all():
+            raise ValueError(n)
+    finally:
+        logger.info("log 1")
+    return y
+""",
+    ),
+    "found: an assert is caught": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(n):
+        try:
+            assert y.sum() <= 1
+        except (AssertionError, RuntimeError):
+            pass
+        if x.reshape(-1)[:1]:
+            pass
+""",
+        seed=2162,
+    ),
 }

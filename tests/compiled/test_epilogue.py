@@ -150,6 +150,27 @@ def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
     assert caught.value.__context__ is None
 
 
+def test_an_operation_that_cannot_be_traced_loses_nothing() -> None:
+    compiled = torch.compile(MENDED.multiplied, backend="eager")
+    seen = observe(lambda: compiled(torch.ones(2, 3), torch.ones(2, 3)), "effects_module")
+    assert seen.error is not None
+    assert [effect[1] for effect in seen.effects] == ["multiplying"]
+    counting = Counting("eager")
+    torch.compile(MENDED.multiplied, backend=counting)(torch.ones(2, 3), torch.ones(3, 2))
+    assert counting.graphs == 1  # what could not be traced then says nothing of now
+
+
+def test_a_frame_that_dynamo_gives_up_has_the_graphs_that_it_has_without_us() -> None:
+    graphs = []
+    for module in (PLAIN, MENDED):
+        torch._dynamo.reset()
+        counting = Counting("eager")
+        compiled = torch.compile(module.collected, backend=counting)
+        assert effects(lambda compiled=compiled: compiled(torch.ones(2), []))
+        graphs.append(counting.graphs)
+    assert graphs[0] == graphs[1] > 0
+
+
 def test_dynamo_does_not_compile_the_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
     generated: list[str] = []
     handle = torch._dynamo.convert_frame.register_bytecode_hook(lambda old, new: generated.append(old.co_filename))

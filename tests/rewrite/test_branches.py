@@ -308,7 +308,7 @@ DECLINED = {
     "GM103-R15": ["if x.any():\n    raise ValueError\nelse:\n    raise KeyError"],
     "GM103-R16": [
         "try:\n    if x.any():\n        raise ValueError\nexcept ValueError:\n    pass",
-        "try:\n    with n:\n        assert x.any()\nexcept AssertionError:\n    pass",
+        "try:\n    with n:\n        if x.any():\n            raise AssertionError\nexcept AssertionError:\n    pass",
         "try:\n    torch._check(x.any())\nexcept RuntimeError:\n    pass",
     ],
     "GM103-R19": ["torch._check(*x)", "torch._check(**n)", "torch._check_with(ValueError)"],
@@ -833,7 +833,7 @@ FORMS = {
                 if OUTCOME is not None:
                     pass
                 else:
-                    assert TEST, n.name
+                    assert GM.asserted(TEST), n.name
             else:
                 assert x.any(), n.name
         """,
@@ -1079,7 +1079,7 @@ def test_settings_choose_the_rules(value: str, expected: list[str]) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="except* is of Python 3.11")
 def test_exception_groups_are_handlers() -> None:
-    text = "import torch\ndef f(x, n):\n    try:\n        assert x.any()\n    except* ValueError:\n        n = 1\n    return x\n"
+    text = "import torch\ndef f(x, n):\n    try:\n        torch._check(x.any())\n    except* ValueError:\n        n = 1\n    return x\n"
     assert codes(text) == ["GM103-R16"]
     text = "import torch\ndef f(x):\n    try:\n        if x.any():\n            return 1\n        return 2\n    except* ValueError:\n        pass\n"
     assert codes(text) == ["GM102-R06"]
