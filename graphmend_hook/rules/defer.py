@@ -51,9 +51,10 @@ import ast
 import re
 from dataclasses import dataclass
 
+from ..analysis.names import root_name
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
-from ..templates import Template, target_at
+from ..templates import RUNTIME, Template, target_at
 from .effects import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from .leaves import Leaves
 from .surroundings import compiled_elsewhere
@@ -187,7 +188,7 @@ def _lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
 
 def stable_call(receiver: ast.expr) -> bool:
     """Is the receiver a lookup of ours, which may be made at any time?"""
-    return isinstance(receiver, ast.Call)
+    return isinstance(receiver, ast.Call) and root_name(receiver.func) == RUNTIME
 
 
 def _is_plain_assignment(statement: ast.Assign) -> bool:

@@ -197,6 +197,7 @@ def test_a_module_without_torch_is_not_parsed() -> None:
 DECLINED = {
     "GM102-R01": ["if 0 < x.max() < n < 3:\n    x = x + 1\nreturn x"],
     "GM102-R02": [
+        "if x.any():\n    n.get_logger().warning('a')",
         "if x.any():\n    x = unknown(x)\nreturn x",
         "if x.any():\n    x = x.unknown()\nreturn x",
         "if x.any():\n    x = torch.randn(3)\nreturn x",
