@@ -301,8 +301,8 @@ def _can_be_selected(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False
     if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
         return False
-    if torch.is_grad_enabled() and left.requires_grad != right.requires_grad:
-        return False
+    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
+        return False  # what is selected without gradients requires none
     return bool(left.shape == right.shape) and left.stride() == right.stride()
 
 

@@ -235,4 +235,25 @@ def f(self, x, y, n, flag):
 """,
         seed=2162,
     ),
+    "found: without gradients, a tensor that requires them is selected": Program(
+        """\
+def f(self, x, y, n, flag):
+    with torch.no_grad():
+        if (x > 1).any():
+            x = y - y.sum()
+    return x, y
+""",
+        train=True,
+        seed=1000151,
+    ),
+    "without gradients, both tensors require them": Program(
+        """\
+def f(self, x, y, n, flag):
+    with torch.no_grad():
+        if (x > 1).any():
+            x = y
+    return x, y
+""",
+        train=True,
+    ),
 }
