@@ -72,11 +72,11 @@ def replay_last(identity: int) -> None:
 
 @at_trace_time(otherwise=None)
 def expect_success() -> None:
-    """Abandon the compilation if Dynamo cannot trace the frame to its end or to a break.
+    """Abandon the compilation if it fails, now that something in it has been mended.
 
-    An operation that fails on the shapes at hand ends the compilation: the effects before it would be lost, and it
-    would win over a guard before it.  Where Dynamo gives the whole frame up, a break at the effect leaves it the part
-    before.  Under ``fullgraph=True`` either is an error in any case.
+    An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
+    over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
+    up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
     """
     root = translator().output.root_tx
     if not root.one_graph and "step" not in vars(root):
@@ -84,13 +84,15 @@ def expect_success() -> None:
 
 
 def _step(root: Any) -> bool:
-    from torch._dynamo.exc import TorchRuntimeError, Unsupported
+    from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
     try:
         more: bool = type(root).step(root)
-    except (TorchRuntimeError, Unsupported) as error:
-        if isinstance(error, TorchRuntimeError) or getattr(error, "skip_frame", False):
-            _abandon("tracing failed after an effect")
+    except (RestartAnalysis, SkipFrame):
+        raise
+    except Exception as error:
+        if not isinstance(error, Unsupported) or getattr(error, "skip_frame", False):
+            _abandon(f"{type(error).__name__} after something was mended")
         raise
     return more
 

@@ -13,7 +13,7 @@ REFUSALS = {
     "GM101-T08": "activation checkpointing would make the call again in backward; only fullgraph=True leaves that out",
     "GM101-T09": "this torch, or this way to compile, generates code that the epilogue cannot reach",
     "GM101-T10": "a handler around a traced call could catch what the effect raises, or a `finally` calls something",
-    "GM101-T11": "the frame needs its breaks: tracing fails further on, or an `assert` in it stands in a `try`",
+    "GM101-T11": "the frame needs its breaks: compiling it without them fails, or an `assert` in it stands in a `try`",
     "GM102-T01": "the test is a tensor with more or less than one element, or one with behaviour of its own",
     "GM102-T02": "the sides give tensors that differ in type, dtype, shape, strides, device or requires_grad",
     "GM102-T03": "the sides give different Python values",

@@ -65,6 +65,8 @@ def select(
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
         tracer.record("GM102-T05")
         return None
+    if is_dynamo_compiling():
+        dynamo.expect_success()
     return merged
 
 

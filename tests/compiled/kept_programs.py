@@ -256,4 +256,18 @@ def f(self, x, y, n, flag):
 """,
         train=True,
     ),
+    "found: an index that cannot be traced, after a branch in a loop": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(n):
+        if x.float().mean() >= n:
+            pass
+    if x.reshape(-1)[n] > 0:
+        pass
+    else:
+        pass
+""",
+        shape=(),
+        seed=1001531,
+    ),
 }

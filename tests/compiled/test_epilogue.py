@@ -160,6 +160,26 @@ def test_an_operation_that_cannot_be_traced_loses_nothing() -> None:
     assert counting.graphs == 1  # what could not be traced then says nothing of now
 
 
+def test_a_backend_that_fails_on_the_larger_graph_gets_the_smaller_ones() -> None:
+    accepted: list[torch.fx.GraphModule] = []
+
+    def limited(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        if len(graph.graph.nodes) > 3:
+            raise ValueError("too many operations")
+        accepted.append(graph)
+        return graph
+
+    x = torch.ones(3)
+    expected = observe(lambda: PLAIN.announced(x, "one"), "effects_module")
+    compiled = torch.compile(MENDED.announced, backend=limited)
+    for _ in range(2):
+        assert observe(lambda: compiled(x, "one"), "effects_module") == expected
+    assert len(accepted) == 2
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="too many operations"):
+        torch.compile(MENDED.announced, backend=limited, fullgraph=True)(x, "one")
+
+
 def test_a_frame_that_dynamo_gives_up_has_the_graphs_that_it_has_without_us() -> None:
     graphs = []
     for module in (PLAIN, MENDED):

@@ -20,6 +20,7 @@ What the compiled mended program may do otherwise:
   raises itself: what was deferred is delivered, and a guard raises, at the end of the graph (docs/defer.md).
 - A tensor that is given back or kept may be a new one where it was the input (a selection makes a new one), never the
   other way round.  What the program itself can see of that, by `is` or a change in place, is compared.
+- To the text of an error that Dynamo meets while tracing it adds the place.
 - What the compiled *original* does not do as eager does, the mended one need not do either.
 
 To trace is what takes the time.  So a function whose code object is the one that Python makes of the original, and that
@@ -136,7 +137,9 @@ class Seen:
         if isinstance(value, dict):
             return (kind, *((key, self.describe(value[key])) for key in value))
         if isinstance(value, BaseException):
-            return (kind, str(value), self.describe(value.args), self.describe(value.__cause__))
+            text, augmented, _ = str(value).partition("\n\nfrom user code:\n")
+            arguments = (text,) if augmented else value.args
+            return (kind, text, self.describe(arguments), self.describe(value.__cause__))
         known = value is None or isinstance(value, str | int | float | torch.dtype | torch.Size)
         return (kind, repr(value)) if known else (kind,)
 
