@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .traced_sides import only_computes
 from .tracer import at_trace_time, held
 
 _FARTHEST = 4  # how many operations may stand between a half-precision value and the decision
@@ -40,6 +41,8 @@ def _decide_on_memory(node: torch.fx.Node, steps: int) -> torch.fx.Node:
             node.replace_input_with(old, new)
         node.meta["graphmend_rounded"] = True
         return node
+    if not only_computes(node):
+        return node  # a second draw would be another one
     with node.graph.inserting_after(max(instead.values(), key=list(node.graph.nodes).index)):
         copied = node.graph.node_copy(node, lambda value: instead[value])
     copied.meta["graphmend_rounded"] = True

@@ -101,7 +101,7 @@ def end_sides(attribute: str = "") -> None:
     made = list(output.current_tracer.graph.nodes)[count:]
     output.graphmend_made = set(made)
     stored = {change for change in _changes(output) - before if not attribute or change[1] != attribute}
-    if stored or not all(map(_only_computes, made)):
+    if stored or not all(map(only_computes, made)):
         _trace_without(site_of(tracer), "what a branch may not do happens in it")
 
 
@@ -197,7 +197,7 @@ def _changes(output: Any) -> set[tuple[int, str]]:
     }
 
 
-def _only_computes(node: torch.fx.Node) -> bool:
+def only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers?"""
     if not node.op.startswith("call"):
         return True

@@ -270,4 +270,15 @@ def f(self, x, y, n, flag):
         shape=(),
         seed=1001531,
     ),
+    "found: the test is drawn from half precision": Program(
+        """\
+def f(self, x, y, n, flag):
+    c = torch.rand_like(x.float())
+    if (c > 0.5).any():
+        y = y + 1
+    return c, y
+""",
+        dtype="float16",
+        seed=1004010,
+    ),
 }
