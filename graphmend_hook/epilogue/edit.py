@@ -73,7 +73,7 @@ def _deliver_on_failure(edited: Bytecode, pending_load: int, again: Callable[...
     owner = _expression_start(edited, pending_load)
     items = _expression_start(edited, owner - 1)
     graph_output = _name(_instruction(edited, last))
-    build = _rebuilt(edited[items:owner], str(graph_output))
+    build = _rebuilt(edited, items, owner, str(graph_output))
     handler = Label()
     call_again = [] if again is None else _called_again(edited[first:last], again)
     replay = [
@@ -141,14 +141,14 @@ def _expression_start(edited: Bytecode, end: int) -> int:
     return index
 
 
-def _rebuilt(expression: list[Any], graph_output: str) -> list[Any]:
-    """A copy of `expression` that can run without the graph's output; what that gives is marked as missing.
+def _rebuilt(edited: Bytecode, start: int, end: int, graph_output: str) -> list[Any]:
+    """A copy of the expression that can run without the graph's output; what that gives is marked as missing.
 
     An expression that cannot be evaluated twice, or reads what was made after the graph, becomes "everything missing".
     """
     stored: set[object] = set()
     copy: list[Any] = []
-    for item in expression:
+    for item in edited[start:end]:
         if not isinstance(item, Instr):
             copy.append(item)
             continue
@@ -161,9 +161,37 @@ def _rebuilt(expression: list[Any], graph_output: str) -> list[Any]:
                 copy.append(Instr("LOAD_CONST", queue.MISSING))
                 continue
             if str(item.arg).startswith("tmp_") and item.arg not in stored:
-                return [Instr("LOAD_CONST", None)]
+                looked_up = _looked_up(edited, start, item.arg)
+                if not looked_up:
+                    return [Instr("LOAD_CONST", None)]
+                copy += looked_up
+                continue
         copy.append(item.copy())
     return copy
+
+
+def _looked_up(edited: Bytecode, before: int, temporary: object) -> list[Any]:
+    """The expression that the temporary name stands for, if that is the attribute of a global; else nothing."""
+    stores = [index for index in range(before) if _is_store(edited[index], temporary)]
+    if len(stores) != 1:
+        return []
+    last = stores[0] - 1
+    if isinstance(edited[last], Instr) and _instruction(edited, last).name in ("COPY", "DUP_TOP"):
+        last -= 1
+    first = last
+    while isinstance(edited[first], Instr) and _instruction(edited, first).name == "LOAD_ATTR":
+        first -= 1
+    item = edited[first]
+    if not (isinstance(item, Instr) and item.name == "LOAD_GLOBAL"):
+        return []
+    looked_up = [_instruction(edited, index).copy() for index in range(first, last + 1)]
+    if isinstance(item.arg, tuple):
+        looked_up[0].arg = (False, item.arg[1])  # the mark of a call comes with what is called
+    return looked_up
+
+
+def _is_store(item: object, temporary: object) -> bool:
+    return isinstance(item, Instr) and item.name == "STORE_FAST" and item.arg == temporary
 
 
 def _assign(value: object, slot: object) -> list[Instr]:

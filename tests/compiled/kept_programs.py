@@ -281,4 +281,19 @@ def f(self, x, y, n, flag):
         dtype="float16",
         seed=1004010,
     ),
+    "found: a guard protects a division, and what stops the graph has functions of its own": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (x.long() == 0).any():
+        raise ZeroDivisionError("guard 1")
+    c = x.long() // x.sin().long()
+    if c.sum() > 0:
+        if (x.long() == 0).any():
+            raise ZeroDivisionError("guard 3")
+        a = y.reshape(-1)[x.long().abs().sum() % 6]
+    return x, y, c
+""",
+        module=False,
+        seed=1007051,
+    ),
 }

@@ -105,6 +105,21 @@ def test_items_that_cannot_be_built_twice_are_reported_as_lost(slots: Delivered)
     assert slots == [("graphmend_sink", [("make", "log", [1])]), ("graphmend_failed", None)]
 
 
+def reads_a_looked_up_temporary(x: Any) -> Any:
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    tmp_1 = owner.queue  # type: ignore[name-defined]  # noqa: F821
+    owner.queue.graphmend_pending[:] = [(make, log, tmp_1)]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0
+
+
+def test_what_was_looked_up_after_the_graph_is_looked_up_again(slots: Delivered) -> None:
+    code = edit.redirect_replay(reads_a_looked_up_temporary.__code__)
+    assert code is not None
+    with pytest.raises(ZeroDivisionError):
+        function(code, lambda x: 1 // 0)(1)
+    assert slots == [("graphmend_failed", [("make", "log", queue)])]
+
+
 def appends(x: Any) -> Any:
     owner.queue.graphmend_pending.extend([x])  # type: ignore[name-defined]  # noqa: F821
     return x
