@@ -1,4 +1,7 @@
-"""``python -m bench [--quick]``: run everything, print the ratios, keep the numbers under bench/results/."""
+"""``python -m bench [--quick] [--only NAME]``: measures, keeps the numbers under bench/results/, prints the tables.
+
+--quick: few rows and repeats; its numbers are kept in a folder of their own that git ignores.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,30 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from . import programs
+from rich.console import Console
+
+from . import tables
 
 HERE = Path(__file__).parent
+PARTS = ("breaks", "latency", "overhead")
+
+
+def machine() -> dict[str, Any]:
+    """Hardware, versions and command: what a number means nothing without."""
+    import torch
+
+    versions = {name: metadata.version(name) for name in ("torch", "transformers", "graphmend_hook")}
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
+    return {
+        "versions": {"python": platform.python_version(), **versions},
+        "machine": {
+            "processor": processor,
+            "cores": os.cpu_count(),
+            "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        },
+        "command": "python -m bench " + " ".join(sys.argv[1:]),
+    }
 
 
 def micro(quick: bool) -> dict[str, float]:
@@ -32,35 +56,49 @@ def micro(quick: bool) -> dict[str, float]:
     return {item["name"].removeprefix("test_"): item["stats"]["min"] for item in found}
 
 
-def print_ratios(best: dict[str, float]) -> None:
-    rewriting = best["rewrite_t5"] / best["stock_compile_t5"]
-    print(f"\nrewrite of modeling_t5.py: {rewriting:.2f} of its stock compile ({best['rewrite_t5'] * 1e3:.1f} ms)")
-    print(f"rewrite of modeling_grounding_dino.py: {best['rewrite_grounding_dino'] * 1e3:.1f} ms")
-    start = best["sitecustomize_without_the_variable"]
-    print(f"sitecustomize without GRAPHMEND_MODULES: {start * 1e3:.2f} ms a process")
+def measure_overhead(quick: bool) -> dict[str, Any]:
+    from . import calls, overhead
+
+    return {
+        "micro_best_seconds": micro(quick),
+        "calls_us": calls.measure(5 if quick else 20),
+        **overhead.measure(quick),
+    }
+
+
+def measure_breaks(quick: bool) -> dict[str, Any]:
+    from . import breaks
+
+    names = ["t5", "bart_fp16"] if quick else breaks.present(metadata.version("transformers"))
+    return {"lines": breaks.measure(names, ["eager"] if quick else ["eager", "inductor"])}
+
+
+def measure_latency(quick: bool) -> dict[str, Any]:
+    import torch
+
+    from . import latency
+
+    found: dict[str, Any] = {}
+    for name, setting in latency.settings(quick, torch.cuda.is_available()).items():
+        found[name] = [latency.measure(row, setting) for row in (latency.ROWS[:1] if quick else latency.ROWS)]
+    return {"settings": found}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m bench")
-    parser.add_argument("--quick", action="store_true", help="few repeats: seconds instead of minutes")
-    quick = parser.parse_args().quick
-    best = micro(quick)
-    print_ratios(best)
-    whole = programs.measure(3 if quick else 10)  # before torch is imported: a child's peak memory counts its parent's
-    from . import calls
-
-    per_call = calls.measure(5 if quick else 20)
-    versions = {
-        "python": platform.python_version(),
-        "torch": metadata.version("torch"),
-        "transformers": metadata.version("transformers"),
-    }
-    result: dict[str, Any] = {"versions": versions, "machine": f"{os.cpu_count()} cores, {platform.machine()}"}
-    result |= {"micro_best_seconds": best, "calls_us": per_call, "programs": whole}
-    target = HERE / "results" / f"overhead-{'quick' if quick else 'full'}.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"\nnumbers kept in {target}")
+    parser.add_argument("--quick", action="store_true", help="few rows and repeats: minutes instead of half an hour")
+    parser.add_argument("--only", choices=PARTS, help="one part of it")
+    given = parser.parse_args()
+    target = HERE / "results" / ("quick" if given.quick else "")
+    target.mkdir(parents=True, exist_ok=True)
+    console = Console(width=160)
+    for part in PARTS if given.only is None else (given.only,):
+        found = globals()[f"measure_{part}"](given.quick)
+        path = target / f"{part}-{metadata.version('transformers')}.json"
+        path.write_text(json.dumps({**machine(), **found}, indent=1) + "\n", encoding="utf-8")
+        for table in tables.of(path):
+            table.show(console)
+        console.print(f"numbers kept in {path}\n")
 
 
 if __name__ == "__main__":

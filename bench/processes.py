@@ -1,7 +1,12 @@
-"""Whole processes, arms interleaved: the import of Llama and T5, and the demo's program."""
+"""Whole processes, arms interleaved: what the hook costs a program from its start to its end.
+
+``python -m bench.processes OUT REPEATS PROGRAM [PROGRAM ...]``.  It is a process of its own that imports no torch: the
+peak memory of a child counts that of its parent.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -12,9 +17,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-IMPORT = "import transformers.models.llama.modeling_llama, transformers.models.t5.modeling_t5"
-HOOKED_IMPORT = f"import graphmend_hook; {IMPORT}"
+import graphmend_hook
+
+_TEN = ("bart", "bert", "biogpt", "gpt2", "llama", "marian", "mistral", "phi3", "t5", "whisper")
+ONE_MODEL = "import transformers.models.llama.modeling_llama"
+PROGRAMS = {
+    "one model": ONE_MODEL,
+    "ten models": "import " + ", ".join(f"transformers.models.{name}.modeling_{name}" for name in _TEN),
+    "pipeline": "from transformers import pipeline",
+    "no torch": "import argparse, asyncio, decimal, json, sqlite3",
+}
 
 
 @dataclass
@@ -40,8 +54,11 @@ class Arm:
             raise RuntimeError(f"{self.name}: {self.command} failed with {status}")
 
 
-def compare(title: str, arms: list[Arm], repeats: int) -> dict[str, object]:
-    """Run every arm once to warm it, then `repeats` times in turn; print and return the ratios to the first arm."""
+def compare(arms: list[Arm], repeats: int) -> dict[str, dict[str, Any]]:
+    """Run every arm once to warm it, then `repeats` times in turn; ratios are to the first arm.
+
+    A ratio is the median of those of neighbouring runs: what drifts on the machine drifts for both.
+    """
     for arm in arms:
         arm.run()
         arm.seconds.clear()
@@ -50,51 +67,54 @@ def compare(title: str, arms: list[Arm], repeats: int) -> dict[str, object]:
         for arm in arms:
             arm.run()
     base = arms[0]
-    print(f"\n{title} ({repeats} runs each, interleaved)")
-    print(f"{'':24}{'median s':>10}{'min':>8}{'max':>8}{'ratio':>8}{'peak MiB':>10}{'ratio':>8}")
-    results: dict[str, object] = {}
+    found = {}
     for arm in arms:
-        # The median of the ratios of neighbouring runs: what drifts on the machine drifts for both.
-        ratio = statistics.median(mine / other for mine, other in zip(arm.seconds, base.seconds, strict=True))
+        ratios = [mine / other for mine, other in zip(arm.seconds, base.seconds, strict=True)]
+        quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
         memory = statistics.median(arm.peak) / statistics.median(base.peak)
-        low, middle, high = min(arm.seconds), statistics.median(arm.seconds), max(arm.seconds)
-        peak = statistics.median(arm.peak)
-        print(f"{arm.name:24}{middle:10.3f}{low:8.3f}{high:8.3f}{ratio:8.3f}{peak:10.0f}{memory:8.3f}")
-        results[arm.name] = {"seconds": arm.seconds, "ratio": ratio, "peak_mib": arm.peak, "peak_ratio": memory}
-    return results
+        found[arm.name] = {"seconds": arm.seconds, "ratio": quartiles, "peak_mib": arm.peak, "peak_ratio": memory}
+    return found
 
 
-def measure(repeats: int) -> dict[str, object]:
+def measure(repeats: int, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """By program: the arms of `compare`.  "no bytecode" arms find no .pyc either, as on a new machine."""
     with tempfile.TemporaryDirectory() as folder:
-        cold, warm = Path(folder, "cold"), Path(folder, "warm")
+        warm, cold, compiled = Path(folder, "warm"), Path(folder, "cold"), Path(folder, "pycache")
 
         def empty() -> None:
-            shutil.rmtree(cold, ignore_errors=True)
+            for directory in (cold, compiled):
+                shutil.rmtree(directory, ignore_errors=True)
 
-        def hooked(cache: Path) -> dict[str, str]:
-            return {"GRAPHMEND_MODULES": "transformers", "GRAPHMEND_CACHE_DIR": str(cache)}
+        def hooked(cache: Path, **more: str) -> dict[str, str]:
+            return {"GRAPHMEND_MODULES": "transformers", "GRAPHMEND_CACHE_DIR": str(cache), **more}
 
-        imports = compare(
-            "import of Llama and T5",
-            [
-                Arm("stock", ["-c", IMPORT]),
-                Arm("hook warm", ["-c", HOOKED_IMPORT], hooked(warm)),
-                Arm("hook cold", ["-c", HOOKED_IMPORT], hooked(cold), empty),
-            ],
-            repeats,
-        )
-        import graphmend_hook
+        found: dict[str, dict[str, Any]] = {}
+        new = {"PYTHONPYCACHEPREFIX": str(compiled)}
+        for name in names:
+            stock, hook = ["-c", PROGRAMS[name]], ["-c", f"import graphmend_hook; {PROGRAMS[name]}"]
+            arms = [
+                Arm("stock", stock),
+                Arm("hook, cached", hook, hooked(warm)),
+                Arm("hook, empty cache", hook, hooked(cold), empty),
+            ]
+            found[f"import: {name}"] = compare(arms, repeats)
+            if name == "ten models":
+                arms = [
+                    Arm("stock, no bytecode", stock, new, empty),
+                    Arm("hook, no bytecode", hook, hooked(cold, **new), empty),
+                ]
+                found[f"import: {name}, new machine"] = compare(arms, repeats)
+        program, out = str(Path(graphmend_hook.__file__).with_name("demo_t5.py")), str(Path(folder, "out.json"))
+        run = ["-m", "graphmend_hook", program, out, "inductor"]
+        arms = [
+            Arm("stock", [program, out, "inductor"]),
+            Arm("hook, cached", run, {"GRAPHMEND_CACHE_DIR": str(warm)}),
+            Arm("hook, empty cache", run, {"GRAPHMEND_CACHE_DIR": str(cold)}, empty),
+        ]
+        found["compile and run T5, inductor"] = compare(arms, max(3, repeats // 2))
+    return found
 
-        program = str(Path(graphmend_hook.__file__).with_name("demo_t5.py"))
-        out = str(Path(folder, "out.json"))
-        runner = ["-m", "graphmend_hook", program, out, "inductor"]
-        demo = compare(
-            "the demo's program, backend inductor",
-            [
-                Arm("stock", [program, out, "inductor"]),
-                Arm("hook warm", runner, {"GRAPHMEND_CACHE_DIR": str(warm)}),
-                Arm("hook cold", runner, {"GRAPHMEND_CACHE_DIR": str(cold)}, empty),
-            ],
-            max(3, repeats // 2),
-        )
-    return {"import": imports, "demo": demo}
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w", encoding="utf-8") as target:
+        json.dump(measure(int(sys.argv[2]), tuple(sys.argv[3:])), target)
