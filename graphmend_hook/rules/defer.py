@@ -38,7 +38,7 @@ Obligations proved here, each with its refusal
     GM101-R09  no argument that is evaluated after text is formatted could change the text
 
 Obligations checked on the traced values (`runtime.effects`), each falling back to the original statement
-    GM101-T01 to GM101-T11, listed in `runtime.refusals`.
+    GM101-T01 to GM101-T12, listed in `runtime.refusals`.
 
 The native alternative, and what it loses
     ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;

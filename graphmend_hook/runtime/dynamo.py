@@ -6,11 +6,10 @@ The functions marked constant run for real while Dynamo traces their caller; the
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,12 +21,11 @@ _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 
 @at_trace_time(otherwise="GM101-T09")
-def standing(is_warning: bool, repeats: bool, raises: bool = False) -> str:
+def standing(is_warning: bool, repeats: bool) -> str:
     """ "" where an effect may wait for the end of the graph, else the code of the refusal.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
-    raises: the effect is an exception, after which the program may have further effects in a ``finally``.
     """
     from ..epilogue.deliver import drain
     from ..epilogue.install import connect
@@ -43,7 +41,7 @@ def standing(is_warning: bool, repeats: bool, raises: bool = False) -> str:
         return "GM101-T05"
     if _has_outside_container(tracer):
         return "GM101-T04"
-    if _is_caught(tracer, and_finally=raises):
+    if _is_caught(tracer):
         return "GM101-T10"
     if is_abandoned():
         return "GM101-T11"
@@ -99,14 +97,30 @@ def _step(root: Any) -> bool:
 
 @at_trace_time(otherwise=None)
 def expect_no_handler() -> None:
-    """Abandon the compilation if a handler or a ``finally`` stands around the ``assert`` that Dynamo is about to trace.
+    """Abandon the compilation if a handler stands around the ``assert`` that Dynamo is about to trace.
 
     What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
     kept the frame from being compiled at all, and then it was caught.
     """
     tracer = translator()
-    if not tracer.one_graph and not is_abandoned() and _is_caught(tracer, and_finally=True):
+    if not tracer.one_graph and not is_abandoned() and _is_caught(tracer):
         _abandon("an assert stands in a try")
+
+
+@at_trace_time(otherwise=True)
+def follows_guard() -> bool:
+    """Does the effect at hand stand in a ``finally``, after a guard whose failure would still let it happen?
+
+    Then the compilation is abandoned, except under ``fullgraph=True``.
+    """
+    tracer = translator()
+    if not hasattr(tracer.output, "graphmend_conditions"):
+        return False
+    if not any(_in_finally(frame) for frame in frames(tracer) if frame.f_code.co_filename not in OWN_FILES):
+        return False
+    if not tracer.one_graph and not is_abandoned():
+        _abandon("an effect in a finally follows a guard")
+    return True
 
 
 def _abandon(reason: str) -> None:
@@ -187,9 +201,9 @@ def _is_redirected(translator: Any) -> bool:
     )
 
 
-def _is_caught(translator: Any, and_finally: bool) -> bool:
+def _is_caught(translator: Any) -> bool:
     """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(_in_try(frame, and_finally) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    return any(_in_try(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
 
 
 def _has_outside_container(translator: Any) -> bool:
@@ -205,30 +219,39 @@ def _has_outside_container(translator: Any) -> bool:
     return False
 
 
-def _in_try(frame: Any, and_finally: bool) -> bool:
+def _in_try(frame: Any) -> bool:
     if sys.version_info < (3, 11):
         return any(block.with_context is None for block in frame.block_stack)
     entry, seen = frame.current_instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
         at = frame.indexof[entry.target]
-        names = [instruction.opname for instruction in frame.instructions[at:]]
-        first = names[:12]
-        if first[:2] == ["PUSH_EXC_INFO", "POP_TOP"] or "CHECK_EXC_MATCH" in first or "CHECK_EG_MATCH" in first:
-            return True
-        if and_finally and "WITH_EXCEPT_START" not in first and any(map(_may_have_effects, _block(names[1:]))):
+        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
+        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
+        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
             return True
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
     return False
 
 
-def _block(names: list[str]) -> Iterator[str]:
-    """The instructions of a ``finally`` that runs with an exception."""
-    return itertools.takewhile(lambda name: name != "POP_EXCEPT", names)
+def _in_finally(frame: Any) -> bool:
+    """Is it a ``finally`` that runs without an exception?  Python compiles it twice, from the same place."""
+    at = frame.current_instruction.positions
+    if at is None:
+        return False
+    targets = {id(entry.target): entry.target for entry in map(_entry, frame.instructions) if entry is not None}
+    for target in targets.values():
+        first = frame.indexof[target]
+        handler = frame.instructions[first:]
+        names = [instruction.opname for instruction in handler]
+        last = names.index("POP_EXCEPT") if "POP_EXCEPT" in names else len(names)
+        if names[0] == "PUSH_EXC_INFO" and any(instruction.positions == at for instruction in handler[:last]):
+            return frame.current_instruction not in handler[:last]
+    return False
 
 
-def _may_have_effects(name: str) -> bool:
-    return name.startswith("CALL") or name == "PUSH_EXC_INFO"  # the latter: a handler inside, not looked into
+def _entry(instruction: Any) -> Any:
+    return getattr(instruction, "exn_tab_entry", None)
 
 
 def _enclosing_bodies(translator: Any) -> list[str]:
