@@ -65,6 +65,13 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
-    """Every number of the README, as ratios measured in one run."""
+    """Every number of the README, as ratios measured in one run; ``-- --quick`` for a first look."""
     with_torch(session, "bench")
     session.run("python", "-m", "bench", *session.posargs)
+
+
+@nox.session(python="3.11")
+def bench_today(session: nox.Session) -> None:
+    """Graph breaks on transformers 5.23.0."""
+    with_torch(session, "bench", TODAY)
+    session.run("python", "-m", "bench", "--only", "breaks", *session.posargs)

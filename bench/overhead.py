@@ -1,0 +1,73 @@
+"""What the hook costs where it gains nothing: whole programs, forward passes in eager, tracing."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .arms import differing_inputs, workers
+from .latency import PAIR
+from .processes import PROGRAMS
+
+FORWARD = ("t5", "whisper", "bart", "marian", "blenderbot", "biogpt", "pegasus", "layoutlmv3", "phi3", "grounding_dino")
+TRACED = ("t5", "bart_fp16", "grounding_dino")
+
+
+def forward(rows: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str, Any]]:
+    """Eager forward passes of the mended library against the untouched one, in blocks of `calls`, alternating."""
+    found: dict[str, dict[str, Any]] = {}
+    with workers(*PAIR) as pair:
+        for row in rows:
+            inputs = {worker.arm: worker("build", row=row)["inputs"] for worker in pair}
+            seconds: dict[str, list[float]] = {worker.arm: [] for worker in pair}
+            for worker in pair:
+                worker("eager", calls=calls)
+            for number in range(rounds):
+                for worker in pair if number % 2 else pair[::-1]:
+                    seconds[worker.arm].append(statistics.median(worker("eager", calls=calls)))
+            ratios = [mended / plain for plain, mended in zip(seconds["off"], seconds["on"], strict=True)]
+            found[row] = {
+                "problem": differing_inputs(inputs),
+                "seconds": seconds,
+                "ratio": statistics.quantiles(ratios, n=4),
+            }
+    return found
+
+
+def tracing(rows: Sequence[str], rounds: int) -> dict[str, dict[str, Any]]:
+    """Seconds that Dynamo takes to trace a model, as long as all else is equal: the eager backend, nothing cached."""
+    found: dict[str, dict[str, Any]] = {}
+    with workers(*PAIR) as pair:
+        for row in rows:
+            seconds: dict[str, list[float]] = {worker.arm: [] for worker in pair}
+            for worker in pair:
+                worker("build", row=row)
+                worker("compile", backend="eager")
+            for _ in range(rounds):
+                for worker in pair:
+                    seconds[worker.arm].append(worker("compile", backend="eager")["tracing"])
+            ratios = [mended / plain for plain, mended in zip(seconds["off"], seconds["on"], strict=True)]
+            found[row] = {"seconds": seconds, "ratio": statistics.quantiles(ratios, n=4)}
+    return found
+
+
+def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "processes.json")
+        subprocess.run([sys.executable, "-m", "bench.processes", str(out), str(repeats), *names], check=True)
+        found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    return {
+        "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else tuple(PROGRAMS)),
+        "forward": forward(FORWARD[:2] if quick else FORWARD, 5 if quick else 25, 10 if quick else 20),
+        "tracing": tracing(TRACED[:1] if quick else TRACED, 3 if quick else 5),
+    }
