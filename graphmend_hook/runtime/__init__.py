@@ -11,11 +11,12 @@ import sys
 # By module: the functions that rewritten code calls while it is traced.
 CALLED_BY_REWRITTEN_CODE = {
     "effects": ("tracing", "deferrable", "defer", "get_logger"),
-    "select": (
-        *("compiling", "undecided", "select", "required", "negate", "both", "either", "every", "one_value"),
-        *("equal", "equal_method", "allclose", "allclose_method", "early", "number", "count_selected", "compare"),
-        *("carried", "number_of", "number_read", "calculate"),
+    "select": ("select", "required"),
+    "conditions": (
+        *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
+        *("equal", "equal_method", "allclose", "allclose_method"),
     ),
+    "numbers": ("number", "carried", "number_of", "number_read", "calculate", "count_selected", "compare"),
     "speculation": (
         *(
             "plain",

@@ -5,7 +5,6 @@ The functions marked constant run for real while Dynamo traces their caller; the
 
 from __future__ import annotations
 
-import functools
 import logging
 import sys
 import warnings
@@ -14,7 +13,9 @@ from typing import Any
 
 import torch
 
-from .tracer import OWN_FILES, at_trace_time, frames, trace_anew, translator
+from .handlers import is_caught
+from .retrace import is_abandoned
+from .tracer import at_trace_time, frames, translator
 
 VALUES = "gm\u01c3values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
@@ -41,7 +42,7 @@ def standing(is_warning: bool, repeats: bool) -> str:
         return "GM101-T05"
     if _has_outside_container(tracer):
         return "GM101-T04"
-    if _is_caught(tracer):
+    if is_caught(tracer):
         return "GM101-T10"
     if is_abandoned():
         return "GM101-T11"
@@ -66,78 +67,6 @@ def replay_last(identity: int) -> None:
         first = tracked[identity]
         tracked.clear()
         tracked.update({identity: first, **others})
-
-
-@at_trace_time(otherwise=None)
-def expect_success() -> None:
-    """Abandon the compilation if it fails, now that something in it has been mended.
-
-    An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
-    over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
-    up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
-    """
-    root = translator().output.root_tx
-    if not root.one_graph and "step" not in vars(root):
-        root.step = functools.partial(_step, root)
-
-
-def _step(root: Any) -> bool:
-    from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
-
-    try:
-        more: bool = type(root).step(root)
-    except (RestartAnalysis, SkipFrame):
-        raise
-    except Exception as error:
-        if not isinstance(error, Unsupported) or getattr(error, "skip_frame", False):
-            _abandon(f"{type(error).__name__} after something was mended")
-        raise
-    return more
-
-
-@at_trace_time(otherwise=None)
-def expect_no_handler() -> None:
-    """Abandon the compilation if a handler stands around the ``assert`` that Dynamo is about to trace.
-
-    What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
-    kept the frame from being compiled at all, and then it was caught.
-    """
-    tracer = translator()
-    if not tracer.one_graph and not is_abandoned() and _is_caught(tracer):
-        _abandon("an assert stands in a try")
-
-
-@at_trace_time(otherwise=True)
-def follows_guard() -> bool:
-    """Does the effect at hand stand in a ``finally``, after a guard whose failure would still let it happen?
-
-    Then the compilation is abandoned, except under ``fullgraph=True``.
-    """
-    tracer = translator()
-    if not hasattr(tracer.output, "graphmend_conditions"):
-        return False
-    if not any(_in_finally(frame) for frame in frames(tracer) if frame.f_code.co_filename not in OWN_FILES):
-        return False
-    if not tracer.one_graph and not is_abandoned():
-        _abandon("an effect in a finally follows a guard")
-    return True
-
-
-def _abandon(reason: str) -> None:
-    from torch._guards import CompileContext
-
-    context = CompileContext.try_get()  # one for all attempts to trace the frame
-    if context is not None:
-        context.graphmend_abandoned = True
-        trace_anew(reason)
-
-
-@at_trace_time(otherwise=True)
-def is_abandoned() -> bool:
-    """Is every statement of this compilation to be traced as it was written?"""
-    from torch._guards import CompileContext
-
-    return hasattr(CompileContext.try_get(), "graphmend_abandoned")
 
 
 @at_trace_time(otherwise=True)
@@ -201,11 +130,6 @@ def _is_redirected(translator: Any) -> bool:
     )
 
 
-def _is_caught(translator: Any) -> bool:
-    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(_in_try(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
-
-
 def _has_outside_container(translator: Any) -> bool:
     """Is a value a list or dict that is older than the trace?  Copying it would guard on all that is in it."""
     frame = next((frame for frame in frames(translator) if VALUES in getattr(frame, "symbolic_locals", ())), None)
@@ -217,41 +141,6 @@ def _has_outside_container(translator: Any) -> bool:
         elif value.source is not None and type(value).__name__ in ("ListVariable", "ConstDictVariable"):
             return True
     return False
-
-
-def _in_try(frame: Any) -> bool:
-    if sys.version_info < (3, 11):
-        return any(block.with_context is None for block in frame.block_stack)
-    entry, seen = frame.current_instruction.exn_tab_entry, set()
-    while entry is not None and id(entry.target) not in seen:
-        seen.add(id(entry.target))
-        at = frame.indexof[entry.target]
-        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
-        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
-        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
-            return True
-        entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
-    return False
-
-
-def _in_finally(frame: Any) -> bool:
-    """Is it a ``finally`` that runs without an exception?  Python compiles it twice, from the same place."""
-    at = frame.current_instruction.positions
-    if at is None:
-        return False
-    targets = {id(entry.target): entry.target for entry in map(_entry, frame.instructions) if entry is not None}
-    for target in targets.values():
-        first = frame.indexof[target]
-        handler = frame.instructions[first:]
-        names = [instruction.opname for instruction in handler]
-        last = names.index("POP_EXCEPT") if "POP_EXCEPT" in names else len(names)
-        if names[0] == "PUSH_EXC_INFO" and any(instruction.positions == at for instruction in handler[:last]):
-            return frame.current_instruction not in handler[:last]
-    return False
-
-
-def _entry(instruction: Any) -> Any:
-    return getattr(instruction, "exn_tab_entry", None)
 
 
 def _enclosing_bodies(translator: Any) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, queue, tracer
+from . import dynamo, queue, retrace, tracer
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 # What a container may hold, and how deep: every item costs tracing time.
@@ -64,7 +64,7 @@ def append(item: tuple[Any, ...]) -> None:
     else:
         queue.graphmend_pending.append(item)
     dynamo.replay_last(id(queue.graphmend_pending))
-    dynamo.expect_success()
+    retrace.expect_success()
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
@@ -81,7 +81,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     if not _is_effect(target, method):
         return "GM101-T01"
     why = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
-    return why or ("GM101-T12" if dynamo.follows_guard() else "") or _unstable_item(values, 0)
+    return why or ("GM101-T12" if retrace.follows_guard() else "") or _unstable_item(values, 0)
 
 
 def refusal_of_guard(values: tuple[Any, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, effects, queue, traced_sides
+from . import effects, queue, retrace, traced_sides
 from .speculation import Unspeculable, is_tensor
 
 # Where the known check functions are defined.
@@ -25,7 +25,7 @@ def is_check(graphmend_check: Any) -> bool:
 def asserted(value: Any) -> Any:
     """`value`, the condition of an ``assert`` that is about to be traced as it was written."""
     if is_dynamo_compiling() and isinstance(value, torch.Tensor):
-        dynamo.expect_no_handler()
+        retrace.expect_no_handler()
     return value
 
 

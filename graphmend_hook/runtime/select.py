@@ -1,31 +1,22 @@
-"""What [Where] and [Trap] call while tracing: is the test a tensor, may both sides be evaluated, can they be merged?
+"""What [Where] and [Trap] call where a test is a tensor: may both sides be evaluated, and can they be merged?
 
 Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from . import dynamo, guards, rounding, traced_sides, tracer
+from . import guards, retrace, traced_sides, tracer
+from .conditions import truth
 from .speculation import Unspeculable, is_tensor
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
-_WHOLE = 2**53  # the whole numbers that float64 holds exactly
-
-
-compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
-
-
-def undecided(test: object) -> bool:
-    """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    return compiling() and isinstance(test, torch.Tensor)
 
 
 def select(
@@ -44,7 +35,7 @@ def select(
     try:
         predicate = truth(test)
         if is_dynamo_compiling():
-            if dynamo.is_abandoned():
+            if retrace.is_abandoned():
                 raise Unspeculable("GM101-T11")
             if not traced_sides.begin_sides():
                 raise Unspeculable("GM102-T11")
@@ -66,21 +57,8 @@ def select(
         tracer.record("GM102-T05")
         return None
     if is_dynamo_compiling():
-        dynamo.expect_success()
+        retrace.expect_success()
     return merged
-
-
-def truth(test: torch.Tensor) -> torch.Tensor:
-    """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
-    if dynamo.transformed():
-        raise Unspeculable("GM102-T07")
-    if not _has_elements(test) or test.numel() != 1:
-        raise Unspeculable("GM102-T01")
-    flat = test if test.dim() == 0 else test.reshape(())
-    graphmend_predicate = flat if flat.dtype is torch.bool else flat != 0
-    if is_dynamo_compiling():
-        rounding.round_decisions()
-    return graphmend_predicate
 
 
 def required(outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
@@ -88,184 +66,6 @@ def required(outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
     if outcome is None:
         raise Unspeculable("GM102-T08")
     return outcome
-
-
-def negate(test: Any) -> Any:
-    """``not test``."""
-    if undecided(test) and _has_truth(test):
-        return ~truth(test)
-    return not test
-
-
-def both(left: Any, right: Any) -> Any:
-    """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
-    if not undecided(left):
-        return right
-    if not undecided(right):
-        return left if right else False
-    if _has_truth(left) and _has_truth(right):
-        return truth(left) & truth(right)
-    return left and right
-
-
-def either(left: Any, right: Any) -> Any:
-    """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
-    if not undecided(left):
-        return right
-    if not undecided(right):
-        return True if right else left
-    if _has_truth(left) and _has_truth(right):
-        return truth(left) | truth(right)
-    return left or right
-
-
-def every(condition: Any) -> Any:
-    """Do all elements hold?"""
-    return condition.all() if undecided(condition) else condition
-
-
-def one_value(tensor: Any) -> Any:
-    """``tensor.item()`` for the sake of its truth."""
-    return tensor if undecided(tensor) and _has_truth(tensor) else tensor.item()
-
-
-def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
-    try:
-        return join(left, right(*arguments))
-    except Unspeculable as error:
-        tracer.record(error.args[0])
-    except Exception:
-        tracer.record("GM102-T05")
-    return None
-
-
-def equal(left: Any, right: Any, **options: Any) -> Any:
-    """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if not options and _are_alike(left, right):
-        return (left == right).all() if left.shape == right.shape else False
-    return torch.equal(left, right, **options)
-
-
-def equal_method(left: Any, *others: Any, **options: Any) -> Any:
-    """``left.equal(...)`` likewise."""
-    if len(others) == 1 and not options and _are_alike(left, others[0]):
-        return equal(left, others[0])
-    return left.equal(*others, **options)
-
-
-def allclose(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
-    """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
-    if _are_alike(left, right) and left.shape == right.shape:
-        return torch.isclose(left, right, *tolerances, **options).all()
-    return torch.allclose(left, right, *tolerances, **options)
-
-
-def allclose_method(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
-    """``left.allclose(right, ...)`` likewise."""
-    if _are_alike(left, right):
-        return allclose(left, right, *tolerances, **options)
-    return left.allclose(right, *tolerances, **options)
-
-
-def number(tensor: Any) -> Any:
-    """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
-    if undecided(tensor) and _has_truth(tensor):
-        if tensor.dtype.is_floating_point:
-            return tensor.detach().reshape(()).to(torch.float64)
-        if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
-            return tensor.detach().reshape(()).to(torch.int64)
-    return tensor.item()
-
-
-def carried(tensor: Any) -> Any:
-    """``tensor.item()`` for guards alone, which can do with the tensor."""
-    return tensor if undecided(tensor) and _has_truth(tensor) else tensor.item()
-
-
-def number_of(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as `number` gives it."""
-    return number(value) if isinstance(value, torch.Tensor) else value
-
-
-def number_read(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as a number."""
-    return value.item() if isinstance(value, torch.Tensor) else value
-
-
-def calculate(name: str, left: Any, right: Any) -> Any:
-    """``left <op> right`` of numbers, some of which are tensors as `number` gives them."""
-    operation = getattr(operator, name)
-    if not undecided(left) and not undecided(right):
-        return operation(left, right)
-    dtypes = [value.dtype for value in (left, right) if isinstance(value, torch.Tensor)]
-    kinds = [type(value) for value in (left, right) if not isinstance(value, torch.Tensor)]
-    whole, floating = dtypes[0] is torch.int64, dtypes[0] is torch.float64
-    if dtypes[0] is dtypes[-1] and ((whole and kinds in ([], [int])) or (floating and kinds in ([], [int], [float]))):
-        return operation(left, right)
-    return operation(number_read(left), number_read(right))
-
-
-def count_selected(tensor: Any, mask: Any) -> Any:
-    """``tensor[mask].numel()``, counted without making the selection."""
-    countable = undecided(tensor) and undecided(mask) and _has_elements(tensor) and _has_elements(mask)
-    if countable and mask.dtype is torch.bool and mask.dim() and tensor.shape[: mask.dim()] == mask.shape:
-        return mask.sum() * tensor.shape[mask.dim() :].numel()
-    return tensor[mask].numel()
-
-
-def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any:
-    """``left <op> right`` where `numbers` says which operands are tensors that stand for Python numbers."""
-    operation = getattr(operator, name)
-    if not undecided(left) and not undecided(right):
-        return operation(left, right)
-    if numbers[0] and _is_beyond(left, right):
-        return operation(0, right)
-    if numbers[1] and _is_beyond(right, left):
-        return operation(left, 0)
-    if undecided(left) and undecided(right) and numbers[0] and numbers[1]:
-        if left.dtype is right.dtype:
-            return operation(left, right)
-    elif undecided(left) and numbers[0] and not undecided(right):
-        if _is_exact(left, right):
-            return operation(left, right)
-    elif undecided(right) and numbers[1] and not undecided(left) and _is_exact(right, left):
-        return operation(left, right)
-    return operation(
-        left.item() if numbers[0] and undecided(left) else left,
-        right.item() if numbers[1] and undecided(right) else right,
-    )
-
-
-def _is_beyond(tensor: Any, value: Any) -> bool:
-    """Is `value` a number that no element of an integer tensor reaches?  All of them compare alike with it."""
-    return type(value) is int and undecided(tensor) and tensor.dtype is torch.int64 and not -(2**63) <= value < 2**63
-
-
-def _is_exact(tensor: torch.Tensor, value: object) -> bool:
-    """Does comparing in the tensor's dtype give what Python gives for the two numbers?"""
-    kind = type(value)
-    if kind is bool:
-        return True
-    if kind is int:
-        most = 2**63 - 1 if tensor.dtype is torch.int64 else _WHOLE
-        return -most <= value <= most  # type: ignore[operator]
-    return kind is float and tensor.dtype is torch.float64
-
-
-def _has_elements(tensor: Any) -> bool:
-    return is_tensor(tensor) and tensor.device.type != "meta" and not dynamo.transformed()
-
-
-def _are_alike(left: Any, right: Any) -> bool:
-    """Are they two tensors whose values can be compared?"""
-    if not (undecided(left) and undecided(right) and _has_elements(left) and _has_elements(right)):
-        return False
-    return left.dtype is right.dtype and left.device == right.device and not left.is_quantized
-
-
-def _has_truth(tensor: Any) -> bool:
-    return _has_elements(tensor) and tensor.numel() == 1
 
 
 def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:

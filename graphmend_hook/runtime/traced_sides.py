@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, trace_anew, translator
+from .retrace import trace_anew
+from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
 
 _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
     "ifloordiv",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -13,10 +14,7 @@ from . import refusals
 log = logging.getLogger("graphmend_hook.trace")
 P = ParamSpec("P")
 T = TypeVar("T")
-OWN_FILES = {
-    __file__.replace("tracer.py", f"{name}.py")
-    for name in ("tracer", "dynamo", "effects", "guards", "select", "speculation", "traced_sides", "rounding")
-}
+OWN_FILES = frozenset(map(str, Path(__file__).parent.glob("*.py")))
 
 
 def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -32,7 +30,9 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return question(*args, **kwargs)
             except Exception as error:
-                if type(error).__name__ == "UnspecializeRestartAnalysis":  # an order to Dynamo, see `trace_anew`
+                if (
+                    type(error).__name__ == "UnspecializeRestartAnalysis"
+                ):  # an order to Dynamo, see `retrace.trace_anew`
                     raise
                 log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
                 return otherwise
@@ -85,13 +85,6 @@ def translator() -> Any:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     return InstructionTranslator.current_tx().output.current_tx  # the first is that of the outermost frame
-
-
-def trace_anew(reason: str) -> NoReturn:
-    """Let Dynamo forget what it has traced of the frame, and start again."""
-    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
-    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
 def frames(translator: Any) -> Iterator[Any]:

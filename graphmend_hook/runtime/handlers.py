@@ -1,0 +1,53 @@
+"""The exception handlers around the instruction that Dynamo is tracing, in any of its frames."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .tracer import OWN_FILES, frames
+
+
+def is_caught(translator: Any) -> bool:
+    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
+    return any(_in_try(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+
+
+def is_in_finally(translator: Any) -> bool:
+    """Is the statement, or a traced call that it stands in, part of a ``finally`` that runs without an exception?"""
+    return any(_in_finally(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+
+
+def _in_try(frame: Any) -> bool:
+    if sys.version_info < (3, 11):
+        return any(block.with_context is None for block in frame.block_stack)
+    entry, seen = frame.current_instruction.exn_tab_entry, set()
+    while entry is not None and id(entry.target) not in seen:
+        seen.add(id(entry.target))
+        at = frame.indexof[entry.target]
+        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
+        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
+        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
+            return True
+        entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
+    return False
+
+
+def _in_finally(frame: Any) -> bool:
+    # Python compiles a `finally` twice, from the same place: in order, and as a handler.
+    at = frame.current_instruction.positions
+    if at is None:
+        return False
+    targets = {id(entry.target): entry.target for entry in map(_entry, frame.instructions) if entry is not None}
+    for target in targets.values():
+        first = frame.indexof[target]
+        handler = frame.instructions[first:]
+        names = [instruction.opname for instruction in handler]
+        last = names.index("POP_EXCEPT") if "POP_EXCEPT" in names else len(names)
+        if names[0] == "PUSH_EXC_INFO" and any(instruction.positions == at for instruction in handler[:last]):
+            return frame.current_instruction not in handler[:last]
+    return False
+
+
+def _entry(instruction: Any) -> Any:
+    return getattr(instruction, "exn_tab_entry", None)
