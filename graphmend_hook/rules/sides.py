@@ -24,7 +24,8 @@ from .defer import Defer, DeferCandidate, stable_call
 from .lower import Lowering
 from .messages import Captures
 from .operators import ARITHMETIC
-from .speculated import Side, Slot
+from .speculated import Side
+from .targets import Slot, is_masked_write, slots_of, written_in_place
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _RETURN = Template("return RESULT")
@@ -88,7 +89,7 @@ class Sides:
 
     def assigning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], needed: frozenset[str]) -> Branch:
         """The branch of an ``if`` that falls through, after which the names in `needed` are read."""
-        self._in_place = _written_in_place([*then, *orelse])
+        self._in_place = written_in_place([*then, *orelse])
         self._last = {id(block[-1]) for block in (then, orelse) if block}
         branch = self._assigning(at, then, orelse, Side(self._lowering), needed | self._in_place)
         branch.in_place = self._in_place
@@ -126,7 +127,7 @@ class Sides:
         self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side, needed: frozenset[str] | None
     ) -> Branch:
         bound = sorted(NamesIn.code(*then, *orelse).bound)
-        slots = _slots(then, orelse)
+        slots = slots_of(then, orelse)
         sides = [base.inner(), base.inner()]
         bodies = []
         for side, block in zip(sides, (then, orelse), strict=True):
@@ -156,9 +157,9 @@ class Sides:
         return self._join(at, (bodies[0], sides[0]), (bodies[1], sides[1]), tuple(names), tuple(slots))
 
     def _returning(self, at: ast.stmt, then: list[ast.stmt], orelse: list[ast.stmt], base: Side) -> Branch:
-        if _slots(then, orelse):
+        if slots_of(then, orelse):
             raise Declined("R06", "a side that returns also assigns to an attribute")
-        if any(map(_is_masked_write, (*then, *orelse))):
+        if any(map(is_masked_write, (*then, *orelse))):
             raise Declined("R08", "a side that returns also writes to a tensor")
         sides = [base.inner(), base.inner()]
         bodies = [self._returning_block(block, side) for block, side in zip((then, orelse), sides, strict=True)]
@@ -223,7 +224,7 @@ class Sides:
 
     def _statement(self, statement: ast.stmt, place: Place, side: Side) -> list[ast.stmt]:
         if isinstance(statement, ast.Assign):
-            if _is_masked_write(statement) and id(statement) in self._last:
+            if is_masked_write(statement) and id(statement) in self._last:
                 return self._masked_write(statement, side)
             return self._assign(statement, statement.targets, statement.value, side)
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -310,7 +311,9 @@ class Sides:
     def _nested(self, statement: ast.If, side: Side) -> list[ast.stmt]:
         condition = side.test(statement.test)
         opened = self._open(
-            [s for s in _slots(statement.body, statement.orelse) if ast.unparse(s) not in side.stored], side, statement
+            [s for s in slots_of(statement.body, statement.orelse) if ast.unparse(s) not in side.stored],
+            side,
+            statement,
         )
         if self._lowering.taint(statement.test) is Taint.NO:
             body, orelse = self._decided(statement, side)
@@ -372,52 +375,6 @@ class Sides:
         select = branch.definitions + _SELECT.fill(statement, **branch.holes(statement))
         select += _RETURN.fill(statement, RESULT=name("OUTCOME", statement))
         return _NESTED.fill(statement, CONDITION=condition, SELECT=select, BODY=decided[0], ORELSE=decided[1])
-
-
-def _slots(*blocks: Sequence[ast.stmt]) -> list[Slot]:
-    """The attributes that the blocks assign to, each once, in order."""
-    found: dict[str, Slot] = {}
-    for block in blocks:
-        for statement in block:
-            for node in walk(statement):
-                if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-                    if statement is block[-1] and _is_masked_write(statement):
-                        continue
-                    if not _is_slot(node):
-                        raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
-                    found.setdefault(ast.unparse(node), node)
-    ends = [re.sub(r"^\w+", "", text) for text in found]
-    if len(ends) > len(set(ends)):
-        raise Declined("R04", "a side writes to the same attribute or item through two names")
-    return list(found.values())
-
-
-def _written_in_place(block: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that the statements write by augmented assignment only, and read nowhere else."""
-    nodes = [node for statement in block for node in walk(statement)]
-    augmented = [node for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)]
-    spellings = {node.target.id for node in augmented if isinstance(node.target, ast.Name)}
-    targets = {id(node.target) for node in augmented}
-    others = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in targets}
-    return frozenset(spellings - others)
-
-
-def _is_masked_write(statement: ast.stmt) -> bool:
-    """Is it ``name[name] = value``?"""
-    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
-        return False
-    target = statement.targets[0]
-    return (
-        isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and isinstance(target.slice, ast.Name)
-    )
-
-
-def _is_slot(node: Slot) -> bool:
-    """Is it ``name.attribute``, or an item with a constant key of a name or of such an attribute?"""
-    if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name)
-    owner = node.value.value if isinstance(node.value, ast.Attribute) else node.value
-    return isinstance(node.slice, ast.Constant) and isinstance(owner, ast.Name)
 
 
 def returns(statement: ast.If) -> bool:

@@ -15,6 +15,7 @@ from ..templates import constant, expression, name
 from . import tensor_ops
 from .declined import Declined
 from .operators import ARITHMETIC, COMPARISONS, TORCH
+from .targets import Slot
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
-
-Slot = ast.Attribute | ast.Subscript  # what a side may assign to, beside names
 
 
 class Side:
