@@ -82,9 +82,8 @@ def _recovered(item: queue.Item, seen: dict[int, Condition]) -> queue.Item:
     """An item with what the replay met, in place of the outputs that the graph did not give."""
     if item[0] is queue.ITEM or item[1] not in seen:
         return item
-    predicate, tensors = seen[item[1]]
-    values = iter(tensors)
-    kept = [next(values, value) if value is queue.MISSING else value for value in item[5:]]
+    predicate, shown = seen[item[1]]
+    kept = [shown.get(place, value) if value is queue.MISSING else value for place, value in enumerate(item[5:])]
     return (*item[:2], predicate, *item[3:5], *kept)
 
 

@@ -167,6 +167,8 @@ def _rebuilt(edited: Bytecode, start: int, end: int, graph_output: str) -> list[
                 copy += looked_up
                 continue
         copy.append(item.copy())
+        if item.name == "LOAD_ATTR" and _name(item) == "Size":  # it takes no missing sizes
+            copy += [Instr("POP_TOP"), Instr("LOAD_CONST", queue.size_of)]
     return copy
 
 

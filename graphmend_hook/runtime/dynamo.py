@@ -123,11 +123,13 @@ def _is_redirected(translator: Any) -> bool:
         if getattr(changed, "value", None) in (sys, warnings, logging):
             return True
     redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    return any(
-        isinstance(block.with_context, redirecting)
-        for frame in frames(translator)
-        for block in getattr(frame, "block_stack", ())
-    )
+    return any(isinstance(context, redirecting) for frame in frames(translator) for context in _contexts(frame))
+
+
+def _contexts(frame: Any) -> list[Any]:
+    """The context managers that the frame is in: on its stack are their exits, those of inlined frames too."""
+    exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]
+    return exits + [block.with_context for block in getattr(frame, "block_stack", ())]
 
 
 def _has_outside_container(translator: Any) -> bool:

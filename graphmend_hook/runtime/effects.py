@@ -81,14 +81,15 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     if not _is_effect(target, method):
         return "GM101-T01"
     why = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
-    return why or ("GM101-T12" if retrace.follows_guard() else "") or _unstable_item(values, 0)
+    return why or _unstable_item(values, 0) or ("GM101-T12" if retrace.follows_guard() else "")
 
 
 def refusal_of_guard(values: tuple[Any, ...]) -> str:
     """The code of the refusal if an exception made of `values` cannot be raised at the end of the graph, else ""."""
     if not queue.understood:
         return "GM101-T09"
-    return dynamo.standing(False, False) or _unstable_item(values, 0)
+    why = dynamo.standing(False, False) or _unstable_item(values, 0)
+    return why or ("GM101-T12" if retrace.follows_guard() else "")
 
 
 def _is_effect(target: object, method: str) -> bool:

@@ -48,12 +48,13 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
         if method is None and in_graph:
             torch._assert_async(~predicate, target)
             continue
+        decided = effects.kept(predicate)  # as it is now; and the place in the graph where the guard stands
         kept = [effects.kept(value) for value in values]
         kind = queue.GUARD if method is None else queue.EFFECT
-        effects.append((kind, _key(predicate, kept), predicate, delivery, target, *kept))
+        effects.append((kind, _key(decided, kept), decided, delivery, target, *kept))
 
 
-def _key(graphmend_condition: torch.Tensor, graphmend_tensors: list[Any]) -> int:
+def _key(graphmend_condition: torch.Tensor, graphmend_values: list[Any]) -> int:
     """The number under which the condition can be had if the graph fails."""
     return traced_sides.remember_condition()
 

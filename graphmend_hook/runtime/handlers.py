@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from .tracer import OWN_FILES, frames
@@ -24,13 +26,19 @@ def _in_try(frame: Any) -> bool:
     entry, seen = frame.current_instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
-        at = frame.indexof[entry.target]
-        names = [instruction.opname for instruction in frame.instructions[at : at + 12]]
-        bare = names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]
-        if bare or "CHECK_EXC_MATCH" in names or "CHECK_EG_MATCH" in names:
+        if _catches(frame.instructions[frame.indexof[entry.target] :]):
             return True
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
     return False
+
+
+def _catches(handler: Sequence[Any]) -> bool:
+    """May an exception end in the handler?  It goes on from a ``finally``, unless a ``return`` is in there."""
+    names = list(itertools.takewhile(lambda name: name != "RERAISE", (item.opname for item in handler)))
+    if names[:1] != ["PUSH_EXC_INFO"] or "WITH_EXCEPT_START" in names:
+        return False
+    bare = names[1:2] == ["POP_TOP"]
+    return bare or not {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"}.isdisjoint(names)
 
 
 def _in_finally(frame: Any) -> bool:

@@ -26,8 +26,8 @@ def number(tensor: Any) -> Any:
 
 
 def carried(tensor: Any) -> Any:
-    """``tensor.item()`` for guards alone, which can do with the tensor."""
-    return tensor if undecided(tensor) and has_truth(tensor) else tensor.item()
+    """``tensor.item()`` for guards alone, which can do with the tensor as it is now."""
+    return tensor.detach().clone() if undecided(tensor) and has_truth(tensor) else tensor.item()
 
 
 def number_of(value: Any) -> Any:

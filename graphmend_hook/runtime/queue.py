@@ -8,6 +8,7 @@ of them touches this module, however it got there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
@@ -44,6 +45,15 @@ class _Missing:
 
 
 MISSING = _Missing()
+
+
+def size_of(sizes: Sequence[Any]) -> Any:
+    """``torch.Size(sizes)``, of sizes that may be missing."""
+    import torch
+
+    return MISSING if any(size is MISSING for size in sizes) else torch.Size(sizes)
+
+
 # What generated code assigns to, by item; filled in by `epilogue.install` before any code is generated.
 graphmend_sink: Any = None  # takes the items, in order, after the graph
 graphmend_failed: Any = None  # takes the items of a graph that raised; None where they could not be built

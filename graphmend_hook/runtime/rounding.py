@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 
 from .traced_sides import only_computes
@@ -9,6 +11,13 @@ from .tracer import at_trace_time, held
 
 _FARTHEST = 4  # how many operations may stand between a half-precision value and the decision
 _HALF = (torch.float16, torch.bfloat16)
+# What may stand there: computed a second time, they give the same and do nothing else.
+_PLAIN_NAMES = """
+abs add all amax amin and_ any clamp contiguous detach double eq flatten float ge getitem gt invert isclose isfinite
+isin isinf isnan isneginf isposinf le logical_and logical_not logical_or lt max mean min mul ne neg or_ reshape squeeze
+sub sum to truediv type unsqueeze view xor
+"""
+_PLAIN = frozenset(_PLAIN_NAMES.split())
 
 
 @at_trace_time(otherwise=None)
@@ -19,31 +28,32 @@ def round_decisions() -> None:
     Reading the bits as integers, and those as a float again, rounds at the price of a register; the operation between
     is there because Inductor takes away a pair of views.
     """
-    _decide_on_memory(held("graphmend_predicate").as_proxy().node, _FARTHEST)
+    node = held("graphmend_predicate").as_proxy().node
+    _decide_on_memory(node, _FARTHEST, node)
 
 
-def _decide_on_memory(node: torch.fx.Node, steps: int) -> torch.fx.Node:
-    """What a decision is to read in the place of `node`.
+def _decide_on_memory(node: torch.fx.Node, steps: int, before: torch.fx.Node) -> torch.fx.Node:
+    """What a decision is to read in the place of `node`; what is new stands right before the node `before`.
 
     A comparison is changed where it stands; a value that is also computed with is copied, so that neither the result
-    nor its gradient is touched.
+    nor its gradient is touched, if nothing was written since it was computed.
     """
-    if _dtype(node) in _HALF:
-        return _rounded(node)
-    if not node.op.startswith("call") or steps == 0 or node.meta.get("graphmend_rounded"):
+    if node.meta.get("graphmend_rounded"):
         return node
-    instead = {value: _decide_on_memory(value, steps - 1) for value in node.all_input_nodes}
-    if all(new is old for old, new in instead.items()):
-        node.meta["graphmend_rounded"] = True  # with all that it depends on
+    if _dtype(node) in _HALF:
+        return _rounded(node, before)
+    if steps == 0 or not _is_plain(node):
         return node
     if _dtype(node) is torch.bool:
-        for old, new in instead.items():
-            node.replace_input_with(old, new)
-        node.meta["graphmend_rounded"] = True
+        for value in node.all_input_nodes:
+            node.replace_input_with(value, _decide_on_memory(value, steps - 1, node))
         return node
-    if not only_computes(node):
-        return node  # a second draw would be another one
-    with node.graph.inserting_after(max(instead.values(), key=list(node.graph.nodes).index)):
+    if not _is_unwritten(node, before):
+        return node
+    instead = {value: _decide_on_memory(value, steps - 1, before) for value in node.all_input_nodes}
+    if all(new is old for old, new in instead.items()):
+        return node
+    with node.graph.inserting_before(before):
         copied = node.graph.node_copy(node, lambda value: instead[value])
     copied.meta["graphmend_rounded"] = True
     return copied
@@ -53,16 +63,29 @@ def _dtype(node: torch.fx.Node) -> torch.dtype | None:
     return getattr(node.meta.get("example_value"), "dtype", None)
 
 
-def _rounded(value: torch.fx.Node) -> torch.fx.Node:
-    known = value.meta.get("graphmend_rounded_value")
-    if known is not None:
-        return known
+def _is_plain(node: torch.fx.Node) -> bool:
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if name not in _PLAIN or not only_computes(node):
+        return False
+    return node.op == "call_method" or any(getattr(home, name, None) is node.target for home in (torch, operator))
+
+
+def _is_unwritten(node: torch.fx.Node, before: torch.fx.Node) -> bool:
+    """Has nothing between the two nodes written to any tensor?"""
+    step = node.next
+    while step is not before:
+        if not only_computes(step) or getattr(step.target, "namespace", "aten") != "aten":
+            return False
+        step = step.next
+    return True
+
+
+def _rounded(value: torch.fx.Node, before: torch.fx.Node) -> torch.fx.Node:
     rounded, fake = value, value.meta["example_value"]
     steps = ("detach", ()), ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
     for method, arguments in steps:
-        with value.graph.inserting_after(rounded):
+        with value.graph.inserting_before(before):
             rounded = value.graph.call_method(method, (rounded, *arguments))
         fake = getattr(fake, method)(*arguments)
         rounded.meta["example_value"], rounded.meta["graphmend_rounded"] = fake, True
-    value.meta["graphmend_rounded_value"] = rounded
     return rounded

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .retrace import trace_anew
-from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
+from .tracer import at_trace_time, fake_of, held, log, node_of, python_of, site_of, translator
 
 _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
     "ifloordiv",
@@ -74,9 +74,9 @@ def remember_condition() -> int:
     if not hasattr(output, "graphmend_conditions"):
         output.graphmend_conditions = []
         output.register_finalizer_fns.append(lambda module: prepare(module, output.graphmend_conditions))
-    values = held("graphmend_tensors").items
-    tensors = [value.as_proxy().node for value in values if value.is_tensor()]
-    output.graphmend_conditions.append((held("graphmend_condition").as_proxy().node, tensors))
+    values = {place: node_of(value) for place, value in enumerate(held("graphmend_values").items)}
+    shown = {place: node for place, node in values.items() if node is not None}
+    output.graphmend_conditions.append((held("graphmend_condition").as_proxy().node, shown))
     return len(output.graphmend_conditions) - 1
 
 

@@ -68,10 +68,11 @@ def python_of(variable: Any) -> Any:
 
 def fake_of(variable: Any) -> Any:
     """The same with fake tensors for the traced ones."""
+    node = node_of(variable)
+    if node is not None:
+        return node.meta["example_value"]
     variable = variable.realize()
     kind = type(variable).__name__
-    if variable.is_tensor() or kind == "SymNodeVariable":
-        return variable.as_proxy().node.meta["example_value"]
     if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
         return variable.python_type()([fake_of(item) for item in variable.items])
     if kind == "ConstDictVariable":
@@ -79,6 +80,13 @@ def fake_of(variable: Any) -> Any:
     if kind == "SliceVariable":
         return slice(*[fake_of(item) for item in variable.items])
     return python_of(variable)
+
+
+def node_of(variable: Any) -> Any:
+    """The node of the graph that a tensor or a symbolic number is, else None."""
+    variable = variable.realize()
+    graphed = variable.is_tensor() or type(variable).__name__ == "SymNodeVariable"
+    return variable.as_proxy().node if graphed else None
 
 
 def translator() -> Any:

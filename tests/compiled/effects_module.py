@@ -121,6 +121,35 @@ def collected(x: torch.Tensor, found: list[int]) -> None:
             found.append(-index)
 
 
+def _hushed(x: torch.Tensor) -> torch.Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("hidden", stacklevel=1)
+    return x + 1
+
+
+def hushed(x: torch.Tensor) -> torch.Tensor:
+    return _hushed(x) * 2
+
+
+def sized_and_looked_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    y = torch.cat([x, x])
+    logger.warning("shape %s", y.shape)
+    return y[index]
+
+
+def guarded_by_size(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    if (index < 0).any():
+        raise ValueError("negative", x.shape[0], x.shape[0] * 2)
+    return x[index]
+
+
+def drawn(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    if torch.rand(1) < 0.5:
+        raise ValueError("unlucky")
+    return x[index]
+
+
 class Remembering(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()

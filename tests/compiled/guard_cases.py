@@ -6,6 +6,8 @@ not mended.  "H17" is hazard 17 of the list of hazards.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -563,6 +565,144 @@ def h22_in_a_with_that_suppresses(x: torch.Tensor) -> torch.Tensor:
     except ValueError:
         return x
     return x + 1
+
+
+# --- what is decided is decided where it stands ------------------------------------------------------------------------
+
+LARGE = ((t(10.0, 20.0, 30.0),), (t(-1.0, 20.0, 30.0),), (t(1.0, 2.0, 3.0),))
+
+
+@case(inputs=LARGE, inductor=True)
+def h18_a_condition_that_is_written_later(x: torch.Tensor) -> torch.Tensor:
+    found = (x < 0).any()
+    if found:
+        raise ValueError("negative")
+    found |= (x > 10).any()
+    if found:
+        raise KeyError("large")
+    return x + 1
+
+
+@case(inputs=((t(1.0, 2.0, 3.0),), (torch.ones(3),)), raises=False)
+def h18_a_number_that_is_written_later(x: torch.Tensor) -> torch.Tensor:
+    count = (x > 0).sum()
+    number = count.item()
+    count += 10
+    if number > 5:
+        raise ValueError("many", number)
+    return x + count
+
+
+@case(inputs=((UP, ids(0, 2)), (UP, ids(0, 2))), raises=False)
+def h18_a_flag_that_is_set_after_it_was_looked_at(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    started = (index < 0).any()
+    if started.reshape(()):
+        raise ValueError("again")
+    started.fill_(True)
+    return x + started
+
+
+HALVES = ((t(1.0, 2.0, 3.0, dtype=torch.float16),), (t(-200.0, -200.0, -200.0, dtype=torch.float16),))
+
+
+@case(inputs=HALVES, inductor=True)
+def half_precision_written_before_it_is_decided_on(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.add_(100)
+    if (y > 50).any():
+        raise ValueError("large")
+    return y
+
+
+@case(inputs=HALVES)
+def half_precision_copied_and_written_before_it_is_decided_on(x: torch.Tensor) -> torch.Tensor:
+    y = x.float() * 1
+    y.add_(100)
+    if y.max() > 50:
+        raise ValueError("large")
+    return y
+
+
+@case(inputs=HALVES, raises=False)
+def half_precision_cut_off_before_it_is_decided_on(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.clamp_(max=1)
+    if (y > 3).any():
+        raise ValueError("large")
+    return y
+
+
+class Normed(torch.nn.Module):
+    """Between half precision and the decision stands a module that counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(x.half().float()[None].expand(4, 3))
+        if torch.isnan(y).any():
+            raise ValueError("nan")
+        return y
+
+
+# --- handlers that are easily overlooked ---------------------------------------------------------------------------------
+
+
+def _negative(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return x
+
+
+def _suppressed(x: torch.Tensor) -> torch.Tensor:
+    with contextlib.suppress(ValueError):
+        _negative(x)
+    return x + 1
+
+
+@case(declined="GM101-T05")
+def h16_suppressed_in_a_function(x: torch.Tensor) -> torch.Tensor:
+    return _suppressed(x) * 2
+
+
+@case(declined="GM101-T05")
+def h16_suppressed_inside_a_try(x: torch.Tensor) -> torch.Tensor:
+    try:
+        with contextlib.suppress(ValueError):
+            _negative(x)
+    finally:
+        x = x + 1
+    return x
+
+
+@case(declined="GM101-T10")
+def h16_a_return_in_a_finally(x: torch.Tensor) -> torch.Tensor:
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")
+    finally:
+        return x + 1  # noqa: B012
+
+
+@case(declined="GM101-T10")
+def h16_caught_as_one_of_many(x: torch.Tensor) -> torch.Tensor:
+    try:
+        y = _negative(x)
+    except (torch.cuda.OutOfMemoryError, torch.fx.proxy.TraceError, torch.jit.Error, builtins.ValueError):
+        y = x + 100
+    return y * 2
+
+
+@case(declined="GM101-T11")
+def h16_a_guard_in_the_finally_of_another(x: torch.Tensor) -> torch.Tensor:
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")
+    finally:
+        if x.max() < 0:
+            raise KeyError("all")
+    return x
 
 
 class Stateful(torch.nn.Module):

@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
-from graphmend_hook.epilogue import edit, install
+from graphmend_hook.epilogue import edit, install, replay
 from graphmend_hook.runtime import dynamo, queue, refusals
 from graphmend_hook.runtime import effects as effects_at_runtime
 
@@ -138,6 +138,45 @@ def test_a_graph_that_raises_loses_nothing_silently(backend: str, caplog: pytest
     assert [effect[1] for effect in seen.effects] == ["before", "after"]
     assert "GM006" in caplog.text and "1 depended on the graph" in caplog.text
     assert observe(lambda: compiled(x, good), "effects_module") == expected
+
+
+def test_a_size_that_is_missing_does_not_replace_the_exception(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(MENDED.sized_and_looked_up, backend="eager")
+    for length, index in ((3, 0), (4, 0), (5, 99)):
+        x, at = torch.ones(length), torch.tensor([index])
+        expected = observe(lambda x=x, at=at: PLAIN.sized_and_looked_up(x, at), "effects_module")
+        seen = observe(lambda x=x, at=at: compiled(x, at), "effects_module")
+        assert seen.error == expected.error
+    assert expected.error is not None
+    assert "1 depended on the graph" in caplog.text  # the size is an output of the graph
+
+
+def test_a_guard_shows_sizes_of_a_graph_that_raised() -> None:
+    compiled = torch.compile(MENDED.guarded_by_size, backend="eager", dynamic=True)
+    x, bad = torch.ones(6), torch.tensor([-9])
+    assert compiled(x, torch.tensor([1])) == 1
+    with pytest.raises(ValueError, match="negative") as caught:
+        compiled(x, bad)
+    assert caught.value.args == ("negative", 6, 12)
+
+
+def test_a_guard_on_random_numbers_is_not_decided_by_others() -> None:
+    """The draw cannot be repeated: what is raised is what the graph raised."""
+    x, bad = torch.ones(3), torch.tensor([99])
+    compiled = torch.compile(MENDED.drawn, backend="eager")
+    for seed in range(8):
+        torch.manual_seed(seed)
+        with pytest.raises(IndexError):
+            compiled(x, bad)
+
+
+def test_the_replay_is_that_of_the_compilation_at_hand() -> None:
+    def failing(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        raise NotImplementedError
+
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
+        torch.compile(MENDED.drawn, backend=failing, fullgraph=True)(torch.ones(3), torch.tensor([1]))
+    assert replay.prepared() is None
 
 
 def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
@@ -293,6 +332,10 @@ def test_settings_under_which_nothing_is_deferred(setting: dict[str, Any]) -> No
         compiled = torch.compile(MENDED.say, backend="eager")
         assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
     assert {code for code, *_ in refusals.seen} == {"GM101-T09"}
+
+
+def test_a_warning_that_a_called_function_hushes_is_not_shown() -> None:
+    assert observe(lambda: torch.compile(MENDED.hushed, backend="eager")(torch.ones(2)), "effects_module").effects == []
 
 
 def test_a_warning_that_is_an_error_is_raised_where_it_stands() -> None:

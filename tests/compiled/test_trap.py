@@ -152,6 +152,17 @@ def test_h18_the_state_when_a_guard_fails(backend: str) -> None:
     assert (module.before, module.after) == (3, 3)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_stands_between_half_precision_and_a_decision_is_done_once(backend: str) -> None:
+    plain, mended = PLAIN.Normed(), MENDED.Normed()
+    compiled = torch.compile(mended, backend=backend, fullgraph=True)
+    for x in (torch.ones(3), torch.arange(3.0)):
+        plain(x)
+        compiled(x)
+    for name, buffer in plain.named_buffers():
+        torch.testing.assert_close(dict(mended.named_buffers())[name], buffer)
+
+
 @pytest.mark.parametrize("value", [1.0, -1.0])
 def test_h22_in_a_branch_of_cond_it_is_as_without_the_hook(value: float) -> None:
     outcomes = []
