@@ -125,8 +125,16 @@ if sys.version_info < (3, 11):
     del ENDINGS["exception group"], ENDINGS["note on an error"]
 
 
-@pytest.mark.parametrize("kind", ["script", "module", "code", "stdin", "package", "directory"])
-@pytest.mark.parametrize("name", list(ENDINGS))
+# Every ending as a script, and in two of the other five ways to start a program, each in its turn.
+WAYS = ["module", "code", "stdin", "package", "directory"]
+PAIRS = [
+    (name, kind)
+    for turn, name in enumerate(ENDINGS)
+    for kind in ("script", WAYS[turn % len(WAYS)], WAYS[(turn * 2 + 1) % len(WAYS)])
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), sorted(set(PAIRS)))
 def test_ends_as_under_plain_python(name, kind, same, write):
     source = SITE + ENDINGS[name] + "\n"
     if ENDINGS[name].startswith("from __future__"):
