@@ -103,7 +103,8 @@ def overhead(result: Json) -> list[Table]:
             body.append(
                 [row, f"{plain * 1e3:.2f}", f"{middle:.4f}", f"{low:.4f} to {high:.4f}", found.get("problem") or None]
             )
-        made.append(Table(title, ["row", "untouched ms", "ratio", "quartiles", "problem"], body))
+        if body:
+            made.append(Table(title, ["row", "untouched ms", "ratio", "quartiles", "problem"], body))
     return made
 
 
