@@ -98,8 +98,8 @@ def _deliver_on_failure(edited: Bytecode, pending_load: int, again: Callable[...
 
 
 def _graph_call(edited: Bytecode) -> tuple[int, int] | None:
-    """Where the graph's callable is loaded and its output is stored; None if a handler is around or between them."""
-    first = None
+    """Where the graph's callable is loaded and its output is stored, or dropped; None if a handler is around it."""
+    first, depth = None, 0
     for index, item in enumerate(edited):
         if isinstance(item, TryBegin) or (isinstance(item, Instr) and item.name.startswith("SETUP_")):
             return None
@@ -107,8 +107,10 @@ def _graph_call(edited: Bytecode) -> tuple[int, int] | None:
             continue
         if first is None and item.name == "LOAD_GLOBAL" and str(_name(item)).startswith("__compiled_fn"):
             first = index
-        elif first is not None and item.name == "STORE_FAST" and str(item.arg).startswith("graph_out"):
-            return first, index
+        if first is not None:
+            depth += sum(item.pre_and_post_stack_effect())
+            if depth == 0:
+                return first, index
     return None
 
 

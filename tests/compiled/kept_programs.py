@@ -296,4 +296,12 @@ def f(self, x, y, n, flag):
         module=False,
         seed=1007051,
     ),
+    "found: a graph without outputs fails": Program(
+        """\
+def f(self, x, y, n, flag):
+    logger.warning("log 1")
+    assert y > -99
+""",
+        seed=1019984,
+    ),
 }

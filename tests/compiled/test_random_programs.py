@@ -239,8 +239,10 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
 
 
 def by_torch(effect: tuple[object, ...]) -> bool:
-    """Is it a warning of torch's own, of which many come once in a process only?"""
+    """Is it a warning of torch's own, of which many come once in a process only, or what it prints of a graph?"""
     kind, text = effect[:2]
+    if kind == "stderr" and ("<eval_with_key>" in str(text) or text == "\n"):
+        return True
     return str(kind).endswith("Warning") and not str(text).startswith("log ")
 
 

@@ -89,6 +89,20 @@ def test_a_failing_delivery_keeps_the_first_exception_as_context(monkeypatch: py
     assert isinstance(caught.value.__context__, IndexError)
 
 
+def without_outputs(x: Any) -> Any:
+    __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    owner.queue.graphmend_pending[:] = [(make, log, (x,))]  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_a_graph_without_outputs(slots: Delivered) -> None:
+    code = edit.redirect_replay(without_outputs.__code__)
+    assert code is not None
+    function(code, lambda x: None)(1)
+    with pytest.raises(ZeroDivisionError):
+        function(code, lambda x: 1 // 0)(2)
+    assert slots == [("graphmend_sink", [("make", "log", (1,))]), ("graphmend_failed", [("make", "log", (2,))])]
+
+
 def reads_a_temporary(x: Any) -> Any:
     tmp_1 = [x]
     graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
