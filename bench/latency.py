@@ -63,9 +63,6 @@ class Ratio:
         """Is the mended arm slower by more than the spread?  `left` is the untouched one."""
         return self.high < 0.99
 
-    def __str__(self) -> str:
-        return f"{self.middle:.2f}x ({self.low:.2f} to {self.high:.2f})"
-
 
 def not_measurable(row: str, setting: Setting) -> str:
     """Why `row` cannot be measured on this machine, else ""."""

@@ -31,11 +31,10 @@ def forward(rows: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str,
             for number in range(rounds):
                 for worker in pair if number % 2 else pair[::-1]:
                     seconds[worker.arm].append(statistics.median(worker("eager", calls=calls)))
-            ratios = [mended / plain for plain, mended in zip(seconds["off"], seconds["on"], strict=True)]
             found[row] = {
                 "problem": differing_inputs(inputs),
                 "seconds": seconds,
-                "ratio": statistics.quantiles(ratios, n=4),
+                "ratio": _ratio(seconds),
             }
     return found
 
@@ -52,9 +51,14 @@ def tracing(rows: Sequence[str], rounds: int) -> dict[str, dict[str, Any]]:
             for _ in range(rounds):
                 for worker in pair:
                     seconds[worker.arm].append(worker("compile", backend="eager")["tracing"])
-            ratios = [mended / plain for plain, mended in zip(seconds["off"], seconds["on"], strict=True)]
-            found[row] = {"seconds": seconds, "ratio": statistics.quantiles(ratios, n=4)}
+            found[row] = {"seconds": seconds, "ratio": _ratio(seconds)}
     return found
+
+
+def _ratio(seconds: dict[str, list[float]]) -> list[float]:
+    """Quartiles of mended to untouched, by round."""
+    ratios = [mended / plain for plain, mended in zip(seconds["off"], seconds["on"], strict=True)]
+    return statistics.quantiles(ratios, n=4)
 
 
 def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def _step(root: Any) -> bool:
         raise
     except Exception as error:
         if not isinstance(error, Unsupported) or getattr(error, "skip_frame", False):
-            _abandon(f"{type(error).__name__} after something was mended")
+            _abandon(root, f"{type(error).__name__} after something was mended")
         raise
     return more
 
@@ -47,8 +47,8 @@ def expect_no_handler() -> None:
     kept the frame from being compiled at all, and then it was caught.
     """
     tracer = translator()
-    if not tracer.one_graph and not is_abandoned() and is_caught(tracer):
-        _abandon("an assert stands in a try")
+    if is_caught(tracer):
+        _abandon(tracer, "an assert stands in a try")
 
 
 @at_trace_time(otherwise=True)
@@ -58,20 +58,18 @@ def follows_guard() -> bool:
     Then the compilation is abandoned, except under ``fullgraph=True``.
     """
     tracer = translator()
-    if not hasattr(tracer.output, "graphmend_conditions"):
+    if not hasattr(tracer.output, "graphmend_conditions") or not is_in_finally(tracer):
         return False
-    if not is_in_finally(tracer):
-        return False
-    if not tracer.one_graph and not is_abandoned():
-        _abandon("an effect in a finally follows a guard")
+    _abandon(tracer, "an effect in a finally follows a guard")
     return True
 
 
-def _abandon(reason: str) -> None:
+def _abandon(tracer: Any, reason: str) -> None:
+    """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
     from torch._guards import CompileContext
 
     context = CompileContext.try_get()  # one for all attempts to trace the frame
-    if context is not None:
+    if context is not None and not tracer.one_graph and not is_abandoned():
         context.graphmend_abandoned = True
         trace_anew(reason)
 

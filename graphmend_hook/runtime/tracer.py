@@ -30,9 +30,8 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 return question(*args, **kwargs)
             except Exception as error:
-                if (
-                    type(error).__name__ == "UnspecializeRestartAnalysis"
-                ):  # an order to Dynamo, see `retrace.trace_anew`
+                # An order to Dynamo, see `retrace.trace_anew`.
+                if type(error).__name__ == "UnspecializeRestartAnalysis":
                     raise
                 log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
                 return otherwise
