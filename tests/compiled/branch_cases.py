@@ -669,7 +669,7 @@ def h6_a_conditional_expression_compared_by_identity(x: torch.Tensor) -> torch.T
     return x + 1 if y is x else x + 2
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-R17")
 def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -678,7 +678,7 @@ def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-R17")
 def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     view = y.view(-1)
@@ -688,7 +688,7 @@ def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-R17")
 def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     z = y
@@ -699,7 +699,7 @@ def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y + z
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-R17")
 def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -708,7 +708,7 @@ def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-R17")
 def h6_written_by_inplace_true(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:

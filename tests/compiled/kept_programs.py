@@ -304,4 +304,19 @@ def f(self, x, y, n, flag):
 """,
         seed=1019984,
     ),
+    "found: a view of what is selected is written in another graph": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(n):
+        if (y == x).all():
+            y = y + i
+    if x.sum() < 0:
+        y.reshape(-1)[0] = 0
+    return (x, y)
+""",
+        shape=(4,),
+        other_shape=(4,),
+        n=5,
+        seed=1042693,
+    ),
 }
