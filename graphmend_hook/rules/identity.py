@@ -13,7 +13,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 # Attributes and methods of a tensor that may share its memory, and operations that never do.
 _VIEWING = frozenset({"H", "T", "data", "imag", "mH", "mT", "real"})
-_VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "hsplit", "tensor_split", "unfold", "view_as_complex", "view_as_real"}
+_VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "tensor_split", "unfold", "view_as_complex", "view_as_real"}
 _NEW = SPECULABLE - VIEWS - INPLACE
 
 
@@ -56,8 +56,9 @@ def _links(node: ast.AST) -> Iterator[frozenset[str]]:
 
 def _linked(target: ast.expr, value: ast.expr) -> Iterator[frozenset[str]]:
     if isinstance(target, (ast.Tuple, ast.List)):
-        written_out = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
-        values = value.elts if written_out else [value] * len(target.elts)
+        values = [value] * len(target.elts)
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(values):
+            values = value.elts
         for part, given in zip(target.elts, values, strict=True):
             yield from _linked(part, given)
     elif isinstance(target, ast.Starred):
@@ -71,10 +72,9 @@ def _shared(value: ast.expr) -> Iterator[str]:
     """The names whose memory may be that of what `value` gives; more of them than are names of tensors."""
     if isinstance(value, ast.Name):
         yield value.id
-    elif isinstance(value, (ast.Subscript, ast.Starred, ast.NamedExpr)):
-        yield from _shared(value.value)
-    elif isinstance(value, ast.Attribute) and value.attr in _VIEWING:
-        yield from _shared(value.value)
+    elif isinstance(value, (ast.Attribute, ast.Subscript, ast.Starred, ast.NamedExpr)):
+        if not isinstance(value, ast.Attribute) or value.attr in _VIEWING:
+            yield from _shared(value.value)
     elif isinstance(value, ast.IfExp):
         yield from (*_shared(value.body), *_shared(value.orelse))
     elif isinstance(value, ast.BoolOp):
