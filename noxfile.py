@@ -43,6 +43,7 @@ def tests(session: nox.Session) -> None:
 def tests_today(session: nox.Session) -> None:
     """What holds on transformers 5.23.0 too."""
     with_torch(session, "test", TODAY)
+    session.install("scipy")  # eomt asks for it
     session.run("pytest", "-n", "2", *(session.posargs or ["tests/models"]))
 
 
@@ -74,4 +75,5 @@ def bench(session: nox.Session) -> None:
 def bench_today(session: nox.Session) -> None:
     """Graph breaks on transformers 5.23.0."""
     with_torch(session, "bench", TODAY)
+    session.install("scipy")
     session.run("python", "-m", "bench", "--only", "breaks", *session.posargs)

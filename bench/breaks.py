@@ -38,7 +38,7 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float16: 2e-2}
 
 def present(version: str) -> list[str]:
     """The rows that the installed transformers has."""
-    return [name for name, row in rows.ROWS.items() if version in row.breaks and not name.endswith(_VARIANTS)]
+    return [name for name in rows.present(version) if not name.endswith(_VARIANTS)]
 
 
 def measure(names: Iterable[str], backends: Sequence[str], jobs: int = 2) -> list[dict[str, Any]]:

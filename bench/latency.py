@@ -16,7 +16,7 @@ ROWS = ("t5", "bart_fp16", "blenderbot", "phi3", "grounding_dino")
 PAIR = ("off", "on")
 # On a real size: bytes of memory for each parameter that a measurement may take (weights of both arms, activations).
 _BYTES_A_PARAMETER = 12
-PARAMETERS = {"phi3": 3.8e9, "blenderbot": 3.7e8, "bart_fp16": 1.4e8, "t5": 6.1e7}
+PARAMETERS = {"phi3": 3.8e9, "blenderbot": 3.7e8, "grounding_dino": 1.7e8, "bart_fp16": 1.4e8, "t5": 6.1e7}
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,25 @@ class Setting:
     calls: int
     device: str = "cpu"
     mode: str | None = None
+    dtype: str | None = None  # that of the row
 
 
 def settings(quick: bool, cuda: bool) -> dict[str, Setting]:
     """What is measured, by title."""
     if quick:
         return {"CPU, tiny": Setting("tiny", (1,), rounds=5, calls=20)}
-    found = {
-        "CPU, tiny": Setting("tiny", (1, 8, 32), rounds=15, calls=20),
-        "CPU, medium": Setting("medium", (1,), rounds=15, calls=5),
+    if not cuda:
+        return {
+            "CPU, tiny": Setting("tiny", (1, 8, 32), rounds=15, calls=20),
+            "CPU, medium": Setting("medium", (1,), rounds=15, calls=5),
+        }
+    return {
+        f"CUDA, real sizes, {dtype or 'type of the row'}, mode {mode or 'default'}": Setting(
+            "real", (1, 8, 32), rounds=15, calls=20, device="cuda", mode=mode, dtype=dtype
+        )
+        for dtype in (None, "bfloat16")
+        for mode in (None, "reduce-overhead")
     }
-    for mode in (None, "reduce-overhead"):
-        title = f"CUDA, real sizes, mode {mode or 'default'}"
-        found[title] = Setting("real", (1, 8, 32), rounds=15, calls=20, device="cuda", mode=mode)
-    return found if cuda else {title: setting for title, setting in found.items() if setting.mode is None}
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ def measure(row: str, setting: Setting) -> dict[str, Any]:
 def _measure_batch(pair: Sequence[Worker], row: str, batch: int, setting: Setting) -> dict[str, Any]:
     inputs, cold, seconds = {}, {}, {worker.arm: [] for worker in pair}
     for worker in pair:
-        inputs[worker.arm] = worker("build", row=row, size=setting.size, batch=batch, device=setting.device)["inputs"]
+        built = worker("build", row=row, size=setting.size, batch=batch, device=setting.device, dtype=setting.dtype)
+        inputs[worker.arm] = built["inputs"]
         worker("eager", calls=3)
     for worker in pair:
         cold[worker.arm] = worker("compile", mode=setting.mode)

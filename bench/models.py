@@ -23,10 +23,11 @@ Inputs = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a model's configuration is made of, beside what the tests' rows say, and how long its text is."""
+    """What a model's configuration is made of, beside what the tests' rows say, and how large its inputs are."""
 
     config: Mapping[str, Any]
-    length: int
+    length: int  # tokens
+    image: tuple[int, int] | None = None  # pixels
 
 
 def _widths(width: int, layers: int, heads: int, feed: int, vocabulary: int) -> dict[str, int]:
@@ -70,7 +71,25 @@ def _phi(width: int, layers: int, heads: int, feed: int, vocabulary: int, origin
     }
 
 
-# By row and size; "real" are t5-small, bart-base, blenderbot-400M-distill and Phi-4-mini-instruct.
+def _grounding_dino(
+    width: int, layers: int, queries: int, swin: dict[str, Any], bert: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "backbone_config": {"model_type": "swin", "out_features": ["stage2", "stage3", "stage4"], **swin},
+        "text_config": {"model_type": "bert", **bert},
+        "d_model": width,
+        "encoder_layers": layers,
+        "decoder_layers": layers,
+        "num_queries": queries,
+        "use_timm_backbone": False,
+    }
+
+
+_SWIN_TINY = {"embed_dim": 96, "depths": [2, 2, 6, 2], "num_heads": [3, 6, 12, 24], "window_size": 7}
+_SWIN_SMALL = {"embed_dim": 32, "depths": [1, 1, 2, 1], "num_heads": [1, 2, 4, 8], "window_size": 7}
+_BERT_SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256}
+
+# By row and size; "real" are t5-small, bart-base, blenderbot-400M-distill, Phi-4-mini-instruct, grounding-dino-tiny.
 SIZES: dict[str, dict[str, Sizes]] = {
     "t5": {
         "medium": Sizes(_t5(256, 1024, 4, 4, 4096), 64),
@@ -88,18 +107,26 @@ SIZES: dict[str, dict[str, Sizes]] = {
         "medium": Sizes(_phi(256, 4, 4, 1024, 4096, 256), 64),
         "real": Sizes(_phi(3072, 32, 24, 8192, 200064, 4096), 128),
     },
+    "grounding_dino": {
+        "medium": Sizes(_grounding_dino(128, 2, 50, _SWIN_SMALL, _BERT_SMALL), 16, (112, 112)),
+        "real": Sizes(_grounding_dino(256, 6, 900, _SWIN_TINY, {}), 16, (800, 1066)),
+    },
 }
 _CLASSES = {
     "t5": ("T5ForConditionalGeneration", "T5Config"),
     "bart_fp16": ("BartForConditionalGeneration", "BartConfig"),
     "blenderbot": ("BlenderbotForConditionalGeneration", "BlenderbotConfig"),
     "phi3": ("Phi3ForCausalLM", "Phi3Config"),
+    "grounding_dino": ("GroundingDinoModel", "GroundingDinoConfig"),
 }
 
 
-def build(name: str, size: str = "tiny", batch: int = 1, device: str = "cpu") -> tuple[torch.nn.Module, Inputs]:
+def build(
+    name: str, size: str = "tiny", batch: int = 1, device: str = "cpu", dtype: str | None = None
+) -> tuple[torch.nn.Module, Inputs]:
     """The model of row `name` in eval mode and the arguments of one call, the same in every process.
 
+    dtype: the name of a type of torch, by default that of the row.
     Raises ValueError where the row does not have that size.
     """
     if size == "tiny":
@@ -108,8 +135,11 @@ def build(name: str, size: str = "tiny", batch: int = 1, device: str = "cpu") ->
         model, inputs = _sized(name, SIZES[name][size])
     else:
         raise ValueError(f"row {name} has no size {size!r}; it has {['tiny', *SIZES.get(name, {})]}")
-    model = model.to(device)
-    return model, {key: _batched(value, batch).to(device) for key, value in inputs.items()}
+    floats = getattr(torch, dtype) if dtype else rows.ROWS[name].dtype
+    batched = {key: _batched(value, batch) for key, value in inputs.items()}
+    return model.to(device, floats), {
+        key: value.to(device, floats if value.is_floating_point() else None) for key, value in batched.items()
+    }
 
 
 def _sized(name: str, sizes: Sizes) -> tuple[torch.nn.Module, Inputs]:
@@ -118,10 +148,12 @@ def _sized(name: str, sizes: Sizes) -> tuple[torch.nn.Module, Inputs]:
     model_class, config_class = (getattr(transformers, spelling) for spelling in _CLASSES[name])
     torch.manual_seed(0)
     config = config_class(**sizes.config)
-    model: torch.nn.Module = model_class(config).eval().to(rows.ROWS[name].dtype)
-    text = torch.randint(3, config.vocab_size, (1, sizes.length))
+    model: torch.nn.Module = model_class(config).eval()
+    text = torch.randint(3, config.get_text_config().vocab_size, (1, sizes.length))
     inputs = {"input_ids": text}
-    if config.is_encoder_decoder:
+    if sizes.image:
+        inputs["pixel_values"] = torch.randn(1, 3, *sizes.image)
+    elif config.is_encoder_decoder:
         inputs["decoder_input_ids"] = text[:, : sizes.length // 2].clone()
     return model, inputs
 

@@ -34,10 +34,12 @@ class Model:
         self.compiled: Any = None
         self.inputs: models.Inputs = {}
 
-    def build(self, row: str, size: str = "tiny", batch: int = 1, device: str = "cpu") -> dict[str, Any]:
+    def build(
+        self, row: str, size: str = "tiny", batch: int = 1, device: str = "cpu", dtype: str | None = None
+    ) -> dict[str, Any]:
         if device == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32, as on the paper's machines
-        self.model, self.inputs = models.build(row, size, batch, device)
+        self.model, self.inputs = models.build(row, size, batch, device, dtype)
         return {"inputs": models.fingerprint(self.inputs)}
 
     def eager(self, calls: int) -> list[float]:

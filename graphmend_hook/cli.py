@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import re
 import sys
@@ -11,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import runner
+from . import commands, runner
 from .config import Settings, parse_guards, parse_level, parse_report, parse_rules, split_list
-from .diagnostics import ConfigError, StrictError
+from .diagnostics import ConfigError, GraphmendError, StrictError
 from .hook.install import install_settings
 from .program import NotRunnableError, Program, is_path_safe, prepare
 from .reporting.exit import nothing_was_mended
@@ -49,7 +50,7 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script ``graphmend``: `run` (see `run_main`) and `demo`."""
+    """The console script ``graphmend``: `run` (see `run_main`) and the commands of `commands`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["run"]:
         if not is_path_safe():
@@ -57,14 +58,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_main(arguments[1:], "graphmend run")
     parser = argparse.ArgumentParser("graphmend", description="Frees PyTorch libraries of graph breaks.")
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("run", help="run a program with its libraries mended")
-    demo = commands.add_parser("demo", help="compile T5 without and with the hook, and show the difference")
-    demo.add_argument("--backend", default="eager", help="torch.compile backend (default: %(default)s)")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers.add_parser("run", help="run a program with its libraries mended")
+    for name in commands.NAMES:
+        module = importlib.import_module(f".commands.{name}", __package__)
+        command = subparsers.add_parser(name, help=module.HELP, description=module.__doc__)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
     options = parser.parse_args(arguments)
-    from .demo import main as demo_main
-
-    return demo_main(options.backend)
+    try:
+        status: int = options.run(options)
+    except GraphmendError as error:
+        print(f"graphmend {options.command}: error: {error}", file=sys.stderr)
+        return 2
+    return status
 
 
 def _run_parser(prog: str) -> argparse.ArgumentParser:

@@ -51,6 +51,12 @@ def test_medium_models_can_be_called(name: str) -> None:
         model(**inputs)
 
 
+def test_a_model_can_be_of_another_type() -> None:
+    model, inputs = models.build("t5", dtype="bfloat16")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    assert {value.dtype for value in inputs.values()} == {torch.int64}
+
+
 def test_a_size_that_a_row_does_not_have_is_named() -> None:
     with pytest.raises(ValueError, match=r"row clap has no size 'real'; it has \['tiny'\]"):
         models.build("clap", "real")

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -118,3 +119,10 @@ class Counting:
             return compiled(*args)
 
         return run
+
+
+def with_own_names(effect: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Without the names that Dynamo gives to what follows a graph break."""
+    return tuple(
+        re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", part) if isinstance(part, str) else part for part in effect
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from observing import observe
+from observing import observe, with_own_names
 from torch.utils._pytree import tree_flatten
 
 Inputs = tuple[Any, ...]
@@ -63,10 +62,10 @@ def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owne
         except Exception as error:
             outcome.error = (type(error), error.args, str(error), type(error.__cause__))
             frames = traceback.extract_tb(error.__traceback__)
-            outcome.places = [_with_own_names((f.lineno, f.name)) for f in frames if f.filename.endswith("_cases.py")]
+            outcome.places = [with_own_names((f.lineno, f.name)) for f in frames if f.filename.endswith("_cases.py")]
             outcome.notes = list(getattr(error, "__notes__", ()))
 
-    outcome.effects = [_with_own_names(effect) for effect in observe(body, logger).effects]
+    outcome.effects = [with_own_names(effect) for effect in observe(body, logger).effects]
     outcome.random = torch.get_rng_state()
     outcome.inputs = [_copies(value) for value in given]
     outcome.gradients = [_gradient(leaf) for leaf in [*leaves, *parameters]]
@@ -121,13 +120,6 @@ def _same(got: Any, expected: Any, exact: bool) -> bool:
 
 def _places(got: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.equal(got.isnan(), expected.isnan()) and torch.equal(got.isinf(), expected.isinf())
-
-
-def _with_own_names(effect: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Without the names that Dynamo gives to what follows a graph break."""
-    return tuple(
-        re.sub(r"torch_dynamo_resume_in_(.*)_at_\d+", r"\1", part) if isinstance(part, str) else part for part in effect
-    )
 
 
 def _copy(value: Any, train: bool) -> Any:

@@ -56,7 +56,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from kept_programs import KEPT
-from observing import Counting, import_file, observe
+from observing import Counting, import_file, observe, with_own_names
 from programs import PRELUDE, Program, program_of
 
 from graphmend_hook.config import RULE_NAMES, Settings
@@ -222,7 +222,7 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
     seen = Seen()
     result = {
         "error": seen.describe(raised[0]) if raised else None,
-        "effects": [effect for effect in observed.effects if not by_torch(effect)],
+        "effects": [with_own_names(effect) for effect in observed.effects if not by_torch(effect)],
         "notices": notices.texts,
         "inputs": seen.describe([given.x, given.y]),
         "state": [(name, seen.describe(value)) for name, value in sorted(attributes(given.owner).items())],

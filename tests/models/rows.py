@@ -5,6 +5,7 @@ Graph breaks are structural: they depend on the code path, not on the size or th
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ class Row:
     fresh: bool = False  # compiled before it was ever called: its first call changes what later ones meet
     logs: tuple[str, ...] = ()  # the versions where there is something for a log handler to see
     in_every_form: bool = False  # also with each way to call torch.compile and to start the hook
+    needs: str = ""  # a package that the library asks for
 
 
 def ids(low: int = 0, length: int = 8) -> torch.Tensor:
@@ -370,6 +372,78 @@ def flaubert_lengths(T: Any) -> Built:
     return _flaubert(T), [inputs, inputs, inputs, {**inputs, "lengths": torch.tensor([9])}, inputs]
 
 
+def mimi(T: Any) -> Built:
+    sizes = {"hidden_size": 64, "num_filters": 4, "intermediate_size": 128, "upsample_groups": 64, "codebook_size": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32, "num_quantizers": 4}
+    codes = {"codebook_dim": 16, "vector_quantization_hidden_dimension": 16}
+    config = T.MimiConfig(**sizes, **heads, **codes, num_hidden_layers=2)
+    return thrice(T.MimiModel(config), input_values=torch.randn(1, 1, 3200))
+
+
+def jetmoe(T: Any) -> Built:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_key_value_heads": 2, "kv_channels": 16}
+    config = T.JetMoeConfig(vocab_size=128, intermediate_size=128, num_local_experts=4, **sizes)
+    return thrice(T.JetMoeForCausalLM(config), input_ids=ids(length=16))
+
+
+def idefics3(T: Any) -> Built:
+    vision = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = T.Idefics3Config(
+        vision_config={**vision, "image_size": 128, "patch_size": 32},
+        text_config=T.LlamaConfig(**_encoder(num_key_value_heads=2)),
+        image_token_id=IMAGE,
+        scale_factor=2,
+        pad_token_id=0,
+    )
+    text = torch.randint(3, IMAGE, (1, 20))
+    text[0, 2:6] = IMAGE  # (128 / 32 / 2) squared
+    model = T.Idefics3ForConditionalGeneration(config)
+    return thrice(model, input_ids=text, pixel_values=torch.randn(1, 1, 3, 128, 128))
+
+
+def vits(T: Any) -> Built:
+    widths = {"hidden_size": 64, "ffn_dim": 128, "flow_size": 64, "upsample_initial_channel": 64}
+    lengths = {"noise_scale_duration": 0.0}  # lengths that are drawn anew in each call would recompile
+    config = T.VitsConfig(vocab_size=64, num_hidden_layers=2, spectrogram_bins=33, **widths, **lengths)
+    return thrice(T.VitsModel(config), input_ids=torch.randint(3, 64, (1, 16)))
+
+
+def qwen2_vl(T: Any) -> Built:
+    vision = {"depth": 2, "embed_dim": 64, "hidden_size": 64, "num_heads": 2}
+    rope = {"rope_theta": 10_000.0, "rope_type": "default", "mrope_section": [4, 6, 6]}
+    config = T.Qwen2VLConfig(
+        text_config=_encoder(num_key_value_heads=2, rope_parameters=rope),
+        vision_config=vision,
+        image_token_id=IMAGE,
+        video_token_id=IMAGE + 1,
+        vision_start_token_id=IMAGE + 2,
+        vision_end_token_id=IMAGE + 3,
+    )
+    text = torch.randint(3, IMAGE, (1, 16))
+    text[0, 2], text[0, 3:7], text[0, 7] = IMAGE + 2, IMAGE, IMAGE + 3
+    return thrice(
+        T.Qwen2VLForConditionalGeneration(config),
+        input_ids=text,
+        mm_token_type_ids=(text == IMAGE).long(),
+        attention_mask=torch.ones_like(text),
+        pixel_values=torch.randn(16, 1176),
+        image_grid_thw=torch.tensor([[1, 4, 4]]),
+    )
+
+
+def eomt(T: Any) -> Built:
+    sizes = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 2, "num_blocks": 4, "num_queries": 4}
+    config = T.EomtConfig(**sizes, image_size=64, patch_size=16, num_upscale_blocks=1)
+    return thrice(T.EomtForUniversalSegmentation(config), pixel_values=torch.randn(1, 3, 64, 64))
+
+
+def led(T: Any) -> Built:
+    sizes = _encoder_decoder(attention_window=8, max_encoder_position_embeddings=64)
+    del sizes["max_position_embeddings"]
+    model = T.LEDForConditionalGeneration(T.LEDConfig(**sizes, max_decoder_position_embeddings=64))
+    return thrice(model, input_ids=ids(3, 20), decoder_input_ids=ids(3))
+
+
 def _deferred(builder: Callable[[Any], Built], breaks: int) -> Row:
     forms = builder in (t5, layoutlmv3)  # a log and a warning
     return Row(builder.__name__, builder, {PAPER: breaks}, logs=(PAPER,), in_every_form=forms)
@@ -392,13 +466,13 @@ ROWS: dict[str, Row] = {
         Row("nllb_moe_fp16", nllb_moe_fp16, {TODAY: 10}, HALF, wrong_in_inductor=(3,)),
         Row("phi3", phi3, {PAPER: 5}, recompiles=1, fresh=True),
         Row("phi3_long", phi3_long, {PAPER: 5}, recompiles=1, fresh=True),
-        Row("longformer", longformer, {PAPER: 5}, still={PAPER: 3}, logs=(PAPER,)),
+        Row("longformer", longformer, {PAPER: 5, TODAY: 5}, still={PAPER: 3, TODAY: 3}, logs=(PAPER, TODAY)),
         Row("longformer_global", longformer_global, {PAPER: 18}, still={PAPER: 16}, recompiles=1, logs=(PAPER,)),
         Row("grounding_dino", grounding_dino, {PAPER: 16, TODAY: 12}, still={PAPER: 7}),
         Row("grounding_dino_attention", grounding_dino_attention, {PAPER: 1, TODAY: 1}),
         Row("rt_detr_v2", rt_detr_v2, {TODAY: 8}),
         Row("rt_detr_v2_attention", rt_detr_v2_attention, {TODAY: 1}),
-        Row("clap", clap, {PAPER: 2}, still={PAPER: 2}, recompiles=1),
+        Row("clap", clap, {PAPER: 2, TODAY: 2}, still={PAPER: 2, TODAY: 2}, recompiles=1),
         Row("clap_mixed", clap_mixed, {PAPER: 2}, still={PAPER: 2}),
         Row("paligemma", paligemma, {TODAY: 3}),
         Row("internvl", internvl, {TODAY: 3}),
@@ -406,8 +480,24 @@ ROWS: dict[str, Row] = {
         Row("florence2_fp16", florence2_fp16, {TODAY: 7}, HALF),
         Row("flaubert", flaubert, {TODAY: 2}, in_every_form=True),
         Row("flaubert_lengths", flaubert_lengths, {TODAY: 4}),
+        Row("mimi", mimi, {TODAY: 33}, still={TODAY: 33}),
+        Row("jetmoe", jetmoe, {TODAY: 15}, still={TODAY: 15}),
+        Row("idefics3", idefics3, {TODAY: 8}, still={TODAY: 5}),
+        Row("vits", vits, {TODAY: 21}, still={TODAY: 18}),
+        Row("qwen2_vl", qwen2_vl, {TODAY: 24}, still={TODAY: 21}),
+        Row("eomt", eomt, {TODAY: 4}, still={TODAY: 4}, needs="scipy"),
+        Row("led", led, {TODAY: 5}, still={TODAY: 3}, logs=(TODAY,)),
     )
 }
+
+
+def present(version: str) -> list[str]:
+    """The rows of a version of transformers that can be built here."""
+    return [
+        name
+        for name, row in ROWS.items()
+        if version in row.breaks and (not row.needs or importlib.util.find_spec(row.needs))
+    ]
 
 
 def build(name: str) -> Built:

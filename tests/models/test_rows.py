@@ -14,13 +14,13 @@ torch = pytest.importorskip("torch")
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed", allow_module_level=True)
 
-from rows import HALF, PAPER, ROWS, Row
+from rows import HALF, PAPER, ROWS, Row, present
 
 HERE = Path(__file__).parent
 ALL_BACKENDS = ("eager", "aot_eager", "inductor")
 ENVIRONMENT = {"GRAPHMEND_MODULES": "transformers"}
 VERSION = importlib.metadata.version("transformers")
-PRESENT = [name for name, row in ROWS.items() if VERSION in row.breaks]
+PRESENT = present(VERSION)
 IN_EVERY_FORM = [name for name in PRESENT if ROWS[name].in_every_form]
 
 Seen = dict[str, Any]

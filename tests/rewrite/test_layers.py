@@ -24,7 +24,8 @@ LAYERS = {
     "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
     "program": set(),
     "runner": {"config", "hook", "program"},
-    "cli": {"config", "diagnostics", "demo", "hook", "program", "reporting", "runner", "version"},
+    "commands": {"config", "diagnostics", "hook", "program", "reporting", "rewrite", "rules", "runtime", "version"},
+    "cli": {"commands", "config", "diagnostics", "hook", "program", "reporting", "runner", "version"},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-_PROGRAM = Path(__file__).with_name("demo_t5.py")
+_PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _ROWS = {
     "graphs": "graphs captured",
     "breaks": "graph breaks",
@@ -21,18 +22,22 @@ _ROWS = {
 }
 
 
-def main(backend: str) -> int:
+HELP = "compile T5 without and with the hook, and show the difference"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--backend", default="eager", help="torch.compile backend (default: %(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
     """Run both arms and print them side by side.
 
-    backend: any name that `torch.compile` takes.  Returns 0 if the hook lost nothing and left one graph, else 1; 2 if
-    the packages of the ``demo`` extra are missing.
+    Returns 0 if the hook lost nothing and left one graph, else 1.
     """
-    try:
-        import rich.console
-        import rich.table
-    except ImportError:
-        print("graphmend demo needs its extra: python -m pip install 'graphmend_hook[demo]'", file=sys.stderr)
-        return 2
+    import rich.console
+    import rich.table
+
+    backend = options.backend
     with tempfile.TemporaryDirectory() as folder:
         plain = _run(backend, Path(folder), hook=False)
         mended = _run(backend, Path(folder), hook=True)
