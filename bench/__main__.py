@@ -80,7 +80,10 @@ def measure_latency(quick: bool) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for name, setting in latency.settings(quick, torch.cuda.is_available()).items():
-        found[name] = [latency.measure(row, setting) for row in (latency.ROWS[:1] if quick else latency.ROWS)]
+        found[name] = []
+        for row in setting.rows:
+            print(f"bench: {name}: {row} ...", file=sys.stderr, flush=True)
+            found[name].append(latency.measure(row, setting))
     return {"settings": found}
 
 

@@ -45,17 +45,18 @@ def measure(names: Iterable[str], backends: Sequence[str], jobs: int = 2) -> lis
     """A line for each row and arm, with the untouched arm's eager results as what all are compared with."""
     names = list(names)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        pairs = [(name, arm) for name in names for arm in ARMS]
-        for pair in pairs:
-            Path(folder, *pair).mkdir(parents=True)
-        seen = dict(
-            zip(pairs, pool.map(lambda pair: _observe(*pair, backends, Path(folder, *pair)), pairs), strict=True)
-        )
-    return [summary(name, arm, seen[name, "off"], seen[name, arm]) for name, arm in pairs]
+        seen = list(pool.map(lambda name: _observe_row(name, backends, Path(folder, name)), names))
+    return [summary(name, arm, row["off"], row[arm]) for name, row in zip(names, seen, strict=True) for arm in ARMS]
+
+
+def _observe_row(name: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
+    """By arm, one after the other; they share what Inductor has compiled, for nothing is timed here but tracing."""
+    folder.mkdir()
+    return {arm: _observe(name, arm, backends, folder) for arm in ARMS}
 
 
 def _observe(name: str, arm: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
-    out = folder / "seen.pt"
+    out = folder / f"{arm}.pt"
     command = [sys.executable, "-m", "bench.observation", name, str(out), *backends]
     done = subprocess.run(command, env=environment(arm, folder), cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -23,6 +23,7 @@ PARAMETERS = {"phi3": 3.8e9, "blenderbot": 3.7e8, "grounding_dino": 1.7e8, "bart
 class Setting:
     """What one table is measured with: rounds of calls, alternating between the arms."""
 
+    rows: tuple[str, ...]
     size: str
     batches: tuple[int, ...]
     rounds: int
@@ -33,21 +34,22 @@ class Setting:
 
 
 def settings(quick: bool, cuda: bool) -> dict[str, Setting]:
-    """What is measured, by title."""
+    """What is measured, by title.  On a CPU few: a cold start is a minute of compiling C++."""
     if quick:
-        return {"CPU, tiny": Setting("tiny", (1,), rounds=5, calls=20)}
-    if not cuda:
-        return {
-            "CPU, tiny": Setting("tiny", (1, 8, 32), rounds=15, calls=20),
-            "CPU, medium": Setting("medium", (1,), rounds=15, calls=5),
-        }
-    return {
+        return {"CPU, tiny": Setting(("t5",), "tiny", (1,), rounds=5, calls=20)}
+    on_cpu = {
+        "CPU, tiny, by batch": Setting(("t5",), "tiny", (1, 8, 32), rounds=15, calls=20),
+        "CPU, tiny": Setting(("bart_fp16", "phi3"), "tiny", (1,), rounds=15, calls=20),
+        "CPU, medium": Setting(("t5", "blenderbot"), "medium", (1,), rounds=15, calls=5),
+    }
+    on_cuda = {
         f"CUDA, real sizes, {dtype or 'type of the row'}, mode {mode or 'default'}": Setting(
-            "real", (1, 8, 32), rounds=15, calls=20, device="cuda", mode=mode, dtype=dtype
+            ROWS, "real", (1, 8, 32), rounds=15, calls=20, device="cuda", mode=mode, dtype=dtype
         )
         for dtype in (None, "bfloat16")
         for mode in (None, "reduce-overhead")
     }
+    return on_cuda if cuda else on_cpu | on_cuda  # without a GPU those say that they are not measured
 
 
 @dataclass(frozen=True)

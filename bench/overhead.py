@@ -16,7 +16,7 @@ from .latency import PAIR
 from .processes import PROGRAMS
 
 FORWARD = ("t5", "whisper", "bart", "marian", "blenderbot", "biogpt", "pegasus", "layoutlmv3", "phi3", "grounding_dino")
-TRACED = ("t5", "bart_fp16", "grounding_dino")
+TRACED = ("t5", "bart_fp16", "blenderbot")
 
 
 def forward(rows: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str, Any]]:
@@ -72,6 +72,6 @@ def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:
 def measure(quick: bool) -> dict[str, Any]:
     return {
         "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else tuple(PROGRAMS)),
-        "forward": forward(FORWARD[:2] if quick else FORWARD, 5 if quick else 25, 10 if quick else 20),
+        "forward": forward(FORWARD[:2] if quick else FORWARD, 5 if quick else 15, 10 if quick else 20),
         "tracing": tracing(TRACED[:1] if quick else TRACED, 3 if quick else 5),
     }

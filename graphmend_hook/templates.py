@@ -20,6 +20,13 @@ DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
 Filling = ast.AST | list[ast.stmt]
 
 
+def readable(text: str) -> str:
+    """Code of ours, unparsed, with our names as people can type them: GM for the runtime, capitals for locals."""
+    for spelling, ours in _SPELLING.items():
+        text = text.replace(ours, spelling)
+    return text
+
+
 class Template:
     """Statements with holes: an upper-case name stands for what `fill` puts there."""
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import arms, breaks, latency, models, tables
 from bench.latency import Ratio, Setting
 
-CPU = Setting("tiny", (1,), rounds=2, calls=2)
+CPU = Setting((), "tiny", (1,), rounds=2, calls=2)
 
 
 # --- latency ---
@@ -69,13 +69,13 @@ def test_an_arm_with_as_many_graphs_is_not_mended() -> None:
 
 def test_what_cannot_be_measured_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert latency.not_measurable("t5", CPU) == ""
-    reduced = Setting("tiny", (1,), 2, 2, mode="reduce-overhead")
+    reduced = Setting((), "tiny", (1,), 2, 2, mode="reduce-overhead")
     assert "need a CUDA GPU" in latency.not_measurable("t5", reduced)
-    assert "no size 'medium'" in latency.not_measurable("clap", Setting("medium", (1,), 2, 2))
+    assert "no size 'medium'" in latency.not_measurable("clap", Setting((), "medium", (1,), 2, 2))
     monkeypatch.setattr(latency, "_free_memory", lambda: 2**30)
-    assert "1 GiB are free" in latency.not_measurable("phi3", Setting("real", (1,), 2, 2))
+    assert "1 GiB are free" in latency.not_measurable("phi3", Setting((), "real", (1,), 2, 2))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert latency.not_measurable("t5", Setting("real", (1,), 2, 2, device="cuda")) == "not measured: no CUDA GPU"
+    assert latency.not_measurable("t5", Setting((), "real", (1,), 2, 2, device="cuda")) == "not measured: no CUDA GPU"
 
 
 def test_slower_by_more_than_the_spread() -> None:

@@ -1,0 +1,189 @@
+"""Writes down what Dynamo does in this process: each graph that a backend is given, each break and its reason.
+
+Dynamo's own counters do not tell: a branch on a tensor is not among them, and a frame that it gives up has no graph.
+The two functions that are wrapped here are asked for every graph and for every break, under any backend.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import chain
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+SCHEMA = 1
+_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
+_RESUMED = "torch_dynamo_resume_in_"
+
+# (file, line, function), as of a traceback.
+Place = tuple[str, int, str]
+
+
+class Observer:
+    """The regions, graphs and breaks of this process, in the order in which they are met.
+
+    A region is what one call of `torch.compile` made, called from one place.
+    """
+
+    def __init__(self) -> None:
+        self.regions: dict[tuple[str, str, int], int] = {}
+        self.graphs: list[dict[str, Any]] = []
+        self.breaks: list[dict[str, Any]] = []
+
+    def as_json(self) -> dict[str, Any]:
+        regions = [{"name": name, "file": file, "line": line} for name, file, line in self.regions]
+        torch = os.path.dirname(sys.modules["torch"].__file__ or "")
+        return {
+            "schema": SCHEMA,
+            "torch": torch,
+            "regions": regions,
+            "graphs": self.graphs,
+            "breaks": self.breaks,
+        }
+
+    def attach(self) -> None:
+        """Wrap the two functions of Dynamo; imports torch."""
+        from torch._dynamo.output_graph import OutputGraph
+        from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+        _wrap(OutputGraph, "call_user_compiler", self._on_graph)
+        _wrap(InstructionTranslatorBase, "log_graph_break", self._on_break)
+
+    def _on_graph(self, output: Any, module: Any, *_: Any) -> None:
+        outside, region = self._around()
+        calls: Counter[tuple[Place, ...]] = Counter()
+        for node in module.graph.nodes:
+            if node.op.startswith("call"):
+                inside = _places(node.meta.get("stack_trace"))
+                calls[tuple(chain(outside, inside))] += 1
+        self.graphs.append(
+            {
+                "region": region,
+                "compilation": _compilation(),
+                "function": _place_of(output.root_tx.f_code),
+                "operations": sum(calls.values()),
+                "calls": [{"stack": list(stack), "operations": count} for stack, count in calls.items()],
+            }
+        )
+
+    def _on_break(self, translator: Any, _options: Any, reason: str, exc: Any) -> None:
+        if exc.logged:
+            return
+        from torch._guards import TracingContext
+
+        outside, region = self._around()
+        summary = getattr(exc, "real_stack", None) or TracingContext.extract_stack()
+        stack = [(frame.filename, frame.lineno or 0, _plain(frame.name)) for frame in summary]
+        self.breaks.append(
+            {
+                "region": region,
+                "compilation": _compilation(),
+                "kind": str(getattr(exc, "gb_type", None) or type(exc).__name__),
+                "reason": str(reason),
+                "outside": outside,
+                "stack": stack,
+            }
+        )
+
+    def _around(self) -> tuple[list[Place], int]:
+        """The frames of the program between the call of the region and the frame that is compiled, and the region."""
+        frame: FrameType | None = sys._getframe(1)
+        stack = []
+        while frame is not None:
+            stack.append(frame)
+            frame = frame.f_back
+        stack.reverse()
+        entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
+        if entry is None:
+            return [], self._region("(compiled without torch.compile)", "", 0)
+        callers = [each for each in stack[:entry] if not _is_internal(each.f_code)]
+        caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
+        inside: list[Place] = []
+        for each in stack[entry:]:
+            code = each.f_code
+            if _is_internal(code):
+                continue
+            if code.co_name.startswith(_RESUMED) and inside:
+                inside.pop()  # the part before the break, which called this one
+            inside.append((code.co_filename, each.f_lineno or 0, _plain(code.co_name)))
+        return inside, self._region(_name_of(stack[entry].f_locals.get("fn")), *caller)
+
+    def _region(self, name: str, file: str, line: int) -> int:
+        return self.regions.setdefault((name, file, line), len(self.regions))
+
+
+def start(path: str) -> None:
+    """Observe this process from now on, and write what was seen to `path` when it ends."""
+    observer, pid = Observer(), os.getpid()
+    observer.attach()
+
+    def write() -> None:
+        if os.getpid() == pid:  # not in a forked child
+            with open(path, "w", encoding="utf-8") as stream:
+                json.dump(observer.as_json(), stream)
+
+    atexit.register(write)
+
+
+def _wrap(owner: type, name: str, notice: Callable[..., None]) -> None:
+    """Call `notice` with the arguments of `owner.name` before each call of it."""
+    original = getattr(owner, name)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        notice(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    setattr(owner, name, wrapped)
+
+
+def _is_entry(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_name == "compile_wrapper" and code.co_filename.endswith(os.path.join("_dynamo", "eval_frame.py"))
+
+
+def _is_internal(code: CodeType) -> bool:
+    file = code.co_filename
+    internal = (os.path.join("torch", "_dynamo", ""), os.path.join("torch", "nn", "modules", "module.py"))
+    return file.startswith(("<", _OWN)) or any(part in file for part in internal)
+
+
+def _name_of(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, type):
+        return type(owner).__name__
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def _place_of(code: CodeType) -> Place:
+    return (code.co_filename, code.co_firstlineno, _plain(code.co_name))
+
+
+def _plain(name: str) -> str:
+    """The name of a function, without what Dynamo makes of it where it goes on after a break."""
+    while name.startswith(_RESUMED):
+        name = name.removeprefix(_RESUMED).rpartition("_at_")[0]
+    return name
+
+
+def _places(trace: str | None) -> Iterable[Place]:
+    """The frames of a traceback in text."""
+    for line in (trace or "").splitlines():
+        head, _, rest = line.strip().partition('", line ')
+        number, _, function = rest.partition(", in ")
+        file = head.removeprefix('File "')
+        if head.startswith('File "') and number.isdigit() and not file.startswith(_OWN):
+            yield file, int(number), _plain(function)
+
+
+def _compilation() -> tuple[int, int]:
+    """Which frame of Dynamo's count is compiled, and for the how manieth time."""
+    from torch._guards import CompileContext
+
+    current = CompileContext.current_compile_id()
+    return (-1, 0) if current is None else (current.frame_id or 0, current.frame_compile_id or 0)

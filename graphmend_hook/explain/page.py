@@ -1,0 +1,128 @@
+"""The explanation as one HTML file: the tree of calls with its graphs, and each function before and after."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..rewrite import active_rules, rewrite_tree
+from ..templates import readable
+from .join import Explanation, Json
+from .sources import function_at, is_foreign, shortened, statement_at
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+_ARMS = ("before", "after")
+
+
+@dataclass
+class Call:
+    """A function called from a line of another, and the operations of it and below it, by graph and arm."""
+
+    function: str
+    file: str
+    line: int
+    operations: dict[str, Counter[int]] = field(default_factory=lambda: {arm: Counter() for arm in _ARMS})
+    calls: dict[tuple[str, str, int], Call] = field(default_factory=dict)
+
+    def add(self, arm: str, graph: int, stack: Iterable[tuple[str, int, str]], count: int) -> None:
+        """Count the operations of a graph whose traceback is `stack`, outermost first."""
+        self.operations[arm][graph] += count
+        call, line = self, 0
+        for file, at, _ in stack:
+            key = (statement_at(file, at).function, file, line)
+            call = call.calls.setdefault(key, Call(*key))
+            call.operations[arm][graph] += count
+            line = at
+
+    def as_json(self) -> Json:
+        return {
+            "function": self.function,
+            "file": self.file,
+            "where": shortened(self.file),
+            "line": self.line,
+            "operations": {arm: sorted(counts.items()) for arm, counts in self.operations.items()},
+            "calls": [call.as_json() for call in self.calls.values()],
+        }
+
+
+def html(found: Explanation) -> str:
+    """The page; it needs no network and no other file."""
+    regions = [_tree(found, number) for number in range(len(found.regions))]
+    data = {
+        "command": " ".join(found.command),
+        "regions": [
+            {**asdict(region), "where": shortened(region.file), "tree": tree.as_json()}
+            for region, tree in zip(found.regions, regions, strict=True)
+        ],
+        "breaks": [{**asdict(each), "where": shortened(each.file)} for each in found.breaks],
+        "sources": _sources(found, regions),
+    }
+    text = json.dumps(data).replace("</", "<\\/")  # it stands in a script element
+    return _TEMPLATE.read_text(encoding="utf-8").replace("/*DATA*/null", text)
+
+
+def _tree(found: Explanation, number: int) -> Call:
+    region = found.regions[number]
+    root = Call(region.name, region.file, region.line)
+    for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
+        names = [(each["name"], each["file"], each["line"]) for each in observed["regions"]]
+        graphs = (
+            graph
+            for graph in observed["graphs"]
+            if names[graph["region"]] == (region.name, region.file, region.line) and graph["compilation"][1] == 0
+        )
+        for index, graph in enumerate(graphs):
+            for call in graph["calls"]:
+                stack = [tuple(place) for place in call["stack"] if not is_foreign(place[0], observed["torch"])]
+                root.add(arm, index, stack, call["operations"])
+    return root
+
+
+def _sources(found: Explanation, regions: list[Call]) -> dict[str, Any]:
+    """By ``file:function``: its first line, its text, and the text that runs instead where something is mended."""
+    wanted: set[tuple[str, str]] = {(each.file, each.function) for each in found.breaks}
+    waiting = list(regions)
+    while waiting:
+        call = waiting.pop()
+        waiting += call.calls.values()
+        wanted.add((call.file, call.function))
+    mended = {file: _mended_functions(file) for file, _ in wanted}
+    texts = {}
+    for file, function in sorted(wanted):
+        first, text = function_at(file, function)
+        if text:
+            texts[f"{file}:{function}"] = {"line": first, "text": text, "mended": mended[file].get(function)}
+    return texts
+
+
+def _mended_functions(file: str) -> dict[str, str]:
+    """The text of each function of a file that has a mended site, by its qualified name."""
+    from ..config import RULE_NAMES
+
+    try:
+        source = Path(file).read_bytes()
+        tree = ast.parse(source)
+        sites = rewrite_tree(tree, source, active_rules(RULE_NAMES))
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    changed = {site.function for site in sites if site.outcome.value == "mended"}
+    return {name: readable(ast.unparse(node)) for name, node in _functions(tree) if name in changed}
+
+
+def _functions(tree: ast.Module) -> Iterable[tuple[str, ast.AST]]:
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, prefix = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield prefix + child.name, child
+                waiting.append((child, f"{prefix}{child.name}.<locals>."))
+            elif isinstance(child, ast.ClassDef):
+                waiting.append((child, f"{prefix}{child.name}."))
+            else:
+                waiting.append((child, prefix))

@@ -1,0 +1,75 @@
+"""The explanation for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from .join import NEW, REMAINING, REMOVED, Break, Explanation
+from .sources import shortened
+
+_HEADINGS = {
+    REMAINING: ("Breaks that remain", "yellow"),
+    NEW: ("Breaks that only the mended program has", "red"),
+    REMOVED: ("Breaks that are gone", "green"),
+}
+
+
+def show(found: Explanation, console: Console) -> None:
+    console.print(_regions(found))
+    for state, (heading, colour) in _HEADINGS.items():
+        breaks = [each for each in found.breaks if each.state == state]
+        if breaks:
+            console.print(f"\n[bold {colour}]{heading}: {len(breaks)}[/]")
+            for each in breaks:
+                _show_break(each, console, brief=state == REMOVED)
+    if not found.remaining:
+        console.print("\n[bold green]No graph break remains.[/]")
+
+
+def show_new(breaks: Sequence[Break], baseline: str, console: Console) -> None:
+    console.print(f"[bold red]{len(breaks)} break(s) that {escape(baseline)} does not know:[/]", soft_wrap=True)
+    for each in breaks:
+        console.print(f"  {escape(each.key)}", soft_wrap=True, highlight=False)
+
+
+def _regions(found: Explanation) -> Table:
+    table = Table(title="Graphs", title_justify="left")
+    for heading in ("compiled", "called at", "without the hook", "with the hook", "recompiled"):
+        table.add_column(heading, justify="left" if heading in ("compiled", "called at") else "right")
+    for region in found.regions:
+        where = f"{shortened(region.file)}:{region.line}" if region.file else ""
+        before, after = (
+            f"{graphs} ({operations} operations)"
+            for graphs, operations in zip(region.graphs, region.operations, strict=True)
+        )
+        again = "/".join(map(str, region.recompiled)) if any(region.recompiled) else ""
+        table.add_row(escape(region.name), escape(where), before, after, again)
+    return table
+
+
+def _show_break(each: Break, console: Console, brief: bool) -> None:
+    where = f"{shortened(each.file)}:{each.line}"
+    console.print(
+        f"\n  [bold]{escape(where)}[/] in {escape(each.function)}{_times(each)}", soft_wrap=True, highlight=False
+    )
+    lines = [f"[cyan]{escape(each.text)}[/]"]
+    if not brief:
+        lines.append(f"Dynamo: {escape(each.reason.splitlines()[0] if each.reason else each.kind)}")
+    code = f"{each.code} " if each.code else ""
+    lines.append(f"{code}{escape(each.said)}")
+    if each.advice:
+        lines.append(f"[bold]→ {escape(each.advice)}[/]")
+    console.print(Padding("\n".join(lines), (0, 0, 0, 4)), highlight=False)
+
+
+def _times(each: Break) -> str:
+    before, after = each.times
+    if each.state != REMAINING or before == after:
+        met = before or after
+        return f", {met} times" if met > 1 else ""
+    return f", {before} times without the hook, {after} with it"

@@ -1,0 +1,164 @@
+"""`graphmend explain` names what became of each break, and what it advises helps."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+Write = Callable[[str, str], Path]
+Python = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Five kinds of break: a log that is mended, one that is switched off, an operation that no rule is about, a log
+# in a module that is not allowlisted, and one in a module that is imported before the hook.
+MODEL = """\
+import logging
+import torch
+import elsewhere, early
+logger = logging.getLogger(__name__)
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        x = x + 1
+        logger.warning("in the model")
+        logger.warning("kept")  # graphmend: off
+        x = elsewhere.logged(x)
+        x = early.logged(x)
+        return x[x > 0].sum() + torch.nonzero(x).sum()
+"""
+LOGGED = """\
+import logging
+logger = logging.getLogger(__name__)
+
+def logged(x):
+    x = x * 2
+    logger.warning("in %s", __name__)
+    return x + 1
+"""
+TRAIN = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+import early
+import graphmend_hook
+graphmend_hook.install("early")
+import torch, model
+with torch.no_grad():
+    print(torch.compile(model.Model(), backend="eager")(torch.ones(3)))
+"""
+
+
+@pytest.fixture
+def program(write: Write) -> list[str]:
+    write("app/model.py", MODEL)
+    train = write("app/train.py", TRAIN)
+    write("libs/elsewhere.py", LOGGED)
+    libs = write("libs/early.py", LOGGED).parent
+    return [str(train), str(libs)]
+
+
+@pytest.fixture
+def explained(python: Python, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str]]:
+    """The explanation as JSON and as text."""
+
+    def run(*words: str, status: int = 0, **env: str) -> tuple[dict[str, Any], str]:
+        out = tmp_path / "explained.json"
+        done = python(*GRAPHMEND, "explain", f"--json={out}", *words, COLUMNS="200", **env)
+        assert done.returncode == status, done.stderr
+        return json.loads(out.read_text()), done.stdout
+
+    return run
+
+
+GRAPHMEND = ("-c", "import sys; from graphmend_hook.cli import main; sys.exit(main())")
+
+
+def by_place(explanation: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(Path(each["file"]).name, each["line"]): each for each in explanation["breaks"]}
+
+
+def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[str], write: Write) -> None:
+    found, text = explained(*program)
+    breaks = by_place(found)
+    said = {place: (each["state"], each["code"], each["said"], each["advice"]) for place, each in breaks.items()}
+    assert said["model.py", 9] == ("removed", "", "mended by [defer] at app/model.py:9", "")
+    state, code, words, advice = said["model.py", 10]
+    assert (state, code, advice) == ("remaining", "GM100-R01", "graphmend rules GM100-R01")
+    state, code, words, advice = said["elsewhere.py", 6]
+    assert (state, words) == ("remaining", "elsewhere is not among the modules that are mended")
+    assert advice == "add it: --modules (or GRAPHMEND_MODULES) with elsewhere"
+    state, code, words, advice = said["early.py", 6]
+    assert (state, code) == ("remaining", "GM001")
+    assert words == "early was imported before the hook was installed, and runs as it is"
+    state, code, words, advice = said["model.py", 13]
+    assert (state, code, words) == ("remaining", "", "no rule is about this kind of statement")
+    assert advice.startswith("PyTorch's hint: ")
+    assert len(said) == 5
+    (region,) = found["regions"]
+    assert region["name"] == "Model"
+    before, after = region["graphs"]
+    assert before > after > 1
+    for place in ("model.py:10", "elsewhere.py:6", "early.py:6", "model.py:13"):
+        assert place in text
+
+    write("app/model.py", MODEL.replace("  # graphmend: off", ""))
+    write("app/train.py", TRAIN.replace('import early\nimport graphmend_hook\ngraphmend_hook.install("early")\n', ""))
+    found, _ = explained("--modules=model,elsewhere,early", *program)
+    assert {place: each["state"] for place, each in by_place(found).items() if each["state"] != "removed"} == {
+        ("model.py", 13): "remaining"
+    }
+
+
+def test_statuses_and_the_baseline(explained: Any, program: list[str], tmp_path: Path, python: Python) -> None:
+    baseline = str(tmp_path / "known.json")
+    explained("--fail-on-break", *program, status=1)
+    explained("--baseline", baseline, "--update-baseline", *program)
+    explained("--baseline", baseline, *program)
+    known = json.loads(Path(baseline).read_text())
+    known["breaks"] = [key for key in known["breaks"] if not key.startswith("elsewhere")]
+    Path(baseline).write_text(json.dumps(known))
+    explained("--baseline", baseline, *program, status=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "there is no program to run; name a script, or use -m MODULE or -c CODE"),
+        (("--update-baseline", "x.py"), "--update-baseline needs --baseline FILE, the file to write"),
+        (("--baseline=missing.json", "x.py"), "--baseline: cannot read missing.json: No such file or directory; make"),
+        (
+            ("-c", "import sys; sys.exit('no')"),
+            "without the hook, the program ended with status 1; its last words:\nno",
+        ),
+        (("-c", "1"), "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"),
+    ],
+)
+def test_what_cannot_be_explained(python: Python, words: tuple[str, ...], message: str) -> None:
+    done = python(*GRAPHMEND, "explain", *words)
+    assert done.returncode == 2
+    assert f"graphmend explain: error: {message}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+SKIPPED = """\
+import torch
+def f(x):
+    for i in range(2):
+        if x.sum() > i:
+            x = x.nonzero().float()
+    return x
+print(torch.compile(f, backend="eager")(torch.ones(3)))
+"""
+
+
+def test_a_frame_that_dynamo_gives_up_has_no_graph(explained: Any, write: Write) -> None:
+    """A break in a loop: Dynamo's own count would be that of a function that is one graph."""
+    found, _ = explained(str(write("app/loop.py", SKIPPED)))
+    (region,) = found["regions"]
+    assert region["graphs"] == [0, 0]
+    assert [each["state"] for each in found["breaks"]] == ["remaining"]
