@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from graphmend_hook.cli import main
+from graphmend_hook.commands import explain as command
+from graphmend_hook.explain.join import REMAINING, Break, Explanation
+
 pytest.importorskip("torch")
 
 Write = Callable[[str, str], Path]
@@ -27,6 +31,7 @@ class Model(torch.nn.Module):
     def forward(self, x):
         x = x + 1
         logger.warning("in the model")
+        x = x - 1
         logger.warning("kept")  # graphmend: off
         x = elsewhere.logged(x)
         x = early.logged(x)
@@ -87,7 +92,7 @@ def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[
     breaks = by_place(found)
     said = {place: (each["state"], each["code"], each["said"], each["advice"]) for place, each in breaks.items()}
     assert said["model.py", 9] == ("removed", "", "mended by [defer] at app/model.py:9", "")
-    state, code, words, advice = said["model.py", 10]
+    state, code, words, advice = said["model.py", 11]
     assert (state, code, advice) == ("remaining", "GM100-R01", "graphmend rules GM100-R01")
     state, code, words, advice = said["elsewhere.py", 6]
     assert (state, words) == ("remaining", "elsewhere is not among the modules that are mended")
@@ -95,7 +100,7 @@ def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[
     state, code, words, advice = said["early.py", 6]
     assert (state, code) == ("remaining", "GM001")
     assert words == "early was imported before the hook was installed, and runs as it is"
-    state, code, words, advice = said["model.py", 13]
+    state, code, words, advice = said["model.py", 14]
     assert (state, code, words) == ("remaining", "", "no rule is about this kind of statement")
     assert advice.startswith("PyTorch's hint: ")
     assert len(said) == 5
@@ -103,26 +108,37 @@ def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[
     assert region["name"] == "Model"
     before, after = region["graphs"]
     assert before > after > 1
-    for place in ("model.py:10", "elsewhere.py:6", "early.py:6", "model.py:13"):
+    for place in ("model.py:11", "elsewhere.py:6", "early.py:6", "model.py:14"):
         assert place in text
 
     write("app/model.py", MODEL.replace("  # graphmend: off", ""))
     write("app/train.py", TRAIN.replace('import early\nimport graphmend_hook\ngraphmend_hook.install("early")\n', ""))
     found, _ = explained("--modules=model,elsewhere,early", *program)
     assert {place: each["state"] for place, each in by_place(found).items() if each["state"] != "removed"} == {
-        ("model.py", 13): "remaining"
+        ("model.py", 14): "remaining"
     }
 
 
-def test_statuses_and_the_baseline(explained: Any, program: list[str], tmp_path: Path, python: Python) -> None:
-    baseline = str(tmp_path / "known.json")
-    explained("--fail-on-break", *program, status=1)
-    explained("--baseline", baseline, "--update-baseline", *program)
-    explained("--baseline", baseline, *program)
-    known = json.loads(Path(baseline).read_text())
-    known["breaks"] = [key for key in known["breaks"] if not key.startswith("elsewhere")]
-    Path(baseline).write_text(json.dumps(known))
-    explained("--baseline", baseline, *program, status=1)
+def test_statuses_and_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def found(*lines: int) -> Explanation:
+        breaks = [Break("/m.py", n, "f", f"stop({n})", "K", "why", REMAINING, (1, 1)) for n in lines]
+        return Explanation((), (), tuple(breaks), {}, {})
+
+    def status(known: Explanation, *words: str) -> int:
+        monkeypatch.setattr(command, "_explain", lambda _options: known)
+        return main(["explain", *words, "train.py"])
+
+    baseline = f"--baseline={tmp_path / 'known.json'}"
+    assert status(found(1)) == 0
+    assert status(found(1), "--fail-on-break") == 1
+    assert status(found(), "--fail-on-break") == 0
+    assert status(found(1, 2), baseline, "--update-baseline") == 0
+    assert status(found(1, 2), baseline) == status(found(2), baseline) == 0
+    assert status(found(1, 2, 3), baseline) == 1
+    assert "1 break(s) that" in capsys.readouterr().err
+    (tmp_path / "known.json").write_text("[]")
+    assert status(found(1), baseline) == 2
+    assert "is not a baseline; make it anew with --update-baseline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
