@@ -52,7 +52,17 @@ def tests_without_torch(session: nox.Session) -> None:
     """Hook, runner and rewriter on the other versions of Python."""
     session.install(".[test]")
     session.env.update(CLEAN)
-    session.run("pytest", "-n", "2", "tests/hook", "tests/runner", "tests/rewrite", *session.posargs)
+    session.run(
+        "pytest",
+        "-n",
+        "2",
+        "tests/commands",
+        "tests/explain",
+        "tests/hook",
+        "tests/runner",
+        "tests/rewrite",
+        *session.posargs,
+    )
 
 
 @nox.session(python="3.11")

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from .analysis.optout import OptOuts
-from .analysis.scopes import ModuleScope, Place
+from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules import ORDER, Rule
 from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
@@ -33,6 +33,16 @@ class Rewritten:
 NOTHING = Rewritten(None, ())
 
 
+@dataclass(frozen=True)
+class Change:
+    """What became of one statement of `function`: its site, and the statements that now stand in its place, if any."""
+
+    site: Site
+    function: Function
+    statement: ast.stmt
+    emitted: tuple[ast.stmt, ...] = ()
+
+
 def active_rules(names: Sequence[str]) -> tuple[Rule, ...]:
     """The rules called `names`, in the engine's order."""
     return tuple(rule for rule in ORDER if rule.name in names)
@@ -44,27 +54,37 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile: no flags
     are inherited from here, and the optimisation level is the interpreter's.
     """
-    rules = [rule for rule in rules if rule.trigger.search(source)]
+    rules = _triggered(rules, source)
     if not rules:
         return NOTHING
     tree = ast.parse(source, filename)
-    uncompiled = Rewritten(None, rewrite_tree(tree, source, rules))
+    uncompiled = Rewritten(None, tuple(change.site for change in rewrite_tree(tree, source, rules)))
     if not uncompiled.mended:
         return uncompiled
     return Rewritten(_name_functions(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
 
 
-def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> tuple[Site, ...]:
-    """Apply `rules` in place to `tree`, parsed from `source`; the sites, mended and declined."""
-    sites = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
-    if any(site.outcome is Outcome.MENDED for site in sites):
+def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Change]:
+    """What `rewrite` does with every site of the module text `source`, to be shown.  Raises SyntaxError as it does."""
+    rules = _triggered(rules, source)
+    return rewrite_tree(ast.parse(source, filename), source, rules) if rules else []
+
+
+def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list[Change]:
+    """Apply `rules` in place to `tree`, parsed from `source`; what became of every site, in the order of the source."""
+    changes = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
+    if any(change.emitted for change in changes):
         _import_runtime(tree)
-    return sites
+    return changes
 
 
-def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> tuple[Site, ...]:
-    sites: list[Site] = []
-    edits: list[tuple[Place, list[ast.stmt]]] = []
+def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
+    return [rule for rule in rules if rule.trigger.search(source)]
+
+
+def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:
+    changes: list[Change] = []
+    edits: list[tuple[Place, Sequence[ast.stmt]]] = []
     for place in scope.places:
         for rule in rules:
             candidate = rule.match(place, scope)
@@ -72,13 +92,14 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> tuple
                 continue
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
-            sites.append(_site(place, rule, candidate))
-            if not isinstance(candidate, Refusal):
-                edits.append((place, rule.rewrite(candidate)))
+            emitted = () if isinstance(candidate, Refusal) else tuple(rule.rewrite(candidate))
+            changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
+            if emitted:
+                edits.append((place, emitted))
             break
     for place, statements in reversed(edits):  # from the end, so that indices into a block stay right
         place.block[place.index : place.index + 1] = statements
-    return tuple(sites)
+    return changes
 
 
 def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:

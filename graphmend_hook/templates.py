@@ -8,6 +8,7 @@ parameters, which have to be identifiers: they begin with a letter that no keybo
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -18,13 +19,7 @@ OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboa
 _SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
 Filling = ast.AST | list[ast.stmt]
-
-
-def readable(text: str) -> str:
-    """Code of ours, unparsed, with our names as people can type them: GM for the runtime, capitals for locals."""
-    for spelling, ours in _SPELLING.items():
-        text = text.replace(ours, spelling)
-    return text
+_OWN_NAME = re.compile(rf"{OWN}(\w+)")
 
 
 class Template:
@@ -129,3 +124,13 @@ def runtime_import(at: ast.stmt) -> ast.stmt:
     node = ast.Import([ast.alias("graphmend_hook.runtime", RUNTIME)])
     _place(node.names[0], at)
     return _place(node, at)
+
+
+def readable(text: str) -> str:
+    """The code `text` with our names as the manual pages of the rules spell them: GM, TEST, THEN."""
+    return _OWN_NAME.sub(_spelled_out, text).replace(RUNTIME, "GM")
+
+
+def _spelled_out(found: re.Match[str]) -> str:
+    spelling = re.sub(rf"(?:{OWN}\d\d)+", "_", found[1]).strip("_").upper()  # attributes and items: rules.sides
+    return f"GM_{spelling}" if spelling[0].isdigit() else spelling

@@ -107,10 +107,10 @@ def _mended_functions(file: str) -> dict[str, str]:
     try:
         source = Path(file).read_bytes()
         tree = ast.parse(source)
-        sites = rewrite_tree(tree, source, active_rules(RULE_NAMES))
+        changes = rewrite_tree(tree, source, active_rules(RULE_NAMES))
     except (OSError, SyntaxError, ValueError):
         return {}
-    changed = {site.function for site in sites if site.outcome.value == "mended"}
+    changed = {change.site.function for change in changes if change.emitted}
     return {name: readable(ast.unparse(node)) for name, node in _functions(tree) if name in changed}
 
 

@@ -53,13 +53,16 @@ class Cache:
     """Reads and writes entries below one directory; a directory that cannot be trusted is not used at all.
 
     directory: where entries live; None chooses a directory of this user's (platformdirs).
+    writable: are entries written?  At first as python says of bytecode in general.
+    problem: why nothing is read, or nothing more is written; "" while all is well.
     """
 
     def __init__(self, directory: Path | None, rules: tuple[Rule, ...]) -> None:
+        self.problem = ""
         self._fingerprint = fingerprint(rules)
         self._root = directory and directory.absolute()
         self._directory: Path | None = None
-        self._writable = not sys.dont_write_bytecode
+        self.writable = not sys.dont_write_bytecode
         self._opened = False
 
     @property
@@ -85,7 +88,7 @@ class Cache:
 
     def put(self, path: str, source: bytes, result: Rewritten) -> None:
         """Store `result`: written to a file of its own, then renamed, so that no reader sees a part of it."""
-        if self.directory is None or not self._writable:
+        if self.directory is None or not self.writable:
             return
         checked = _digest(source) + marshal.dumps((result.code, tuple(site.as_tuple() for site in result.sites)))
         data = _MAGIC + _digest(checked) + checked
@@ -100,8 +103,9 @@ class Cache:
                 os.unlink(temporary)
                 raise
         except OSError as error:
-            log.info("cannot write %s: %s", file, error)
-            self._writable = False
+            self.problem = f"cannot write {file}: {error}"
+            log.info("%s", self.problem)
+            self.writable = False
 
     def _file(self, path: str) -> str:
         stem = os.path.basename(path)[:40].removesuffix(".py")  # for people; short enough for any file system
@@ -110,25 +114,29 @@ class Cache:
     def _open(self) -> Path | None:
         root = self._root
         try:
-            if root is None:
-                root = _user_directory()
+            root = cache_root(root)
             directory = root / self._fingerprint
-            if self._writable:
+            if self.writable:
                 root.parent.mkdir(parents=True, exist_ok=True)
             for place in (root, directory):
-                if self._writable:
+                if self.writable:
                     place.mkdir(mode=0o700, exist_ok=True)
-                why = _distrust(place)
+                why = distrust(place)
                 if why:
-                    log.warning("%s", notice("GM003", directory=place, why=why))
+                    self.problem = notice("GM003", directory=place, why=why)
+                    log.warning("%s", self.problem)
                     return None
         except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way
-            log.info("%s", notice("GM003", directory=root, why=error))
+            self.problem = notice("GM003", directory=root, why=error)
+            log.info("%s", self.problem)
             return None
         return directory
 
 
-def _user_directory() -> Path:
+def cache_root(directory: Path | None) -> Path:
+    """`directory`, or that of this user; RuntimeError for a user without a home directory."""
+    if directory is not None:
+        return directory.absolute()
     from platformdirs import user_cache_path
 
     directory = user_cache_path("graphmend_hook", appauthor=False)
@@ -137,7 +145,7 @@ def _user_directory() -> Path:
     return directory
 
 
-def _distrust(directory: Path) -> str:
+def distrust(directory: Path) -> str:
     """Why cached bytecode in `directory` must not be run: it is code, so only its owner may have written it.
 
     Raises OSError if there is no such directory.

@@ -36,12 +36,7 @@ class Mender:
         """
         start = perf_counter()
         try:
-            result = self.cache.get(path, source)
-            cached = result is not None
-            if result is None:
-                with _alone():
-                    result = rewrite(source, path, self.rules)
-                self.cache.put(path, source, result)
+            result, cached = self.result(path, source)
         except SyntaxError:
             return None, False  # the stock loader reports it as Python does
         except Exception as error:
@@ -52,6 +47,16 @@ class Mender:
         if result.code is not None:
             runtime.connect()  # for a hook that was installed after Dynamo was imported
         return result.code, cached
+
+    def result(self, path: str, source: bytes) -> tuple[Rewritten, bool]:
+        """What the rules make of the module text `source`, and whether the cache had it.  Raises what they raise."""
+        result = self.cache.get(path, source)
+        if result is not None:
+            return result, True
+        with _alone():
+            result = rewrite(source, path, self.rules)
+        self.cache.put(path, source, result)
+        return result, False
 
     def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
         status = Status.UNCHANGED if result.code is None else Status.MENDED

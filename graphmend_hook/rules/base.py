@@ -26,4 +26,4 @@ class Rule(Protocol):
         """A candidate for the statement at `place`, a refusal with its reason, or None: not this rule's business."""
 
     def rewrite(self, candidate: Any) -> list[ast.stmt]:
-        """The statements that take the candidate's place.  The original statement is among them, verbatim."""
+        """The statements that take the candidate's place: an ``if`` whose ``else`` is the original, verbatim."""

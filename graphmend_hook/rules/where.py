@@ -38,8 +38,11 @@ Obligations proved here, each with its refusal
     GM102-R07  the sides are small
     GM102-R08  the sides only assign, return, raise, log, or branch
     GM102-R09  what a side logs could be deferred
-    GM102-R10, R11, R12  no coroutine or generator, no frame inspection, no other compiler
-    GM102-R13, R14  an exception is built from values that can be read ahead of time
+    GM102-R10  the function is no coroutine or generator
+    GM102-R11  the function does not read its own frame
+    GM102-R12  no other compiler compiles the function
+    GM102-R13  what a side raises is written out: no bare ``raise``
+    GM102-R14  an exception is built from values that can be read ahead of time
     GM102-R15  a side falls through
     GM102-R16  no handler in the function could catch what a side raises
     GM102-R17  the result is not written in place later, nor compared by identity

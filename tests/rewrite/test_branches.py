@@ -997,7 +997,7 @@ def test_the_form_that_is_emitted(title: str) -> None:
     source, expected = FORMS[title]
     tree = ast.parse(module(source))
     found = rewrite_tree(tree, module(source).encode(), RULES)
-    assert {site.outcome for site in found} == {Outcome.MENDED}
+    assert {change.site.outcome for change in found} == {Outcome.MENDED}
     text = re.sub(rf"{OWN}([a-z]+)", lambda match: match[1].upper(), ast.unparse(tree)).replace(RUNTIME, "GM")
     assert spelled(text) == spelled(textwrap.dedent(expected))
 

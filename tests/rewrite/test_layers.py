@@ -20,12 +20,18 @@ LAYERS = {
     "rewrite": {"analysis", "diagnostics", "rules", "templates"},
     "runtime": {"epilogue"},  # on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
-    "reporting": {"diagnostics", "config", "runtime", "version"},
-    "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
+    "manual": {"diagnostics", "rewrite", "rules", "runtime"},
+    "reporting": {"analysis", "diagnostics", "config", "rewrite", "runtime", "templates", "version"},
     "program": set(),
+    "hook": {"config", "diagnostics", "program", "reporting", "rewrite", "rules", "runtime", "version"},
     "runner": {"config", "hook", "program"},
-    "commands": {"config", "diagnostics", "hook", "program", "reporting", "rewrite", "rules", "runtime", "version"},
-    "cli": {"commands", "config", "diagnostics", "hook", "program", "reporting", "runner", "version"},
+    "options": {"config", "diagnostics", "program", "version"},
+    "explain": {"config", "rewrite", "templates"},
+    "commands": {
+        *("config", "diagnostics", "explain", "hook", "manual", "options", "program", "reporting", "rewrite", "rules"),
+        *("runtime", "version"),
+    },
+    "cli": {"commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "version"},
 }
 
 

@@ -1,0 +1,147 @@
+"""``graphmend cache info|clear|warm``: look at the cache, empty it, or fill it ahead of time (for an image, say)."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from ..config import Settings, parse_rules, split_list
+from ..diagnostics import ConfigError
+from ..hook.cache import fingerprint
+from ..hook.entries import Entry, delete, take_stock
+from ..hook.locate import modules
+from ..hook.warm import CacheError, Warmed, warm
+from ..reporting.ledger import Status
+from ..rewrite import active_rules
+
+HELP = "look at the cache of mended modules, empty it or fill it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    info = actions.add_parser("info", help="where it is, what it holds, and whether it can be used")
+    clear = actions.add_parser("clear", help="delete its entries, and nothing else")
+    clear.add_argument("--stale", action="store_true", help="only those of another version, python or choice of rules")
+    fill = actions.add_parser("warm", help="mend modules ahead of time, without importing them")
+    fill.add_argument("modules", metavar="MODULES", nargs="*", help="what to mend (default: GRAPHMEND_MODULES)")
+    fill.add_argument("--jobs", metavar="N", type=int, help="processes to use (default: one for each CPU)")
+    for action in (info, clear, fill):
+        action.add_argument("--cache-dir", metavar="DIR", help="where the cache is (default: as for a run)")
+        action.add_argument("--rules", metavar="LIST", help="the rules of the runs to come: all, none, NAME, -NAME")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what `options.action` says.
+
+    Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0.
+    """
+    actions: dict[str, Callable[[argparse.Namespace, Settings], int]] = {"info": _info, "clear": _clear, "warm": _warm}
+    return actions[options.action](options, _settings(options))
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    settings = Settings.from_env()
+    if options.cache_dir is not None:
+        settings = replace(settings, cache_dir=Path(options.cache_dir).expanduser().absolute())
+    if options.rules is not None:
+        try:
+            settings = replace(settings, rules=parse_rules(options.rules))
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("GRAPHMEND_RULES", "--rules")) from None
+    return settings
+
+
+def _info(_options: argparse.Namespace, settings: Settings) -> int:
+    import rich.console
+
+    stock = take_stock(settings.cache_dir)
+    own = _fingerprint(settings)
+    current = [entry for entry in stock.entries if entry.fingerprint == own]
+    stale = [entry for entry in stock.entries if entry.fingerprint != own]
+    console = rich.console.Console(highlight=False, soft_wrap=True)
+    for label, value in (
+        ("directory", str(stock.root or "none")),
+        ("fingerprint", f"{own} (rules: {', '.join(settings.rules) or 'none'})"),
+        ("current", _amount(current)),
+        ("stale", f"{_amount(stale)} (another version, python or choice of rules)"),
+    ):
+        console.print(f"{label:<12} {value}", markup=False)
+    if stock.problem:
+        console.print(stock.problem, style="red", markup=False)
+    return 1 if stock.problem else 0
+
+
+def _clear(options: argparse.Namespace, settings: Settings) -> int:
+    stock = take_stock(settings.cache_dir)
+    if stock.problem:
+        raise CacheError(stock.problem)
+    own = _fingerprint(settings)
+    doomed = [entry for entry in stock.entries if not (options.stale and entry.fingerprint == own)]
+    try:
+        for entry in doomed:
+            delete(entry)
+    except OSError as error:
+        raise CacheError(f"cannot delete {error.filename}: {error.strerror}") from None
+    print(f"deleted {_amount(doomed)} in {stock.root}")
+    return 0
+
+
+def _warm(options: argparse.Namespace, settings: Settings) -> int:
+    import rich.console
+    import rich.progress
+
+    patterns = [item for text in options.modules for item in split_list(text)] or list(settings.modules)
+    if not patterns:
+        raise ConfigError("name the modules to mend, or set GRAPHMEND_MODULES")
+    if options.jobs is not None and options.jobs < 1:
+        raise ConfigError(f"--jobs: {options.jobs} processes cannot work; use 1 or more")
+    logging.getLogger("graphmend_hook").setLevel(logging.ERROR)  # what there is to say is said here
+    os.environ.pop("GRAPHMEND_MODULES", None)  # or the worker processes would install a hook
+    start = perf_counter()
+    found = modules(patterns, settings.deny)
+    progress = rich.progress.track(
+        warm(found, settings, options.jobs or _cpus()),
+        "mending",
+        total=len(found),
+        console=rich.console.Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    return _summary(list(progress), perf_counter() - start)
+
+
+def _summary(warmed: list[Warmed], seconds: float) -> int:
+    counts = Counter(module.status for module in warmed)
+    cached = sum(module.cached for module in warmed)
+    failed = [module for module in warmed if module.status is Status.FAILED]
+    for module in failed:
+        print(f"failed: {module.name} ({module.path}): {module.why}", file=sys.stderr)
+    print(
+        f"{len(warmed)} modules: {counts[Status.MENDED]} mended, {counts[Status.UNCHANGED]} unchanged, "
+        f"{len(failed)} failed; {cached} of them were in the cache; {seconds:.1f} s"
+    )
+    return 1 if failed else 0
+
+
+def _fingerprint(settings: Settings) -> str:
+    return fingerprint(active_rules(settings.rules))
+
+
+def _amount(entries: list[Entry]) -> str:
+    import rich.filesize
+
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    return f"{count}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
+
+
+def _cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,177 @@
+"""Mended functions as lines of text: the original's, numbered, and among them those that were added."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..analysis.scopes import Function
+from ..diagnostics import Site
+from ..rewrite import Change
+from ..templates import readable
+
+_INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line.  number: its place in the file, 0 for an added one.  marks: rules or codes of sites that begin here."""
+
+    text: str
+    number: int = 0
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One function in which something is mended, those inside it included.
+
+    lines: its lines around the sites; None stands for lines that are left out.
+    """
+
+    function: str
+    sites: tuple[Site, ...]
+    lines: tuple[Line | None, ...]
+
+
+def listings(source: bytes, changes: Sequence[Change], context: int = 3) -> list[Listing]:
+    """The functions of the module text `source` in which `changes` mended something.
+
+    context: how many lines to show before and after each site.
+    """
+    text = importlib.util.decode_source(source)
+    strings = _inside_strings(text)
+    groups: dict[int, list[Change]] = {}
+    for change in changes:
+        groups.setdefault(id(_outermost(change)), []).append(change)
+    found = []
+    for group in groups.values():
+        if any(change.emitted for change in group):
+            page = _Page(text.split("\n"), strings, _outermost(group[0]))
+            page.fill(group, context)
+            found.append(Listing(page.function.qualname, tuple(change.site for change in group), tuple(page.lines())))
+    return found
+
+
+def encloses(outer: ast.stmt, inner: ast.stmt) -> bool:
+    return _start(outer) <= _start(inner) and _end(inner) <= _end(outer)
+
+
+@dataclass
+class _Page:
+    """The lines of one function while they are put together."""
+
+    source: list[str]
+    strings: frozenset[int]
+    function: Function
+    shown: set[int] = field(default_factory=set)
+    marks: dict[int, list[str]] = field(default_factory=dict)
+    moved: dict[int, str] = field(default_factory=dict)
+    before: dict[int, list[Line]] = field(default_factory=dict)
+    after: dict[int, list[Line]] = field(default_factory=dict)
+
+    def fill(self, changes: Sequence[Change], context: int) -> None:
+        covered = (0, 0)
+        for change in changes:
+            self._show(change, context)
+            if change.emitted and _start(change.statement) >= covered:  # else it is part of what another one emitted
+                covered = _end(change.statement)
+                self._insert(change)
+            else:
+                self.marks.setdefault(change.statement.lineno, []).append(_mark(change.site))
+
+    def _show(self, change: Change, context: int) -> None:
+        at = change.statement
+        last = _end(at)[0] if change.emitted else at.lineno
+        begin, end = self.function.header[0], _end(self.function.node)[0]
+        self.shown |= set(range(max(begin, at.lineno - context), min(end, last + context) + 1))
+
+    def _insert(self, change: Change) -> None:
+        """Add the emitted statements: around the original, or below it where it shares its lines with others."""
+        at, mark = change.statement, _mark(change.site)
+        text = self.source[at.lineno - 1]
+        before = text.encode()[: at.col_offset].decode()
+        if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
+            added = "\n".join(ast.unparse(statement) for statement in change.emitted)
+            self.after.setdefault(_end(at)[0], []).extend(_added(added, re.sub(r"\S", " ", before), mark))
+            return
+        switch = change.emitted[0]
+        assert isinstance(switch, ast.If)
+        for number in range(at.lineno, _end(at)[0] + 1):
+            line = self.source[number - 1]
+            if number not in self.strings and line.startswith(before) and line.strip():  # not: a comment further left
+                self.moved[number] = before + _INDENT + line[len(before) :]
+        keyword = "elif" if text[len(before) :].startswith("elif") else "if"
+        if keyword == "elif":
+            self.moved[at.lineno] = before + _INDENT + text[len(before) + len("el") :]
+        added = ast.unparse(ast.If(switch.test, switch.body, [])).replace("if", keyword, 1) + "\nelse:"
+        self.before[at.lineno] = _added(added, before, mark)
+
+    def lines(self) -> Iterator[Line | None]:
+        previous = 0
+        for number in sorted(self.shown):
+            if previous and number > previous + 1:
+                yield None
+            previous = number
+            yield from self.before.get(number, ())
+            marks = tuple(self.marks.get(number, ()))
+            yield Line(self.moved.get(number, self.source[number - 1]), number, marks)
+            yield from self.after.get(number, ())
+
+    def _ends_its_line(self, statement: ast.stmt) -> bool:
+        line, column = _end(statement)
+        rest = self.source[line - 1].encode()[column:].strip()
+        return not rest or rest.startswith(b"#")
+
+
+def _inside_strings(text: str) -> frozenset[int]:
+    """The lines that begin inside a string literal, whose indentation is part of its value."""
+    found: set[int] = set()
+    begins = []  # from Python 3.12 on, f-strings are tokens of their own kinds
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "STRING":
+            found.update(range(token.start[0] + 1, token.end[0] + 1))
+        elif kind == "FSTRING_START":
+            begins.append(token.start[0])
+        elif kind == "FSTRING_END":
+            found.update(range(begins.pop() + 1, token.end[0] + 1))
+    return frozenset(found)
+
+
+def _outermost(change: Change) -> Function:
+    *_, outermost = change.function.lineage()
+    return outermost
+
+
+def _is_switch(change: Change) -> bool:
+    """Is it the form that rules emit: an ``if`` whose ``else`` is the original?"""
+    switch = change.emitted[0]
+    if len(change.emitted) > 1 or not isinstance(switch, ast.If) or len(switch.orelse) != 1:
+        return False
+    original = switch.orelse[0]
+    return type(original) is type(change.statement) and _start(original) == _start(change.statement)
+
+
+def _added(code: str, indentation: str, mark: str) -> list[Line]:
+    lines = [Line(indentation + line) for line in readable(code).split("\n")]
+    return [Line(lines[0].text, marks=(mark,)), *lines[1:]]
+
+
+def _mark(site: Site) -> str:
+    return site.code or site.rule
+
+
+def _start(statement: ast.stmt) -> tuple[int, int]:
+    return statement.lineno, statement.col_offset
+
+
+def _end(statement: ast.stmt) -> tuple[int, int]:
+    assert statement.end_lineno is not None
+    assert statement.end_col_offset is not None
+    return statement.end_lineno, statement.end_col_offset

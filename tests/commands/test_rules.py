@@ -1,0 +1,143 @@
+"""``graphmend rules``: every code that the code can say is explained, from the one place where its text lives."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import graphmend_hook
+from graphmend_hook import manual
+from graphmend_hook.cli import main
+from graphmend_hook.diagnostics import NOTICES
+from graphmend_hook.rules import ORDER
+from graphmend_hook.runtime.refusals import REFUSALS
+
+PACKAGE = Path(graphmend_hook.__file__).parent
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command, and give its status and output."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        status = main(["rules", *arguments])
+        captured = capsys.readouterr()
+        return status, captured.out + captured.err
+
+    return run
+
+
+def test_tables(rules: Run) -> None:
+    status, text = rules()
+    assert status == 0
+    for rule in ORDER:
+        assert re.search(rf"│ {rule.name} +│ {rule.version} +│ {re.escape(manual.title(rule))}", text), rule.name
+    for code in manual.codes():
+        assert f"│ {code} " in text, code
+    assert "Declined while rewriting, unless" in text
+
+
+@pytest.mark.parametrize("rule", ORDER, ids=lambda rule: rule.name)
+def test_page_of_a_rule(rule: object, rules: Run) -> None:
+    status, text = rules(rule.name)
+    assert status == 0
+    assert text == manual.page(rule) + "\n"
+    assert rules(rule.name.upper()) == (0, text)
+
+
+CODES = {
+    "GM102-R05": """\
+GM102-R05: declined while rewriting, unless what is read later is bound on both sides, or before
+  The statement runs as it was written, and breaks the graph there.  Write it so that the above holds;
+  `graphmend diff MODULE` and `--report` name each place, and what is in the way there.
+  `# graphmend: off[where]` on its line says that it is to stay.
+  Manual page: graphmend rules where
+""",
+    "gm101-t03": """\
+GM101-T03: an argument is a tensor inside vmap, grad or another function transform
+  The statement is left as it was written in the trace at hand, and breaks the graph there;
+  `--report` names each place, GRAPHMEND_LOG=debug says it when it happens.
+  `# graphmend: off[defer]` on its line says that it is to stay.
+  Manual page: graphmend rules defer
+""",
+    "GM004": "GM004: nothing was mended in this process: no module matched MODULES with a site that a rule could mend; "
+    "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at\n",
+    "GM100-R01": "GM100-R01: switched off in the source (# graphmend: off)\n",
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_one_code(code: str, rules: Run) -> None:
+    assert rules(code) == (0, CODES[code])
+
+
+def test_code_that_refers_to_another_rule() -> None:
+    codes = manual.codes()
+    for number in ("R01", "R02", "R03", "R07", "R10", "R11", "R12", "R13", "R14", "R15"):
+        assert codes[f"GM103-{number}"].sentence == codes[f"GM102-{number}"].sentence
+        assert codes[f"GM103-{number}"].rule == "trap"
+
+
+UNKNOWN = {
+    "GM102-R99": "did you mean",
+    "wher": "did you mean where?",
+    "nonsense": "`graphmend rules` lists them",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_unknown_name(name: str, rules: Run) -> None:
+    status, text = rules(name)
+    assert status == 2
+    assert text.startswith(f"graphmend rules: error: there is no rule or code {name!r}; {UNKNOWN[name]}")
+
+
+def test_unknown_code_names_its_neighbours(rules: Run) -> None:
+    assert "did you mean GM102-R05, " in rules("GM12-R05")[1]
+
+
+def said_in(file: Path) -> set[str]:
+    """The codes that stand in `file`: whole ones, and the numbers of ``Declined``, which [Where] and [Trap] share."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            first = node.args[0]
+            parts = [getattr(part, "value", None) for part in getattr(first, "values", [first])]
+            text = "".join(part for part in parts if isinstance(part, str))
+            if node.func.id == "Declined":
+                found.add(f"GM102-{text}" if text != "R19" else f"GM103-{text}")
+            elif node.func.id == "Refusal" and "R" in text:
+                found.add(text if text.startswith("GM") else f"{'GM103' if file.stem == 'trap' else 'GM102'}{text}")
+    return found
+
+
+def test_every_code_is_explained() -> None:
+    said = set().union(*map(said_in, [*PACKAGE.glob("rules/*.py"), PACKAGE / "rewrite.py"]))
+    assert len(said) > 25
+    assert said | NOTICES.keys() | REFUSALS.keys() <= manual.codes().keys()
+
+
+def test_every_code_has_a_rule_and_one_line() -> None:
+    for code in manual.codes().values():
+        assert bool(code.rule) == (code.code.partition("-")[0] in {"GM101", "GM102", "GM103"}), code
+        assert code.sentence
+        assert "\n" not in code.sentence
+
+
+def test_the_docs_explain_the_same_codes() -> None:
+    """Tables of the pages for people: each row names codes that there are."""
+    for file in (PACKAGE.parent / "docs").glob("*.md"):
+        for first in re.findall(r"^\| (GM\d{3}-[RT]\d\d)", file.read_text(encoding="utf-8"), re.MULTILINE):
+            assert first in manual.codes(), (file.name, first)
+
+
+def test_without_docstrings(python: Callable[..., object]) -> None:
+    done = python("-OO", "-c", "import sys; from graphmend_hook.cli import main; sys.exit(main(['rules', 'defer']))")
+    expected = "graphmend rules: error: the manual pages are docstrings, which python -OO leaves out; run without -OO\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
