@@ -44,7 +44,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Region:
-    """What one call of torch.compile made, called from one place; graphs are those of a first compilation.
+    """What one call of torch.compile made, called from one place; graphs are those of its first call.
 
     graphs, recompiled, operations: without the hook and with it.
     """
@@ -91,7 +91,7 @@ def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [_by_region(observed) for observed in (before, after)]
     for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
         graphs = [arm.get((name, file, line), []) for arm in seen]
-        first = [[graph for graph in arm if graph["compilation"][1] == 0] for arm in graphs]
+        first = [[graph for graph in arm if graph["call"] == arm[0]["call"]] for arm in graphs]
         yield Region(
             name,
             file,

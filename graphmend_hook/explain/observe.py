@@ -33,6 +33,7 @@ class Observer:
 
     def __init__(self) -> None:
         self.regions: dict[tuple[str, str, int], int] = {}
+        self._calls: Counter[int] = Counter()
         self.graphs: list[dict[str, Any]] = []
         self.breaks: list[dict[str, Any]] = []
 
@@ -65,7 +66,7 @@ class Observer:
         self.graphs.append(
             {
                 "region": region,
-                "compilation": _compilation(),
+                "call": self._calls[region],
                 "function": _place_of(output.root_tx.f_code),
                 "operations": sum(calls.values()),
                 "calls": [{"stack": list(stack), "operations": count} for stack, count in calls.items()],
@@ -112,7 +113,11 @@ class Observer:
             if code.co_name.startswith(_RESUMED) and inside:
                 inside.pop()  # the part before the break, which called this one
             inside.append((code.co_filename, each.f_lineno or 0, _plain(code.co_name)))
-        return inside, self._region(_name_of(stack[entry].f_locals.get("fn")), *caller)
+        region = self._region(_name_of(stack[entry].f_locals.get("fn")), *caller)
+        if stack[entry].f_trace_lines:  # the mark of a call that is met for the first time: nothing else traces it
+            stack[entry].f_trace_lines = False
+            self._calls[region] += 1
+        return inside, region
 
     def _region(self, name: str, file: str, line: int) -> int:
         return self.regions.setdefault((name, file, line), len(self.regions))

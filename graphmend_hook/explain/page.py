@@ -71,12 +71,10 @@ def _tree(found: Explanation, number: int) -> Call:
     root = Call(region.name, region.file, region.line)
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
         names = [(each["name"], each["file"], each["line"]) for each in observed["regions"]]
-        graphs = (
-            graph
-            for graph in observed["graphs"]
-            if names[graph["region"]] == (region.name, region.file, region.line) and graph["compilation"][1] == 0
-        )
-        for index, graph in enumerate(graphs):
+        graphs = [
+            graph for graph in observed["graphs"] if names[graph["region"]] == (region.name, region.file, region.line)
+        ]
+        for index, graph in enumerate(graph for graph in graphs if graph["call"] == graphs[0]["call"]):
             for call in graph["calls"]:
                 stack = [tuple(place) for place in call["stack"] if not is_foreign(place[0], observed["torch"])]
                 root.add(arm, index, stack, call["operations"])

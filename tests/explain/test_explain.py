@@ -178,3 +178,20 @@ def test_a_frame_that_dynamo_gives_up_has_no_graph(explained: Any, write: Write)
     (region,) = found["regions"]
     assert region["graphs"] == [0, 0]
     assert [each["state"] for each in found["breaks"]] == ["remaining"]
+
+
+AGAIN = """\
+import torch
+def f(x, n):
+    return x + n
+compiled = torch.compile(f, backend="eager", dynamic=False)
+for n in (1, 2, 2, 3):
+    compiled(torch.ones(n), n)
+"""
+
+
+def test_graphs_of_later_calls_are_counted_apart(explained: Any, write: Write) -> None:
+    found, text = explained(str(write("app/again.py", AGAIN)))
+    (region,) = found["regions"]
+    assert (region["graphs"], region["recompiled"]) == ([1, 1], [2, 2])
+    assert "No graph break remains." in text

@@ -41,11 +41,11 @@ def observed(
         "graphs": [
             {
                 "region": 0,
-                "compilation": [number, 0],
+                "call": 1,
                 "operations": sum(count for _, count in calls),
                 "calls": [{"stack": stack, "operations": count} for stack, count in calls],
             }
-            for number, calls in enumerate(graphs)
+            for calls in graphs
         ],
         "breaks": [
             {
