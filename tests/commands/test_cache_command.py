@@ -195,6 +195,15 @@ def test_directory_that_is_not_trusted(cache: Run, cache_dir: Path) -> None:
     assert list(cache_dir.iterdir()) == []
 
 
+def test_what_is_not_trusted_is_said_once(python: Callable[..., object], write: Write, cache_dir: Path) -> None:
+    write("app.py", MENDABLE)
+    cache_dir.mkdir()
+    cache_dir.chmod(0o777)
+    code = "import sys; from graphmend_hook.cli import main; sys.exit(main(['cache', 'warm', 'app']))"
+    done = python("-c", code)
+    assert (done.returncode, done.stdout, done.stderr.count("GM003")) == (2, "", 1)
+
+
 @pytest.mark.usefixtures("package")
 def test_full_disk(cache: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:

@@ -16,7 +16,7 @@ from graphmend_hook.diagnostics import ConfigError
 from graphmend_hook.hook.locate import source_file
 from graphmend_hook.reporting.listing import listings
 from graphmend_hook.rewrite import active_rules, changes_of
-from graphmend_hook.templates import readable
+from graphmend_hook.templates import OWN, RUNTIME, readable
 
 RULES = active_rules(RULE_NAMES)
 Write = Callable[[str, str], Path]
@@ -243,6 +243,22 @@ def test_statement_that_shares_its_line(diff: Run, write: Write) -> None:
     assert lines[2] == '              2       if x: print("é", x); x = 1'
     assert lines[3] == "defer           +           if GM.tracing():"
     assert lines[-3:-1] == ["                +           else:", "                +               print('é', x)"]
+
+
+def test_statement_that_ends_its_line(diff: Run, write: Write) -> None:
+    write("model.py", "def f(x):\n    if x: print(x)\n    return x\n")
+    _, text = diff("model.py")
+    lines = text.splitlines()[4:]
+    assert lines[2] == "              2       if x: print(x)"
+    assert lines[3] == "defer           +           if GM.tracing():"
+
+
+def test_our_names_are_readable(diff: Run, write: Write) -> None:
+    write("model.py", "import torch\n" + textwrap.dedent(FORMS["an attribute and a lookup"]))
+    _, text = diff("model.py")
+    assert "SELF_SCALE = GM.current(self, 'scale')\n" in text
+    assert OWN not in text
+    assert RUNTIME not in text
 
 
 def test_nested_site_is_marked_where_it_stands(diff: Run, write: Write) -> None:
