@@ -6,4 +6,4 @@ returns the exit status.  It imports what is heavy (torch, rich) only in `run`.
 
 from __future__ import annotations
 
-NAMES = ("demo",)
+NAMES = ("demo", "doctor", "report")

@@ -22,9 +22,21 @@ LAYERS = {
     "epilogue": {"runtime", "diagnostics", "version"},
     "reporting": {"diagnostics", "config", "runtime", "version"},
     "hook": {"config", "diagnostics", "reporting", "rewrite", "rules", "runtime", "version"},
+    "doctor": {"config", "diagnostics", "hook", "reporting", "rewrite", "version"},
     "program": set(),
     "runner": {"config", "hook", "program"},
-    "commands": {"config", "diagnostics", "hook", "program", "reporting", "rewrite", "rules", "runtime", "version"},
+    "commands": {
+        "config",
+        "diagnostics",
+        "doctor",
+        "hook",
+        "program",
+        "reporting",
+        "rewrite",
+        "rules",
+        "runtime",
+        "version",
+    },
     "cli": {"commands", "config", "diagnostics", "hook", "program", "reporting", "runner", "version"},
 }
 

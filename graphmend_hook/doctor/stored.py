@@ -1,0 +1,61 @@
+"""Checks of the cache: where it is, whether it is used, and what it holds."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..config import Settings
+from ..hook.cache import Cache
+from ..reporting.text import counted
+from ..rewrite import active_rules
+from .findings import Finding, Level
+
+
+def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> list[Finding]:
+    """The cache that a process with `settings` uses; seen: what was observed of a program, for its hits."""
+    said = _Said()
+    log = logging.getLogger("graphmend_hook.cache")
+    level, propagate = log.level, log.propagate
+    log.addHandler(said)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        directory = Cache(settings.cache_dir, active_rules(settings.rules)).directory
+    finally:
+        log.removeHandler(said)
+        log.setLevel(level)
+        log.propagate = propagate
+    if directory is None:
+        text = "; ".join(said.messages)
+        return [Finding("cache", Level.PROBLEM, text, "every process rewrites every module anew until then")]
+    root = directory.parent
+    sizes = [file.stat().st_size for file in root.glob("*/*.gmc")]
+    current = len(list(directory.glob("*.gmc")))
+    rights = stat.S_IMODE(root.stat().st_mode)
+    text = f"{root}: {counted(len(sizes), 'entry')}, {sum(sizes) / 1e6:.1f} MB, {current} of them for these settings"
+    details = {"directory": str(root), "entries": len(sizes), "bytes": sum(sizes), "current": current}
+    details["rights"] = f"{rights:o}"
+    text += f"; rights {rights:o}"
+    if seen is not None and seen["report"] is not None:
+        process = seen["report"]["processes"][0]
+        details |= {"hits": process["hits"], "misses": process["misses"]}
+        text += f"; {counted(process['hits'], 'hit')} and {counted(process['misses'], 'miss')} in this program"
+    if sys.dont_write_bytecode:
+        remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+        return [Finding("cache", Level.WARNING, f"nothing is written to it; {text}", remedy, details)]
+    return [Finding("cache", Level.OK, text, details=details)]
+
+
+class _Said(logging.Handler):
+    """Keeps what the cache says about a directory that it does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
