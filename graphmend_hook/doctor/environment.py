@@ -80,8 +80,9 @@ def check_settings(env: Mapping[str, str]) -> tuple[list[Finding], Settings | No
 
 
 def _unknown(name: str, known: set[str]) -> Finding:
-    like = difflib.get_close_matches(name, sorted(known), 1)
-    remedy = f"did you mean {like[0]}?" if like else f"unset it; the settings are {', '.join(sorted(known))}"
+    words = sorted(setting.removeprefix("GRAPHMEND_") for setting in known)
+    like = difflib.get_close_matches(name.removeprefix("GRAPHMEND_"), words, 1)
+    remedy = f"did you mean GRAPHMEND_{like[0]}?" if like else f"unset it; the settings are {', '.join(sorted(known))}"
     return Finding("settings", Level.PROBLEM, f"{name} is not a setting, and keeps the hook from starting", remedy)
 
 

@@ -19,6 +19,7 @@ from .findings import Finding, Level
 _PROBE = str(Path(__file__).parent / "probe")
 _OURS = "MendingFinder"
 _PLACES = 3
+_UNSEEN = "python itself or a .pth file"  # before any sitecustomize, so before the probe
 _NO_PROGRAM = ("-c", "import graphmend_hook")
 _HOW = (
     "run it by python -m graphmend_hook, or import graphmend_hook in its first line with GRAPHMEND_MODULES set, or set "
@@ -96,21 +97,27 @@ def _names(report: Mapping[str, Any], status: str) -> list[Any]:
 
 def _too_early(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding | None:
     """The modules that were there before the hook, by the place that asked for them."""
+    names = [module["name"] for module in _names(report, "imported too early")]
+    if names == ["__main__"]:
+        text = "the program itself, which python -m loads without asking a hook"
+        return Finding("imported too early", Level.WARNING, text, "run it by python -m graphmend_hook")
+    importers = seen["importers"]
+    order = {name: number for number, name in enumerate(importers)}
     by_place: dict[str, list[str]] = {}
-    for module in _names(report, "imported too early"):
-        by_place.setdefault(_place(seen["importers"].get(module["name"])), []).append(module["name"])
+    for name in sorted(names, key=lambda name: order.get(name, len(order))):
+        by_place.setdefault(_place(importers.get(name)), []).append(name)
     if not by_place:
         return None
-    shown = [f"{_some(names)} by {place}" for place, names in by_place.items()]
-    total = sum(map(len, by_place.values()))
-    text = f"{counted(total, 'module')} imported before the hook was installed: {_some(shown, '; ')}"
-    remedy = f"install the hook before {next(iter(by_place))}, or run the program by python -m graphmend_hook"
+    shown = [f"{_some(some)} by {place}" for place, some in by_place.items()]
+    text = f"{counted(len(names), 'module')} imported before the hook was installed: {_some(shown, '; ')}"
+    first = next((place for place in by_place if place != _UNSEEN), "that")
+    remedy = f"install the hook before {first}, or run the program by python -m graphmend_hook"
     return Finding("imported too early", Level.PROBLEM, text, remedy, {"importers": by_place})
 
 
 def _place(importer: Sequence[Any] | None) -> str:
     if importer is None:
-        return "python itself"
+        return _UNSEEN
     file, line, function = importer
     return f"{shorten(file)}:{line} in {function}"
 

@@ -275,6 +275,23 @@ def test_modules_imported_too_early_and_by_whom(examine: Any, write: Any) -> Non
     ]
 
 
+def test_the_program_itself_is_there_before_the_hook(examine: Any, write: Any) -> None:
+    write("main.py", "import graphmend_hook, app\n")
+    text = "the program itself, which python -m loads without asking a hook"
+    expected = [("warning", text, "run it by python -m graphmend_hook")]
+    assert examine("-m", "main", modules="./")["imported too early"] == expected
+
+
+def test_modules_imported_before_the_probe() -> None:
+    early = [{"name": name, "status": "imported too early"} for name in ("pkg.inner", "pkg")]
+    report = {"modules": early, "processes": [{"hooks": [], "hits": 0, "misses": 0}]}
+    found = program._too_early(report, {"importers": {}})
+    assert found is not None
+    text = "2 modules imported before the hook was installed: pkg.inner, pkg by python itself or a .pth file"
+    remedy = "install the hook before that, or run the program by python -m graphmend_hook"
+    assert (found.text, found.remedy) == (text, remedy)
+
+
 def test_modules_that_are_not_eligible(examine: Any, write: Any, tmp_path: Path) -> None:
     write("sourceless.py", SITE)
     write("names/inner.py", SITE)
@@ -460,8 +477,8 @@ def test_self_test(env: dict[str, str]) -> None:
 
 
 BROKEN = {
-    "a declined site": ("    logger.warning(", "    logger.warning(*(),", "line 17 was not mended (GM101-R02)"),
-    "a side that prints": ("        y = x + 1", "        y = x + print.__self__.len('a')", "there were "),
+    "a declined site": ("    logger.warning(", "    logger.warning(*(),", "line 13 was not mended (GM101-R02)"),
+    "a side that needs data": ("        y = x + 1", "        y = torch.tensor(x.tolist())", "there were "),
     "no site": ('    logger.warning("%d numbers", x.numel())\n', "", "2 sites were found instead of 3 (mended) "),
 }
 

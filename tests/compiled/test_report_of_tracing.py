@@ -24,7 +24,7 @@ torch.compile(f, backend="eager")(torch.ones(2))
 def test_in_text_and_json(python: Any, write: Any, tmp_path: Any) -> None:
     path = write("main.py", PROGRAM)
     done = python("-m", "graphmend_hook", "--report", "main.py")
-    assert "\n  defer      2        0                  1" in done.stderr
+    assert "\n  defer       2         0                   1\n" in done.stderr
     left = "\nleft while tracing\n  GM101-T04, 1 site: an argument is an object whose text may change"
     assert left in done.stderr
     assert f"\n    {path.name}:9 in f\n" in done.stderr
