@@ -175,6 +175,9 @@ def _mended(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding:
         text = f"{counted(sites, 'site')} in {len(mended)} of {counted(len(modules), 'module')}"
         return Finding("mended", Level.OK, text, details={**cache, "modules": [module["name"] for module in mended]})
     patterns = ",".join(pattern for hook in process["hooks"] for pattern in hook["modules"])
+    if modules and not any(module["status"] == "unchanged" for module in modules):
+        text = f"nothing: none of {counted(len(modules), 'module')} could be mended"
+        return Finding("mended", Level.PROBLEM, text, "see the reasons above", cache)
     if modules:
         text = f"nothing: {counted(len(modules), 'module')} matched {patterns!r}, without a site that could be mended"
         return Finding("mended", Level.WARNING, text, "run with --report to see what was declined", cache)

@@ -29,6 +29,9 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> list[Find
         log.removeHandler(said)
         log.setLevel(level)
         log.propagate = propagate
+    remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+    if directory is None and sys.dont_write_bytecode and not said.distrusted:
+        return [Finding("cache", Level.WARNING, "there is none, and python was told to write none", remedy)]
     if directory is None:
         text = "; ".join(said.messages)
         return [Finding("cache", Level.PROBLEM, text, "every process rewrites every module anew until then")]
@@ -45,7 +48,6 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> list[Find
         details |= {"hits": process["hits"], "misses": process["misses"]}
         text += f"; {counted(process['hits'], 'hit')} and {counted(process['misses'], 'miss')} in this program"
     if sys.dont_write_bytecode:
-        remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
         return [Finding("cache", Level.WARNING, f"nothing is written to it; {text}", remedy, details)]
     return [Finding("cache", Level.OK, text, details=details)]
 
@@ -56,6 +58,8 @@ class _Said(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.messages: list[str] = []
+        self.distrusted = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.distrusted |= record.levelno >= logging.WARNING  # a directory that is missing is only an information
         self.messages.append(record.getMessage())

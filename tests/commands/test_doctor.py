@@ -364,6 +364,12 @@ def test_nothing_was_mended(examine: Any, write: Any) -> None:
     assert "plain" in text
 
 
+def test_nothing_was_mended_because_all_came_too_early(examine: Any, write: Any) -> None:
+    write("main.py", "import app, graphmend_hook")
+    expected = ("problem", "nothing: none of 1 module could be mended", "see the reasons above")
+    assert examine("main.py")["mended"] == [expected]
+
+
 def test_module_that_failed() -> None:
     seen = {"at_start": [], "finders": ["MendingFinder"], "importers": {}, "modules": {}}
     failed = {"name": "app", "status": "failed", "why": "RuntimeError('x')", "sites": []}
@@ -459,6 +465,18 @@ def test_cache_that_nothing_is_written_to(env: dict[str, str], tmp_path: Path, m
     assert level == "warning"
     assert text.startswith(f"nothing is written to it; {tmp_path}/cache: 0 entries")
     assert remedy == "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+
+
+def test_cache_that_does_not_exist_and_is_not_made(
+    env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+    expected = ("cache", "warning", "there is none, and python was told to write none", remedy)
+    assert facts(stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)) == [expected]
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    assert stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)[0].level is Level.PROBLEM
 
 
 # The self-test
