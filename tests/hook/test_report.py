@@ -128,6 +128,7 @@ def test_text_of_nothing() -> None:
 
 def test_text_has_no_escapes_whatever_the_environment_says(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "20")  # nor is anything wrapped
     assert as_text(ledger) + "\n" == TEXT
 
 
