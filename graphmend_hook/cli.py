@@ -63,8 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.set_defaults(run=module.run)
     program: list[str] = []
     if arguments and arguments[0] in commands.BEFORE_A_PROGRAM:
-        own, program = split(subparsers.choices[arguments[0]], arguments[1:])
-        arguments[1:] = own
+        arguments[1:], program = split(subparsers.choices[arguments[0]], arguments[1:])
     options = parser.parse_args(arguments)
     options.program = program
     try:

@@ -6,5 +6,6 @@ returns the exit status.  It imports what is heavy (torch, rich) only in `run`.
 
 from __future__ import annotations
 
-NAMES = ("cache", "demo", "diff", "explain", "rules")
-BEFORE_A_PROGRAM = ("explain",)  # after its options stands a program with options of its own: `options.program`
+NAMES = ("cache", "demo", "diff", "doctor", "explain", "report", "rules")
+# After their options stands a program with options of its own: `options.program`.
+BEFORE_A_PROGRAM = ("doctor", "explain")

@@ -55,10 +55,12 @@ class Cache:
     directory: where entries live; None chooses a directory of this user's (platformdirs).
     writable: are entries written?  At first as python says of bytecode in general.
     problem: why nothing is read, or nothing more is written; "" while all is well.
+    distrusted: is that so because others could write to the directory?
     """
 
     def __init__(self, directory: Path | None, rules: tuple[Rule, ...]) -> None:
         self.problem = ""
+        self.distrusted = False
         self._fingerprint = fingerprint(rules)
         self._root = directory and directory.absolute()
         self._directory: Path | None = None
@@ -124,6 +126,7 @@ class Cache:
                 why = distrust(place)
                 if why:
                     self.problem = notice("GM003", directory=place, why=why)
+                    self.distrusted = True
                     log.warning("%s", self.problem)
                     return None
         except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way

@@ -10,7 +10,7 @@ from importlib.machinery import SourceFileLoader
 from ..config import Settings
 from ..diagnostics import StrictError, notice
 from ..reporting.exit import report_at_exit
-from ..reporting.ledger import ModuleRecord, Status, ledger
+from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
 from ..runtime import queue
 from .allowlist import Allowlist
 from .finder import MendingFinder
@@ -48,7 +48,8 @@ class Hook:
         self.uninstall()
 
     def _install(self) -> None:
-        self.mender.cache.directory  # noqa: B018  opens the cache: nothing is imported inside an import later
+        directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+        ledger.hooks.append(HookRecord(self.settings, directory))
         queue.guards = self.settings.guards
         sys.meta_path.insert(0, self._finder)
         _active.append(self)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import atexit
-import json
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable
 
 from ..config import Settings
 from ..diagnostics import notice
+from . import files
+from .document import as_json
 from .ledger import Status, ledger
-from .text import as_json, as_text
 
 _registered: set[tuple[str, str, int]] = set()
 
 
 def report_at_exit(settings: Settings) -> None:
     """Write the report that `settings.report` asks for when this process ends (not in a forked child of it)."""
-    target = settings.report if settings.report in {"", "-"} else os.path.abspath(settings.report)
-    if target:
+    if settings.report == "-":
+        _at_exit(_show, "")
+    elif settings.report:
+        target = os.path.abspath(settings.report)
+        files.claim(target)
         _at_exit(_write, target)
     if settings.strict:
         _at_exit(_say_if_nothing_was_mended, ",".join(settings.modules))
@@ -38,18 +43,43 @@ def _at_exit(function: Callable[[str], None], argument: str) -> None:
         atexit.register(lambda: function(argument) if os.getpid() == pid else None)
 
 
-def _write(target: str) -> None:
-    if target == "-":
-        print(as_text(ledger), file=sys.stderr)
+def _show(_argument: str) -> None:
+    if sys.stderr is None:
         return
-    path = target.replace("{pid}", str(os.getpid()))
     try:
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(json.dumps(as_json(ledger), indent=1))
-    except OSError as error:
-        print(f"graphmend_hook: GRAPHMEND_REPORT: cannot write {path}: {error.strerror}", file=sys.stderr)
+        from .text import as_text_for
+
+        text = as_text_for(sys.stderr, as_json(ledger))
+    except Exception as error:  # a module of the program's own may have the name of one of rich's
+        text = f"graphmend_hook: the report cannot be shown: {error!r}\n"
+    _say(text)
+
+
+def _write(target: str) -> None:
+    try:
+        files.write(as_json(ledger), target, ledger.started)
+    except Exception as error:
+        why = error.strerror if isinstance(error, OSError) else repr(error)
+        _say(f"graphmend_hook: GRAPHMEND_REPORT: cannot write {files.fill(target)}: {why}\n")
 
 
 def _say_if_nothing_was_mended(modules: str) -> None:
     if nothing_was_mended():
-        print(notice("GM004", modules=modules), file=sys.stderr)
+        _say(notice("GM004", modules=modules) + "\n")
+
+
+def _say(text: str) -> None:
+    """Write to stderr, if there is one that takes it: a program's end must not fail because nobody can be told.
+
+    Not through `sys.stderr` itself: what that cannot write stays in it, and makes python end with status 120.
+    """
+    stream = sys.stderr
+    with contextlib.suppress(Exception):
+        try:
+            stream.flush()
+            descriptor = stream.fileno()
+        except (AttributeError, io.UnsupportedOperation):  # a notebook's, a test's
+            stream.write(text)
+            return
+        with open(descriptor, "w", encoding=stream.encoding, errors=stream.errors, closefd=False) as own:
+            own.write(text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import time
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
-from ..diagnostics import Outcome, Site
+from ..config import Settings
+from ..diagnostics import Site
 
 
 class Status(Enum):
@@ -35,11 +37,24 @@ class ModuleRecord:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class HookRecord:
+    """One hook that was installed.  cache_directory: where its entries live, None where no directory can be used."""
+
+    settings: Settings
+    cache_directory: Path | None
+
+
 @dataclass
 class Ledger:
-    """Records by module name; the last one counts, as after a reload."""
+    """Records by module name; the last one counts, as after a reload.
+
+    started: when the hook's work began in this process, in seconds since the epoch.
+    """
 
     modules: dict[str, ModuleRecord] = field(default_factory=dict)
+    hooks: list[HookRecord] = field(default_factory=list)
+    started: float = field(default_factory=time.time)
 
     def add(self, record: ModuleRecord) -> None:
         self.modules[record.name] = record
@@ -51,14 +66,6 @@ class Ledger:
 
     def with_status(self, status: Status) -> list[ModuleRecord]:
         return [record for record in self.records if record.status is status]
-
-    @property
-    def sites(self) -> list[tuple[ModuleRecord, Site]]:
-        return [(record, site) for record in self.records for site in record.sites]
-
-    def counts(self) -> Counter[tuple[str, str]]:
-        """Sites by (rule, outcome), declined ones by (rule, code)."""
-        return Counter((site.rule, "mended" if site.outcome is Outcome.MENDED else site.code) for _, site in self.sites)
 
 
 ledger = Ledger()

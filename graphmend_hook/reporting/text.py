@@ -1,84 +1,206 @@
-"""The report as text, for a person, and as a JSON-ready dict, for a machine."""
+"""The report for a person: a few tables and lists, drawn by rich from the document that JSON files hold."""
 
 from __future__ import annotations
 
+import io
 import os
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
-from ..diagnostics import Outcome
-from ..runtime import refusals
-from ..version import __version__
-from .ledger import Ledger, ModuleRecord, Status
+from .document import Document, as_json
+from .ledger import Ledger, Status
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# Text of a program's may look like rich's markup.
+PLAIN: dict[str, Any] = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
+_UNLIMITED = 100_000  # columns where no terminal sets a width: lines in a file or a pipe are not wrapped
+_PLACES = 3  # examples of each reason
+_PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+_REMEDY = "import graphmend_hook, or call graphmend_hook.install, before it; `graphmend doctor` names who imports it"
+_UNMENDED = (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
+# (what a reason is called, what it counts, the sentence, its places)
+_Group = tuple[str, str, str, list[str]]
 
 
 def as_text(ledger: Ledger) -> str:
-    """A few lines: modules by status, sites by rule, declined sites by code with one example each."""
-    lines = [f"graphmend_hook {__version__}, process {os.getpid()}"]
+    """The report of this process, without colours, in lines that are not wrapped."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    draw(as_json(ledger), Console(file=stream, force_terminal=False, color_system=None, **PLAIN))
+    return stream.getvalue().rstrip("\n")
+
+
+def as_text_for(stream: TextIO, document: Document) -> str:
+    """The report as it is to be written to `stream`: fitted to its width and with colours where it is a terminal.
+
+    rich does not write it: where the reader of a pipe is gone, it would redirect the program's stdout and exit.
+    """
+    from rich.console import Console
+
+    console = Console(file=stream, **PLAIN)
+    with console.capture() as capture:
+        draw(document, console)
+    return capture.get()
+
+
+def draw(document: Document, console: Console) -> None:
+    """Print `document`, the report of a process or of a job, to `console`."""
+    if not console.is_terminal:
+        console.width = _UNLIMITED
+    _head(document, console)
+    if len(document["processes"]) > 1:
+        _print_table(_processes(document), console)
+    _print_table(_modules(document), console)
+    _print_table(_sites(document), console)
+    for title, groups in (
+        ("declined", _declined(document)),
+        ("left while tracing", _left(document)),
+        *((status.value, _modules_by_reason(document, status)) for status in _UNMENDED),
+    ):
+        _print_groups(title, groups, console)
+
+
+def shorten(path: str) -> str:
+    """`path` from its site-packages on, or from the current directory; a text that any UTF-8 stream can show."""
+    path = path.encode("utf-8", "backslashreplace").decode()
+    installed = _PACKAGES.match(path)
+    if installed:
+        return path[installed.end() :]
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:  # the current directory is gone
+        return path
+    return path.removeprefix(here) if here != os.sep else path
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 module", "2 modules", "2 misses", "2 entries"."""
+    if number != 1:
+        noun = f"{noun}es" if noun.endswith("s") else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun}"
+
+
+def _head(document: Document, console: Console) -> None:
+    processes, modules = document["processes"], document["modules"]
+    if len(processes) == 1:
+        who = f"process {processes[0]['pid']}{_rank(processes[0], ', rank {} of {}')}"
+    else:
+        hosts = len({process["host"] for process in processes})
+        who = f"{counted(len(processes), 'process')} on {counted(hosts, 'host')}"
+    console.print(f"graphmend_hook {document['version']}, {who}", style="bold", soft_wrap=True)
+    sites = sum(site["outcome"] == "mended" for module in modules for site in module["sites"])
+    mended = _distinct(module for module in modules if module["status"] == Status.MENDED.value)
+    hits, misses, seconds = (sum(process[key] for process in processes) for key in ("hits", "misses", "seconds"))
+    console.print(
+        f"{counted(sites, 'site')} mended in {mended} of {counted(_distinct(modules), 'module')}; "
+        f"cache: {counted(hits, 'hit')}, {counted(misses, 'miss')}; {seconds * 1000:.0f} ms",
+        soft_wrap=True,
+    )
+
+
+def _distinct(modules: Iterable[Document]) -> int:
+    """How many modules these are; in a job, one may have an entry for each thing that became of it."""
+    return len({(module["name"], module["path"]) for module in modules})
+
+
+def _rank(process: Document, form: str) -> str:
+    if process["rank"] is None:
+        return ""
+    return form.format(process["rank"], "?" if process["world_size"] is None else process["world_size"])
+
+
+def _processes(document: Document) -> Table:
+    table = _table("process", "host", "rank", "mended", "hits", "misses", "ms")
+    for index, process in enumerate(document["processes"]):
+        modules = [module for module in document["modules"] if index in module["processes"]]
+        mended = sum(module["status"] == Status.MENDED.value for module in modules)
+        numbers = (mended, process["hits"], process["misses"], f"{process['seconds'] * 1000:.0f}")
+        table.add_row(f"  {process['pid']}", process["host"], _rank(process, "{}"), *map(str, numbers))
+    return table
+
+
+def _modules(document: Document) -> Table:
+    counts = Counter(module["status"] for module in document["modules"])
+    table = _table("modules", str(_distinct(document["modules"])))
     for status in Status:
-        records = ledger.with_status(status)
-        if records:
-            lines.append(f"  modules {status.value}: {len(records)}{_cache_note(records)}")
-    seen: set[str] = set()
-    counts = ledger.counts()
-    for record, site in ledger.sites:
-        mended = site.outcome is Outcome.MENDED
-        key = site.rule if mended else site.code
-        if key in seen:
-            continue
-        seen.add(key)
-        if mended:
-            lines.append(f"  sites mended by {site.rule}: {counts[site.rule, 'mended']}")
-        else:
-            lines.append(f"  declined {site.code}: {counts[site.rule, site.code]}, {site.reason}")
-            lines.append(f"    for example {record.path}:{site.line} in {site.function}")
-    for code, places in _traced().items():
-        lines.append(f"  left in place while tracing {code}: {len(places)}, {refusals.REFUSALS[code]}")
-        lines.append("    for example {}:{} in {}".format(*places[0]))
-    unmended = ledger.with_status(Status.NOT_ELIGIBLE) + ledger.with_status(Status.FAILED)
-    lines.extend(f"  {record.name}: {record.why}" for record in unmended)
-    return "\n".join(lines)
+        table.add_row(f"  {status.value}", str(counts[status.value]))
+    return table
 
 
-def as_json(ledger: Ledger) -> dict[str, Any]:
-    """The whole ledger.  ``schema`` changes with the meaning of any field."""
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "pid": os.getpid(),
-        "modules": [
-            {
-                "name": record.name,
-                "path": record.path,
-                "status": record.status.value,
-                "cached": record.cached,
-                "seconds": round(record.seconds, 6),
-                "why": record.why,
-                "sites": [dict(zip(_SITE_FIELDS, site.as_tuple(), strict=True)) for site in record.sites],
-            }
-            for record in ledger.records
-        ],
-        "traced": [
-            {"code": code, "path": path, "line": line, "function": function, "reason": refusals.REFUSALS[code]}
-            for code, path, line, function in refusals.seen
-        ],
-    }
+def _sites(document: Document) -> Table:
+    counts = Counter((site["rule"], site["outcome"]) for module in document["modules"] for site in module["sites"])
+    counts.update((item["rule"], "left") for item in document["traced"])
+    table = _table("sites", "mended", "declined", "left while tracing")
+    for rule in sorted({rule for rule, _outcome in counts}):
+        table.add_row(f"  {rule}", *(str(counts[rule, outcome]) for outcome in ("mended", "declined", "left")))
+    return table
 
 
-def _traced() -> dict[str, list[tuple[str, int, str]]]:
-    """Places where an effect was left while tracing, by the code of the reason."""
-    places: dict[str, list[tuple[str, int, str]]] = {}
-    for code, path, line, function in refusals.seen:
-        places.setdefault(code, []).append((path, line, function))
-    return places
+def _table(*headings: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in (headings[0], "host") else "right")
+    return table
 
 
-_SITE_FIELDS = ("rule", "function", "line", "outcome", "code", "reason")
+def _print_table(table: Table, console: Console) -> None:
+    if table.row_count:
+        console.print()
+        console.print(table)
 
 
-def _cache_note(records: list[ModuleRecord]) -> str:
-    hits = sum(record.cached is True for record in records)
-    misses = sum(record.cached is False for record in records)
-    seconds = sum(record.seconds for record in records)
-    return f" ({hits} from the cache, {misses} not; {seconds:.2f} s)" if hits + misses else ""
+def _declined(document: Document) -> list[_Group]:
+    sites = [
+        (site["code"], site["reason"], _place(module["path"], site))
+        for module in document["modules"]
+        for site in module["sites"]
+        if site["outcome"] == "declined"
+    ]
+    return _by_code(sites)
+
+
+def _left(document: Document) -> list[_Group]:
+    return _by_code([(item["code"], item["reason"], _place(item["path"], item)) for item in document["traced"]])
+
+
+def _by_code(sites: Iterable[tuple[str, str, str]]) -> list[_Group]:
+    """The most frequent code first; each with the sentence of its first site."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for code, reason, place in sites:
+        found.setdefault(code, (reason, []))[1].append(place)
+    ordered = sorted(found.items(), key=lambda item: (-len(item[1][1]), item[0]))
+    return [(f"{code}, ", "site", reason, places) for code, (reason, places) in ordered]
+
+
+def _modules_by_reason(document: Document, status: Status) -> list[_Group]:
+    found: dict[str, list[str]] = {}
+    for module in document["modules"]:
+        if module["status"] == status.value:
+            why = _REMEDY if status is Status.TOO_EARLY else module["why"]
+            found.setdefault(why, []).append(f"{module['name']} ({shorten(module['path'])})")
+    return [("", "module", why, places) for why, places in found.items()]
+
+
+def _place(path: str, site: Document) -> str:
+    return f"{shorten(path)}:{site['line']} in {site['function']}"
+
+
+def _print_groups(title: str, groups: Sequence[_Group], console: Console) -> None:
+    """Lines that the terminal wraps, not rich, so that a place can be copied whole."""
+    if groups:
+        console.print()
+        console.print(title, style="bold", soft_wrap=True)
+    for name, noun, sentence, places in groups:
+        console.print(f"  {name}{counted(len(places), noun)}: {sentence}", soft_wrap=True)
+        for place in places[:_PLACES]:
+            console.print(f"    {place}", soft_wrap=True)
+        if len(places) > _PLACES:
+            console.print(f"    and {len(places) - _PLACES} more", soft_wrap=True)

@@ -294,7 +294,7 @@ def left_alone(name: str, loader: str) -> None:
     found = record(name)
     assert (found.status, found.path) == (Status.NOT_ELIGIBLE, module.__file__)
     assert loader in found.why
-    assert f"{name}: {found.why}" in as_text(ledger)
+    assert f"  1 module: {found.why}\n    {name} (" in as_text(ledger)
 
 
 def test_assertion_rewriting_of_pytest(write: Write, python: Python, tmp_path: Path) -> None:

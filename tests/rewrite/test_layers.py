@@ -27,9 +27,10 @@ LAYERS = {
     "runner": {"config", "hook", "program"},
     "options": {"config", "diagnostics", "program", "version"},
     "explain": {"config", "rewrite", "templates"},
+    "doctor": {"config", "diagnostics", "hook", "reporting", "rewrite", "version"},
     "commands": {
-        *("config", "diagnostics", "explain", "hook", "manual", "options", "program", "reporting", "rewrite", "rules"),
-        *("runtime", "version"),
+        *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "program", "reporting"),
+        *("rewrite", "rules", "runtime", "version"),
     },
     "cli": {"commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "version"},
 }

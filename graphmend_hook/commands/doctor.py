@@ -1,0 +1,81 @@
+"""``graphmend doctor``: why did nothing happen?
+
+Looks at versions, settings, the start of python, the cache, and, by a self-test, at torch.  With a program, as python's
+command line has it (``graphmend doctor train.py``, ``graphmend doctor -m module``), runs that too, as python would,
+and says whether it had the hook, what was imported before it and by whom, and what cannot be mended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+from ..diagnostics import ConfigError
+from ..doctor.findings import Finding, Level
+from ..version import __version__
+
+HELP = "say why nothing happened: settings, start-up, imports, cache, and a self-test"
+SCHEMA = 1  # of the JSON; raised when a field goes away or changes its meaning
+_STYLES = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+_WIDTH = max(len(level.value) for level in Level) + 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [options] [script.py | -m module | -c code] [arguments ...]"
+    parser.add_argument("--modules", metavar="LIST", help="look as if GRAPHMEND_MODULES were this")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each finding on stdout.  Returns 1 if there is a problem, else 0."""
+    env = dict(os.environ)
+    if options.modules is not None:
+        env["GRAPHMEND_MODULES"] = options.modules
+    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if program and program[0].startswith("-") and program[0] not in ("-m", "-c", "-"):
+        raise ConfigError(f"unknown option {program[0]}; name a script, -m MODULE or -c CODE")
+    findings = []
+    for finding in _findings(env, program):
+        findings.append(finding)
+        if not options.json:
+            _print(finding)
+    if options.json:
+        document = {"schema": SCHEMA, "version": __version__, "findings": [finding.as_json() for finding in findings]}
+        print(json.dumps(document, indent=1))
+    return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0
+
+
+def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
+    from rich.console import Console
+
+    from ..doctor import environment, selftest, stored
+    from ..doctor import program as programs
+
+    yield from environment.check_versions()
+    found, settings = environment.check_settings(env)
+    yield from found
+    yield from environment.check_startup(env)
+    seen = None
+    if settings is not None:
+        status, seen = programs.observe(program, env)
+        yield from programs.check_program(program, status, seen)
+        yield from stored.check_cache(settings, seen)
+    with Console(stderr=True).status("self-test: compiling with torch"):
+        found = selftest.check_self(env)
+    yield from found
+
+
+def _print(finding: Finding) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text(f"{finding.level.value:<{_WIDTH}}", style=_STYLES[finding.level])
+    line.append(f"{finding.check}: {finding.text}", style="none")
+    console = Console(highlight=False, emoji=False)
+    console.print(line, soft_wrap=True)
+    if finding.remedy:
+        console.print(Text(f"{'':<{_WIDTH}}-> {finding.remedy}"), soft_wrap=True)
+    sys.stdout.flush()  # before what the program says

@@ -1,0 +1,132 @@
+"""Checks of what stands around a program: versions, settings, and what runs when python starts."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import metadata
+from pathlib import Path
+
+from ..config import Settings
+from ..diagnostics import ConfigError
+from ..version import __version__
+from .findings import Finding, Level
+
+BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
+_PACKAGES = ("torch", "transformers", "bytecode")
+_OLDEST_TORCH = (2, 7)
+# Runs everything that `site` does at the start of python, but for the two modules themselves, and finds these.
+_FIND_CUSTOMS = """
+import json, os, site, sys
+site.execsitecustomize = site.execusercustomize = lambda: None
+site.main()
+names = ("sitecustomize", "usercustomize")
+found = {name: [os.path.join(place, name + ".py") for place in dict.fromkeys(sys.path)] for name in names}
+print(json.dumps({name: [path for path in paths if os.path.isfile(path)] for name, paths in found.items()}))
+"""
+
+
+def check_versions() -> list[Finding]:
+    """The versions as the installed distributions give them: nothing is imported for it."""
+    found = {name: _version(name) for name in _PACKAGES}
+    python = ".".join(map(str, sys.version_info[:3]))
+    shown = ", ".join(f"{name} {version or 'is not installed'}" for name, version in found.items())
+    text = f"python {python} ({sys.executable}), {platform.platform()}; graphmend_hook {__version__}, {shown}"
+    details = {"python": python, "executable": sys.executable, "platform": platform.platform()}
+    details |= {"graphmend_hook": __version__, "package": str(Path(__file__).parents[1])}
+    level, remedy = _judge_versions(found)
+    return [Finding("versions", level, text, remedy, details | found)]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
+    if found["bytecode"] is None:
+        return Level.PROBLEM, "graphmend_hook needs bytecode: python -m pip install bytecode"
+    torch = found["torch"]
+    if torch is None:
+        return Level.WARNING, "nothing can be compiled without torch; is this the environment that you meant?"
+    number = re.match(r"(\d+)\.(\d+)", torch)
+    if number and (int(number[1]), int(number[2])) < _OLDEST_TORCH:
+        return Level.PROBLEM, "graphmend_hook needs torch {}.{} or newer".format(*_OLDEST_TORCH)
+    return Level.OK, ""
+
+
+def check_settings(env: Mapping[str, str]) -> tuple[list[Finding], Settings | None]:
+    """What the ``GRAPHMEND_*`` variables in `env` say; None where no process could use them."""
+    known = {f"GRAPHMEND_{field.name.upper()}" for field in fields(Settings)}
+    given = {name: value for name, value in sorted(env.items()) if name.startswith("GRAPHMEND_")}
+    findings = [_unknown(name, known) for name in given if name not in known]
+    try:
+        settings = Settings.from_env({name: value for name, value in given.items() if name in known})
+    except ConfigError as error:
+        return [*findings, Finding("settings", Level.PROBLEM, str(error), "correct it, or unset it")], None
+    shown = ", ".join(f"{name}={value}" for name, value in given.items() if value) or "no GRAPHMEND_* variable is set"
+    level, text, remedy = _judge_settings(settings)
+    findings.append(Finding("settings", level, "; ".join(filter(None, (text, shown))), remedy, {"variables": given}))
+    usable = settings.disable or len(findings) == 1
+    return findings, settings if usable else None
+
+
+def _unknown(name: str, known: set[str]) -> Finding:
+    words = sorted(setting.removeprefix("GRAPHMEND_") for setting in known)
+    like = difflib.get_close_matches(name.removeprefix("GRAPHMEND_"), words, 1)
+    remedy = f"did you mean GRAPHMEND_{like[0]}?" if like else f"unset it; the settings are {', '.join(sorted(known))}"
+    return Finding("settings", Level.PROBLEM, f"{name} is not a setting, and keeps the hook from starting", remedy)
+
+
+def _judge_settings(settings: Settings) -> tuple[Level, str, str]:
+    if settings.disable:
+        return Level.PROBLEM, "the hook is switched off", "unset GRAPHMEND_DISABLE"
+    if not settings.rules:
+        return Level.PROBLEM, "no rule may mend anything", "unset GRAPHMEND_RULES"
+    if not settings.modules:
+        remedy = "set it (GRAPHMEND_MODULES=transformers), call graphmend_hook.install, or run python -m graphmend_hook"
+        return (
+            Level.WARNING,
+            "GRAPHMEND_MODULES is not set, so that `import graphmend_hook` alone mends nothing",
+            remedy,
+        )
+    return Level.OK, "", ""
+
+
+def check_startup(env: Mapping[str, str]) -> list[Finding]:
+    """Which sitecustomize and usercustomize python finds with `env`, and whether ours is the one that runs."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _FIND_CUSTOMS], env=dict(env), capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        text = f"python does not start here: {done.stderr.strip().splitlines()[-1:]}"
+        return [Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")]
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    sites = found["sitecustomize"]
+    ours = [_is_ours(path) for path in sites]
+    shown = [f"{path} (ours)" if own else path for path, own in zip(sites, ours, strict=True)]
+    text = f"sitecustomize: {', then '.join(shown) or 'none'}"
+    text += f"; usercustomize: {', '.join(found['usercustomize'][:1]) or 'none'}"
+    if any(ours) and not ours[0]:
+        remedy = f"put it first: PYTHONPATH={Path(sites[ours.index(True)]).parent}:$PYTHONPATH"
+        return [
+            Finding("start-up", Level.WARNING, f"python runs another sitecustomize than ours; {text}", remedy, found)
+        ]
+    if not ours or not ours[0]:
+        text += "; without ours, the hook is on where a program imports it or is run by python -m graphmend_hook"
+    return [Finding("start-up", Level.OK, text, details=found)]
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        return Path(path).read_bytes() == (BOOTSTRAP / "sitecustomize.py").read_bytes()
+    except OSError:
+        return False

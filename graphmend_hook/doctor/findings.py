@@ -1,0 +1,36 @@
+"""What a check found: one line for a person with its remedy, and the details for a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Level(Enum):
+    """How bad it is."""
+
+    OK = "ok"
+    SKIPPED = "skipped"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.  remedy: what to do, empty if nothing need be done."""
+
+    check: str
+    level: Level
+    text: str
+    remedy: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "check": self.check,
+            "level": self.level.value,
+            "text": self.text,
+            "remedy": self.remedy,
+            "details": self.details,
+        }

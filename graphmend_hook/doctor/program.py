@@ -1,0 +1,198 @@
+"""Runs a program as python would, watches its imports, and says what became of the hook in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..config import UNMENDABLE
+from ..hook.allowlist import Allowlist
+from ..reporting.text import counted, shorten
+from .findings import Finding, Level
+
+_PROBE = str(Path(__file__).parent / "probe")
+_OURS = "MendingFinder"
+_PLACES = 3
+_UNSEEN = "python itself or a .pth file"  # before any sitecustomize, so before the probe
+_NO_PROGRAM = ("-c", "import graphmend_hook")
+_HOW = (
+    "run it by python -m graphmend_hook, or import graphmend_hook in its first line with GRAPHMEND_MODULES set, or set "
+    "PYTHONPATH={bootstrap} too"
+)
+
+
+def observe(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[str, Any] | None]:
+    """Run ``python *program`` with `env`: its status and what the probe saw, None if it ended without exit functions.
+
+    Without a program, one that imports graphmend_hook and nothing else.  What a program prints goes to stderr.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "seen.json")
+        path = env.get("PYTHONPATH")
+        child = {
+            **env,
+            "PYTHONPATH": os.pathsep.join([_PROBE, *([path] if path else [])]),
+            "_GRAPHMEND_PROBE": json.dumps({"out": out, "path": path}),
+        }
+        command = [sys.executable, *(program or _NO_PROGRAM)]
+        errors = None if program else subprocess.DEVNULL
+        done = subprocess.run(command, env=child, stdout=2, stderr=errors, check=False)
+        try:
+            seen: dict[str, Any] = json.loads(Path(out).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return done.returncode, None
+        return done.returncode, seen
+
+
+def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] | None) -> list[Finding]:
+    """What `observe` tells of the hook, of the finders and of the modules in the allowlist."""
+    findings = []
+    if status != 0 and program:
+        text = f"the program ended with status {status}"
+        findings.append(Finding("program", Level.WARNING, text, "what follows is true up to there"))
+    if seen is None:
+        text = "nothing is known of the program: it ended without its exit functions, or python did not start"
+        return [*findings, Finding("program", Level.PROBLEM, text, "let it end by itself, not by os._exit or a signal")]
+    findings += [_hook(program, seen), *_finders(seen)]
+    report = seen["report"]
+    if report is not None:
+        found = [_too_early(report, seen), *_not_eligible(report, seen), _failed(report)]
+        findings += [finding for finding in found if finding is not None]
+        if program:
+            findings.append(_mended(report, seen))
+    return findings
+
+
+def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
+    from .environment import BOOTSTRAP
+
+    if _OURS in seen["at_start"]:
+        return Finding("hook", Level.OK, "on from the start of every python here, by sitecustomize")
+    who = "the program" if program else "a program"
+    if seen["report"] is not None:
+        return Finding("hook", Level.OK, f"on from where {who} imports graphmend_hook" if not program else "on")
+    text = f"{who} that only imports graphmend_hook has no hook" if not program else f"{who} never installed the hook"
+    return Finding("hook", Level.PROBLEM, text, _HOW.format(bootstrap=BOOTSTRAP))
+
+
+def _finders(seen: Mapping[str, Any]) -> list[Finding]:
+    names = seen["finders"]
+    text = ", ".join(names)
+    if _OURS not in names[1:]:
+        return [Finding("finders", Level.OK, text, details={"finders": names})]
+    before = ", ".join(dict.fromkeys(names[: names.index(_OURS)]))
+    remedy = f"install the hook after {before}; what they find first is not mended"
+    return [Finding("finders", Level.WARNING, f"others are asked before ours: {text}", remedy, {"finders": names})]
+
+
+def _names(report: Mapping[str, Any], status: str) -> list[Any]:
+    return [module for module in report["modules"] if module["status"] == status]
+
+
+def _too_early(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding | None:
+    """The modules that were there before the hook, by the place that asked for them."""
+    names = [module["name"] for module in _names(report, "imported too early")]
+    if names == ["__main__"]:
+        text = "the program itself, which python -m loads without asking a hook"
+        return Finding("imported too early", Level.WARNING, text, "run it by python -m graphmend_hook")
+    importers = seen["importers"]
+    order = {name: number for number, name in enumerate(importers)}
+    by_place: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda name: order.get(name, len(order))):
+        by_place.setdefault(_place(importers.get(name)), []).append(name)
+    if not by_place:
+        return None
+    shown = [f"{_some(some)} by {place}" for place, some in by_place.items()]
+    text = f"{counted(len(names), 'module')} imported before the hook was installed: {_some(shown, '; ')}"
+    first = next((place for place in by_place if place != _UNSEEN), "that")
+    remedy = f"install the hook before {first}, or run the program by python -m graphmend_hook"
+    return Finding("imported too early", Level.PROBLEM, text, remedy, {"importers": by_place})
+
+
+def _place(importer: Sequence[Any] | None) -> str:
+    if importer is None:
+        return _UNSEEN
+    file, line, function = importer
+    return f"{shorten(file)}:{line} in {function}"
+
+
+def _not_eligible(report: Mapping[str, Any], seen: Mapping[str, Any]) -> list[Finding]:
+    by_reason: dict[str, list[str]] = {}
+    for module in _names(report, "not eligible"):
+        by_reason.setdefault(module["why"], []).append(module["name"])
+    findings = [
+        Finding("not eligible", Level.WARNING, f"{_some(names)}: {why}", _remedy(why), {"modules": names})
+        for why, names in by_reason.items()
+    ]
+    namespaces = _namespaces(report, seen)
+    if namespaces:
+        text = f"{_some(namespaces)}: a namespace package has no code of its own"
+        findings.append(Finding("not eligible", Level.OK, text, details={"modules": namespaces}))
+    return findings
+
+
+def _remedy(why: str) -> str:
+    if "ExtensionFileLoader" in why:
+        return "compiled code cannot be mended; GRAPHMEND_DENY takes the module off the list"
+    if "SourcelessFileLoader" in why:
+        return "install the library with its sources"
+    if "zipimport" in why:
+        return "unpack the archive"
+    return "another import hook loads it; switch that off, or install ours before it"
+
+
+def _namespaces(report: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]:
+    lists = [Allowlist(hook["modules"], hook["deny"]) for hook in report["processes"][0]["hooks"]]
+    return [
+        name
+        for name, (loader, origin) in seen["modules"].items()
+        if "NamespaceLoader" in loader and origin is None and any(allowed.covers(name, name) for allowed in lists)
+    ]
+
+
+def _failed(report: Mapping[str, Any]) -> Finding | None:
+    modules = _names(report, "failed")
+    if not modules:
+        return None
+    why = "; ".join(f"{module['name']}: {module['why']}" for module in modules[:_PLACES])
+    names = [module["name"] for module in modules]
+    remedy = f"please report this; GRAPHMEND_DENY={','.join(names)} silences it"
+    return Finding("failed", Level.PROBLEM, f"an error of ours kept them from being mended: {why}", remedy)
+
+
+def _mended(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding:
+    modules, mended = report["modules"], _names(report, "mended")
+    sites = sum(site["outcome"] == "mended" for module in mended for site in module["sites"])
+    process = report["processes"][0]
+    cache = {"hits": process["hits"], "misses": process["misses"]}
+    if mended:
+        text = f"{counted(sites, 'site')} in {len(mended)} of {counted(len(modules), 'module')}"
+        return Finding("mended", Level.OK, text, details={**cache, "modules": [module["name"] for module in mended]})
+    patterns = ",".join(pattern for hook in process["hooks"] for pattern in hook["modules"])
+    if modules and not any(module["status"] == "unchanged" for module in modules):
+        text = f"nothing: none of {counted(len(modules), 'module')} could be mended"
+        return Finding("mended", Level.PROBLEM, text, "see the reasons above", cache)
+    if modules:
+        text = f"nothing: {counted(len(modules), 'module')} matched {patterns!r}, without a site that could be mended"
+        return Finding("mended", Level.WARNING, text, "run with --report to see what was declined", cache)
+    others = _packages(seen["modules"])
+    text = f"nothing: no module matched {patterns!r}; imported were {_some(others, ', ', 10) or 'none'}"
+    return Finding(
+        "mended", Level.PROBLEM, text, "name those that run inside torch.compile in GRAPHMEND_MODULES", cache
+    )
+
+
+def _packages(modules: Iterable[str]) -> list[str]:
+    tops = {name.partition(".")[0] for name in modules} - UNMENDABLE - {"__main__", "__mp_main__"}
+    return sorted(top for top in tops if not top.startswith("_") and top not in ("sitecustomize", "usercustomize"))
+
+
+def _some(names: Sequence[str], between: str = ", ", most: int = _PLACES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more

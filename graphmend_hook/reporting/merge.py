@@ -1,0 +1,133 @@
+"""Reading report files, and uniting those of the processes of a job into one document of the same form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..diagnostics import GraphmendError
+from ..version import __version__
+from .document import SCHEMA, Document
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+class ReportError(GraphmendError):
+    """A file is not a report that can be used; the message names it and what is wrong."""
+
+
+def load(file: str) -> Document:
+    """The report in `file`.  Raises ReportError."""
+    try:
+        document: Document = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{file}: {error.strerror}") from None
+    except ValueError as error:  # neither UTF-8 nor JSON
+        raise ReportError(f"{file}: this is not JSON: {error}") from None
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ReportError(f"{file}: this is not a report of graphmend_hook: it has no field 'schema'")
+    if document["schema"] != SCHEMA:
+        raise ReportError(
+            f"{file}: its schema is {document['schema']!r}, and graphmend_hook {__version__} reads {SCHEMA}; "
+            "use the version that wrote it"
+        )
+    schema = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
+    complaint = _complaint(document, schema, schema["$defs"], "")
+    if not complaint:
+        known = range(len(document["processes"]))
+        entries = (*document["modules"], *document["traced"])
+        if any(index not in known for entry in entries for index in entry["processes"]):
+            complaint = "an entry names a process that 'processes' does not have"
+    if complaint:
+        raise ReportError(f"{file}: {complaint}")
+    return document
+
+
+def merge(reports: Sequence[tuple[str, Document]]) -> Document:
+    """One report of all the processes in `reports`, which are pairs of a file's name and its document.
+
+    An entry of one process is that of another if everything in it is the same but times and cache.  Raises ReportError
+    if two files hold the same process.
+    """
+    processes: list[Document] = []
+    modules: dict[str, Document] = {}
+    traced: dict[str, Document] = {}
+    for document in _without_repetition(reports):
+        first = len(processes)
+        processes += document["processes"]
+        for entry in document["modules"]:
+            known = _unite(modules, entry, first, varying=("cached", "seconds", "processes"))
+            if known is not None:
+                known["cached"] = _both_cached(known["cached"], entry["cached"])
+                known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
+        for entry in document["traced"]:
+            _unite(traced, entry, first, varying=("processes",))
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "processes": processes,
+        "modules": list(modules.values()),
+        "traced": list(traced.values()),
+    }
+
+
+def _without_repetition(reports: Iterable[tuple[str, Document]]) -> Iterable[Document]:
+    owners: dict[tuple[str, int, str], str] = {}
+    for file, document in reports:
+        for process in document["processes"]:
+            identity = (process["host"], process["pid"], process["started"])
+            if identity in owners:
+                who = f"process {process['pid']} of {process['host']}"
+                raise ReportError(f"{file}: {who} is in {owners[identity]} too; give each report once")
+            owners[identity] = file
+        yield document
+
+
+def _unite(known: dict[str, Document], entry: Document, first: int, varying: Sequence[str]) -> Document | None:
+    """Add the processes of `entry`, counted from `first`, to its like; None, and a copy in `known`, if it has none."""
+    key = json.dumps({name: value for name, value in entry.items() if name not in varying}, sort_keys=True)
+    processes = [first + index for index in entry["processes"]]
+    if key not in known:
+        known[key] = {**entry, "processes": processes}
+        return None
+    known[key]["processes"] += processes
+    return known[key]
+
+
+def _both_cached(one: bool | None, other: bool | None) -> bool | None:
+    return other if one is None else one if other is None else one and other
+
+
+def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> str:
+    """What in `value` is not as `schema` says, "" if nothing; knows the keywords that decide how reports are read."""
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{place} is {value!r}, not one of {', '.join(map(repr, schema['enum']))}"
+    names = schema.get("type", [])
+    names = [names] if isinstance(names, str) else names
+    if names and not any(_is(value, name) for name in names):
+        return f"{place} is {value!r}, which is not of type {' or '.join(names)}"
+    if len(value) < schema["minItems"] if "minItems" in schema else False:
+        return f"{place} is empty"
+    for name in schema.get("required", ()):
+        if name not in value:
+            return f"{place} has no field {name!r}" if place else f"there is no field {name!r}"
+    inner = [(f"{place}.{name}" if place else name, value[name], s) for name, s in schema.get("properties", {}).items()]
+    if "items" in schema:
+        inner = [(f"{place}[{index}]", item, schema["items"]) for index, item in enumerate(value)]
+    return next(filter(None, (_complaint(item, form, definitions, where) for where, item, form in inner)), "")
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
