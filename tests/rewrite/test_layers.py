@@ -25,6 +25,9 @@ LAYERS = {
     "program": set(),
     "runner": {"config", "hook", "program"},
     "commands": {"config", "diagnostics", "hook", "program", "reporting", "rewrite", "rules", "runtime", "version"},
+    "testing": {"reporting", "runtime"},
+    "pytest_plugin": {"diagnostics", "hook", "reporting", "runtime", "testing"},
+    "ipython": {"analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime", "templates"},
     "cli": {"commands", "config", "diagnostics", "hook", "program", "reporting", "runner", "version"},
 }
 
