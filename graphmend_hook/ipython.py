@@ -59,8 +59,9 @@ class CellMender:
     def visit(self, tree: ast.Module) -> ast.Module:
         """The mended tree of a cell; the same one where nothing is mended, for whatever reason."""
         text, filename = getattr(tree, _CELL, ("", ""))
-        rules = [rule for rule in self._rules if rule.trigger.search(text.encode())]
-        if not rules:
+        # A rule that looks for torch in the text of a module must look at every cell: another one has imported it.
+        rules = [rule for rule in self._rules if rule.trigger.search(text.encode() + b"\n# torch")]
+        if not (text and rules):
             return tree
         start = perf_counter()
         cell = self._name_of(filename)
@@ -71,10 +72,12 @@ class CellMender:
             log.warning("%s", notice("GM008", cell=cell, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             ledger.add(ModuleRecord(cell, filename, Status.FAILED, why=repr(error)))
             return tree
-        if not any(site.outcome is Outcome.MENDED for site in sites):
-            ledger.add(ModuleRecord(cell, filename, Status.UNCHANGED, sites, None, perf_counter() - start))
+        if not sites:  # most cells define nothing: they would only fill the report
             return tree
-        ledger.add(ModuleRecord(cell, filename, Status.MENDED, sites, None, perf_counter() - start))
+        status = Status.MENDED if any(site.outcome is Outcome.MENDED for site in sites) else Status.UNCHANGED
+        ledger.add(ModuleRecord(cell, filename, status, sites, None, perf_counter() - start))
+        if status is Status.UNCHANGED:
+            return tree
         runtime.connect()  # where torch was imported before us
         self._shell.user_global_ns[RUNTIME] = runtime
         return mended

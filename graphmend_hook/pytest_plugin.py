@@ -42,15 +42,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the hook if it is asked for: this is the last moment before conftests import libraries."""
-    given = {destination: _given(early_config, destination) for destination in _OPTIONS}
-    if not given["graphmend"]:
+    modules, deny, rules = (_given(early_config, destination) for destination in _OPTIONS)
+    if not modules:
         return
     from .diagnostics import GraphmendError
 
     try:
-        hook = _install(**given)
+        hook = _install(modules, deny, rules)
     except GraphmendError as error:
-        raise pytest.UsageError(re.sub("|".join(_BY_SETTING), lambda match: _BY_SETTING[match[0]], str(error))) from None
+        raise pytest.UsageError(
+            re.sub("|".join(_BY_SETTING), lambda match: _BY_SETTING[match[0]], str(error))
+        ) from None
     early_config.add_cleanup(hook.uninstall)
     early_config.stash[_OWN] = hook
 
@@ -150,16 +152,14 @@ def _given(config: pytest.Config, destination: str) -> str | None:
     return option if option is not None else config.getini(_OPTIONS[destination][2]) or None
 
 
-def _install(graphmend: str, graphmend_deny: str | None, graphmend_rules: str | None) -> Hook:
+def _install(modules: str, deny: str | None, rules: str | None) -> Hook:
     import graphmend_hook
 
     graphmend_hook.uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
-    return graphmend_hook.install(graphmend, deny=graphmend_deny or (), rules=graphmend_rules)
+    return graphmend_hook.install(modules, deny=deny or (), rules=rules)
 
 
-_BY_SETTING = {
-    f"{setting}:": f"--{destination.replace('_', '-')}:" for destination, (setting, *_) in _OPTIONS.items()
-}
+_BY_SETTING = {f"{setting}:": f"--{destination.replace('_', '-')}:" for destination, (setting, *_) in _OPTIONS.items()}
 
 
 def _hooks() -> tuple[Hook, ...]:

@@ -29,7 +29,6 @@ def recorded() -> Iterator[list[Effect]]:
     make_record = logging.getLogRecordFactory()
     compilers = tuple(os.path.join(os.path.dirname(path), "") for path in (torch.__file__, os.path.dirname(__file__)))
 
-    @torch.compiler.disable
     def record(*args: Any, **kwargs: Any) -> logging.LogRecord:
         made = make_record(*args, **kwargs)
         if made.name.partition(".")[0] not in _COMPILER:
@@ -37,7 +36,6 @@ def recorded() -> Iterator[list[Effect]]:
             effects.append(("log", made.levelname, made.getMessage(), place))
         return made
 
-    @torch.compiler.disable
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
         if not filename.startswith(compilers):
             effects.append(("warning", category.__name__, str(message), f"{filename}:{lineno}"))
@@ -45,11 +43,11 @@ def recorded() -> Iterator[list[Effect]]:
     for method in vars(logging.Logger).values():
         if hasattr(method, "cache_clear"):
             method.cache_clear()
-    logging.setLogRecordFactory(record)
+    logging.setLogRecordFactory(torch.compiler.disable(record))
     try:
         with contextlib.redirect_stdout(_Stream(effects)), warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = show
+            warnings.showwarning = torch.compiler.disable(show)
             yield effects
     finally:
         logging.setLogRecordFactory(make_record)

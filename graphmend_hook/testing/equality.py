@@ -143,7 +143,7 @@ def _compare_leaf(
         yield _different(f"{where} type", type(got).__name__, type(expected).__name__)
     elif isinstance(expected, torch.Tensor) or hasattr(expected, "__array__"):
         yield from _compare_arrays(where, torch.as_tensor(got), torch.as_tensor(expected), tolerance)
-    elif type(expected).__eq__ is object.__eq__:
+    elif "__eq__" not in {name for kind in type(expected).__mro__[:-1] for name in vars(kind)}:
         if hasattr(expected, "__dict__") and not callable(expected) and id(expected) not in inside:
             yield from compare(where, vars(got), vars(expected), tolerance, (*inside, id(expected)))
     elif got != expected and not (_is_nan(got) and _is_nan(expected)):

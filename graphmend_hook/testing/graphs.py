@@ -26,7 +26,9 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
 
 def _text(captured: Capture) -> str:
     graphs, breaks = captured.graphs, len(captured.breaks)
-    lines = [f"expected one graph and no graph break, got {_count(graphs, 'graph')} and {_count(breaks, 'graph break')}"]
+    lines = [
+        f"expected one graph and no graph break, got {_count(graphs, 'graph')} and {_count(breaks, 'graph break')}"
+    ]
     for found in captured.breaks:
         lines += _described(found)
     if not breaks:

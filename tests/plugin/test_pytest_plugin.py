@@ -45,10 +45,10 @@ def suite(pytester):
 
 def test_without_being_asked_nothing_is_installed_imported_or_said(suite, run):
     suite.makepyfile(
-        test_lib=f"""
+        test_lib="""
         import sys
-        before = {{name for name in sys.modules if name.startswith(("graphmend_hook", "torch", "bytecode"))}}
-        def test_it(): assert before <= {{"graphmend_hook", "graphmend_hook.version", "graphmend_hook.pytest_plugin"}}
+        before = {name for name in sys.modules if name.startswith(("graphmend_hook", "torch", "bytecode"))}
+        def test_it(): assert before <= {"graphmend_hook", "graphmend_hook.version", "graphmend_hook.pytest_plugin"}
         """
     )
     result = run()
