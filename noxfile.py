@@ -68,7 +68,7 @@ def tests_without_torch(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def lint(session: nox.Session) -> None:
     """Style, formatting and types."""
-    session.install("ruff==0.17.*", "mypy==2.*", "bytecode>=0.17", "platformdirs>=4", "rich>=13")
+    session.install("ruff==0.17.*", "mypy==2.*", "bytecode>=0.17", "platformdirs>=4", "rich>=13", "pytest>=8")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")

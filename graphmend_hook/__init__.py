@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .hook.install import Hook
 
-__all__ = ["__version__", "install", "report", "uninstall"]
+__all__ = ["__version__", "install", "load_ipython_extension", "report", "uninstall", "unload_ipython_extension"]
 
 
 def install(
@@ -72,6 +72,20 @@ def report() -> str:
     from .reporting.text import as_text
 
     return as_text(ledger)
+
+
+def load_ipython_extension(shell: object) -> None:
+    """``%load_ext graphmend_hook``: mend the cells of this notebook from now on."""
+    from .ipython import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """``%unload_ext graphmend_hook``: leave the cells to come as they are."""
+    from .ipython import unload
+
+    unload(shell)
 
 
 def _names(value: str | Iterable[str]) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ NOTICES = {
     "GM006": "a compiled graph raised {error}; {count} deferred effect(s) whose values are known are delivered now, "
     "those that eager would not have reached included; {lost} depended on the graph and cannot be delivered",
     "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",
+    "GM008": "the cell {cell} runs unmended: mending it failed with {error}; please report this, and use "
+    "%unload_ext graphmend_hook to silence it",
 }
 
 

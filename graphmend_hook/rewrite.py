@@ -61,7 +61,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     uncompiled = Rewritten(None, tuple(change.site for change in rewrite_tree(tree, source, rules)))
     if not uncompiled.mended:
         return uncompiled
-    return Rewritten(_name_functions(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
+    return Rewritten(name_functions(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
 
 
 def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Change]:
@@ -129,11 +129,11 @@ def _import_runtime(tree: ast.Module) -> None:
     tree.body.insert(index, runtime_import(tree.body[min(index, len(tree.body) - 1)]))
 
 
-def _name_functions(code: CodeType, owner: CodeType | None = None) -> CodeType:
+def name_functions(code: CodeType, owner: CodeType | None = None) -> CodeType:
     """Give the functions that the rules define the name of the function they stand in, as records will show it."""
     named = owner if owner is not None and _is_ours(code) else code
     constants = tuple(
-        _name_functions(const, named) if isinstance(const, CodeType) else const for const in code.co_consts
+        name_functions(const, named) if isinstance(const, CodeType) else const for const in code.co_consts
     )
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
         code = code.replace(co_consts=constants)

@@ -76,6 +76,12 @@ def install_settings(settings: Settings) -> Hook:
         return hook
 
 
+def active() -> tuple[Hook, ...]:
+    """The hooks that are installed in this process, in the order in which they were."""
+    with _lock:
+        return tuple(hook for hook in _active if hook.installed)
+
+
 def uninstall() -> None:
     """Uninstall every hook of this process."""
     with _lock:

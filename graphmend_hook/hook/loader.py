@@ -88,6 +88,11 @@ class MendingLoader(SourceFileLoader):
         super().__init__(fullname, path)
         self._mender = mender
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that the module's code goes through."""
+        return tuple(rule.name for rule in self._mender.rules)
+
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
         try:

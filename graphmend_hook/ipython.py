@@ -1,0 +1,154 @@
+"""The IPython extension: mends the cells of a notebook or a terminal session as the hook mends modules.
+
+``%load_ext graphmend_hook`` puts an AST transformer first in ``shell.ast_transformers``, and a compiler in the place of
+the shell's that does two things a transformer cannot: it hands the text of a cell on with its tree, and gives the code
+of the rules' own functions the names that log records will show.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import logging
+from time import perf_counter
+from types import CodeType, ModuleType
+from typing import Any
+
+from . import runtime
+from .analysis.names import NamesIn
+from .analysis.optout import first_line
+from .config import Settings
+from .diagnostics import Outcome, notice
+from .hook.install import Hook, install_settings
+from .reporting.ledger import ModuleRecord, Status, ledger
+from .reporting.notebook import NotebookReport
+from .rewrite import active_rules, name_functions, rewrite_tree
+from .rules import Rule
+from .templates import RUNTIME
+
+log = logging.getLogger("graphmend_hook")
+_MAGIC = "graphmend_report"
+_CELL = "graphmend_cell"  # the attribute of a cell's tree: its text, and the name of the file that its code has
+
+
+class CellMender:
+    """What one shell was given: the AST transformer (`visit`), the compiler, the magic, and the way back."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._stock_compiler = shell.compile
+        self._compiler = _handing_on(shell.compile)
+        # Without modules it mends no import; it connects the runtime when torch is imported, as any hook does.
+        self._hook: Hook = install_settings(Settings.from_env().with_modules(()))
+        self._rules: tuple[Rule, ...] = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
+
+    def load(self) -> None:
+        self._shell.compile = self._compiler
+        self._shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
+        self._shell.register_magic_function(_report, "line", _MAGIC)
+
+    def unload(self) -> None:
+        """Leave the cells to come as they are.  What is defined stays mended."""
+        if self._shell.compile is self._compiler:
+            self._shell.compile = self._stock_compiler
+        if self in self._shell.ast_transformers:
+            self._shell.ast_transformers.remove(self)
+        self._shell.magics_manager.magics["line"].pop(_MAGIC, None)
+        self._hook.uninstall()
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        """The mended tree of a cell; the same one where nothing is mended, for whatever reason."""
+        text, filename = getattr(tree, _CELL, ("", ""))
+        # A rule that looks for torch in the text of a module must look at every cell: another one has imported it.
+        rules = [rule for rule in self._rules if rule.trigger.search(text.encode() + b"\n# torch")]
+        if not (text and rules):
+            return tree
+        start = perf_counter()
+        cell = self._name_of(filename)
+        try:
+            mended = copy.deepcopy(tree)
+            sites = self._rewrite(mended, text.encode(), rules)
+        except Exception as error:
+            log.warning("%s", notice("GM008", cell=cell, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
+            ledger.add(ModuleRecord(cell, filename, Status.FAILED, why=repr(error)))
+            return tree
+        if not sites:  # most cells define nothing: they would only fill the report
+            return tree
+        status = Status.MENDED if any(site.outcome is Outcome.MENDED for site in sites) else Status.UNCHANGED
+        ledger.add(ModuleRecord(cell, filename, status, sites, None, perf_counter() - start))
+        if status is Status.UNCHANGED:
+            return tree
+        runtime.connect()  # where torch was imported before us
+        self._shell.user_global_ns[RUNTIME] = runtime
+        return mended
+
+    def _rewrite(self, tree: ast.Module, text: bytes, rules: list[Rule]) -> tuple[Any, ...]:
+        """Apply `rules` to `tree` in place, whose statements stay the same in number and order."""
+        statements = list(tree.body)
+        if statements:
+            tree.body[:0] = _known_names(tree, self._shell.user_ns)
+        changes = rewrite_tree(tree, text, rules)
+        tree.body[:] = statements  # without the import of the runtime: a `from __future__` has to come first
+        return tuple(change.site for change in changes)
+
+    def _name_of(self, filename: str) -> str:
+        label = self._shell.compile.format_code_name(filename)  # ("Cell", "In[3]") in this process's shells
+        return label[1] if label else filename
+
+
+_loaded: dict[int, CellMender] = {}
+
+
+def load(shell: Any) -> None:
+    """Mend the cells of `shell` from now on.  IPython loads an extension once; twice is no error here either."""
+    if id(shell) not in _loaded:
+        _loaded[id(shell)] = mender = CellMender(shell)
+        mender.load()
+
+
+def unload(shell: Any) -> None:
+    mender = _loaded.pop(id(shell), None)
+    if mender is not None:
+        mender.unload()
+
+
+def _handing_on(compiler: Any) -> Any:
+    """A compiler as the shell's own, with the same state, whose trees hold their text."""
+
+    class MendingCompiler(type(compiler)):  # type: ignore[misc]
+        def ast_parse(self, source: str, filename: str = "<unknown>", symbol: str = "exec") -> ast.AST:
+            tree: ast.AST = super().ast_parse(source, filename, symbol)
+            setattr(tree, _CELL, (source, filename))
+            return tree
+
+        def __call__(self, *args: Any, **kwargs: Any) -> CodeType:
+            return name_functions(super().__call__(*args, **kwargs))
+
+    made = MendingCompiler.__new__(MendingCompiler)
+    made.__dict__ = compiler.__dict__  # `from __future__` imports and the numbers of cells, for both
+    return made
+
+
+def _known_names(tree: ast.Module, namespace: dict[str, Any]) -> list[ast.stmt]:
+    """Statements that tell the rules what other cells have bound the names to that the cell `tree` reads.
+
+    A module is an import and a class a definition; any other name is a variable, which may change at any time.
+    """
+    names = sorted(NamesIn.code(tree).read & namespace.keys() - {"__name__"})
+    statements = ast.parse("\n".join(_binding(name, namespace[name]) for name in names)).body
+    for statement in statements:  # an opt-out before the first statement of the cell is one before these
+        statement.lineno = statement.end_lineno = first_line(tree.body[0])
+    return statements
+
+
+def _binding(name: str, value: object) -> str:
+    if isinstance(value, ModuleType) and all(part.isidentifier() for part in value.__name__.split(".")):
+        return f"import {value.__name__} as {name}"
+    if isinstance(value, type):
+        return f"class {name}: pass"
+    return f"{name} = {name} = None"  # bound twice
+
+
+def _report(_line: str) -> NotebookReport:
+    """Show what graphmend_hook has mended in this process, what it has left alone, and why."""
+    return NotebookReport(ledger)

@@ -1,0 +1,178 @@
+"""The assertion that a compiled callable does what it does in eager: results, state, effects and exceptions."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .effects import Effect, recorded
+
+
+@dataclass
+class _Call:
+    """What one call did.  inputs, state: what the arguments and the module's `state_dict` hold afterwards."""
+
+    output: Any = None
+    inputs: Any = None
+    state: Any = None
+    error: Exception | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+def assert_same_as_eager(
+    fn_or_module: Callable[..., Any],
+    /,
+    *args: Any,
+    backend: Any = "eager",
+    rtol: float | None = None,
+    atol: float | None = None,
+    calls: int = 1,
+    **kwargs: Any,
+) -> None:
+    """Call copies of `fn_or_module` in eager and compiled, with copies of the arguments, and compare what they do.
+
+    backend: the name of a `torch.compile` backend, or a callable of that kind.
+    rtol, atol: tolerances for floating-point tensors as in `torch.testing.assert_close`; without either, every bit
+    counts, the sign of zeros included, but not the payload of a NaN.
+    calls: how often each arm calls its copy, so that what the first call leaves behind is met by the next.
+
+    Compared are results, arguments and `state_dict` after the call, log records, warnings, prints, and the types and
+    arguments of exceptions; gradients are not.  Both arms start from the same random state, which is restored.
+    Raises AssertionError with all that differs.
+    """
+    __tracebackhide__ = True
+    import torch
+
+    tolerance = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
+    expected = _observe(fn_or_module, args, kwargs, calls)
+    torch._dynamo.reset()
+    try:
+        got = _observe(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
+    finally:
+        torch._dynamo.reset()
+    found = [
+        f"  call {number}: {difference}"
+        for number, pair in enumerate(zip(got, expected, strict=True), 1)
+        for difference in _differences(*pair, tolerance)
+    ]
+    if found:
+        cause = next((call.error for call in (*got, *expected) if call.error is not None), None)
+        raise AssertionError("\n".join(["compiled and eager differ", *found])) from cause
+
+
+def _observe(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    calls: int,
+    compiled: Callable[[Any], Any] = lambda function: function,
+) -> list[_Call]:
+    import torch
+
+    own = copy.deepcopy(function)
+    called = compiled(own)
+    seen = []
+    python_state = random.getstate()
+    try:
+        with torch.random.fork_rng(devices=list(range(torch.cuda.device_count()))):
+            for _ in range(calls):
+                call, given = _Call(), copy.deepcopy((args, kwargs))
+                with recorded() as effects:
+                    try:
+                        call.output = called(*given[0], **given[1])
+                    except Exception as error:
+                        call.error = error
+                call.effects = tuple(effects)
+                # Copies, because the next call may write to what this one gave.
+                call.output, call.inputs = _detached(call.output), _detached(given)
+                call.state = _detached(own.state_dict()) if isinstance(own, torch.nn.Module) else None
+                seen.append(call)
+    finally:
+        random.setstate(python_state)
+    return seen
+
+
+def _detached(value: Any) -> Any:
+    import torch
+    from torch.utils._pytree import tree_map
+
+    return tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)
+
+
+def _differences(got: _Call, expected: _Call, tolerance: tuple[float, float] | None) -> Iterator[str]:
+    if got.effects != expected.effects:
+        yield _different("effects", _lines(got.effects), _lines(expected.effects))
+    if got.error is not None or expected.error is not None:
+        # What eager would not have reached may have been done: only the exception itself counts.
+        if type(got.error) is not type(expected.error):
+            yield _different("exception", repr(got.error), repr(expected.error))
+        elif got.error is not None and expected.error is not None:
+            yield from compare("exception args", got.error.args, expected.error.args, tolerance)
+        return
+    for name in ("output", "inputs", "state"):
+        yield from compare(name, getattr(got, name), getattr(expected, name), tolerance)
+
+
+def compare(
+    where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None, inside: tuple[int, ...] = ()
+) -> Iterator[str]:
+    """What differs between two trees of values, in words, each with its place in the tree.
+
+    inside: the `id`s of the objects whose attributes are being compared, which may lead back to themselves.
+    """
+    from torch.utils._pytree import keystr, tree_flatten_with_path
+
+    (got_leaves, got_form), (leaves, form) = tree_flatten_with_path(got), tree_flatten_with_path(expected)
+    if got_form != form:
+        yield _different(f"{where} structure", str(got_form), str(form))
+        return
+    for (path, got_leaf), (_, leaf) in zip(got_leaves, leaves, strict=True):
+        yield from _compare_leaf(f"{where}{keystr(path)}", got_leaf, leaf, tolerance, inside)
+
+
+def _compare_leaf(
+    where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None, inside: tuple[int, ...]
+) -> Iterator[str]:
+    import torch
+
+    if type(got) is not type(expected):
+        yield _different(f"{where} type", type(got).__name__, type(expected).__name__)
+    elif isinstance(expected, torch.Tensor) or hasattr(expected, "__array__"):
+        yield from _compare_arrays(where, torch.as_tensor(got), torch.as_tensor(expected), tolerance)
+    elif "__eq__" not in {name for kind in type(expected).__mro__[:-1] for name in vars(kind)}:
+        if hasattr(expected, "__dict__") and not callable(expected) and id(expected) not in inside:
+            yield from compare(where, vars(got), vars(expected), tolerance, (*inside, id(expected)))
+    elif got != expected and not (_is_nan(got) and _is_nan(expected)):
+        yield _different(where, repr(got), repr(expected))
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _compare_arrays(where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None) -> Iterator[str]:
+    import torch
+
+    rtol, atol = tolerance or (0.0, 0.0)
+    try:
+        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol, equal_nan=True)
+    except AssertionError as error:
+        yield f"{where}: {error}".replace("\n", "\n    ")
+        return
+    if tolerance is None and expected.is_floating_point():
+        zeros = expected == 0
+        if not torch.equal(torch.signbit(got[zeros]), torch.signbit(expected[zeros])):
+            yield f"{where}: zeros differ in sign"
+
+
+def _lines(effects: tuple[Effect, ...]) -> str:
+    return "".join("\n      " + " ".join(map(str, effect)) for effect in effects) or " none"
+
+
+def _different(what: str, got: str, expected: str) -> str:
+    gap = "" if got.startswith(("\n", " ")) else " "
+    return f"{what}:\n    compiled:{gap}{got}\n    eager:{gap}{expected}"

@@ -1,0 +1,321 @@
+"""The IPython extension: a session with it does what a session without it does, and its cells are one graph."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import textwrap
+
+import pytest
+
+if importlib.util.find_spec("IPython") is None:
+    pytest.skip("needs IPython", allow_module_level=True)
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+SESSION = """
+import json, sys, traceback
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+seen = []
+for cell in json.loads(sys.argv[1]):
+    result = shell.run_cell(cell, store_history=True)
+    error = result.error_before_exec or result.error_in_exec
+    seen.append(repr(error) if error else None)
+print("ERRORS", json.dumps(seen))
+"""
+LOAD = "%load_ext graphmend_hook"
+F = """
+import logging
+log = logging.getLogger("cell")
+
+def f(x):
+    log.warning("a record")
+    return x + 1
+"""
+
+
+@pytest.fixture
+def session(python, write, tmp_path):
+    """Run `cells` in a fresh shell; gives the process, whose stdout ends with the error of each cell."""
+    write("session.py", SESSION)
+
+    def run(*cells, **env):
+        texts = [textwrap.dedent(cell) for cell in cells]
+        done = python("session.py", json.dumps(texts), IPYTHONDIR=str(tmp_path / "ipython"), **env)
+        assert done.returncode == 0, done.stderr
+        done.stdout = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)  # colours
+        return done
+
+    return run
+
+
+def values(done, *, errors=False):
+    """What the cells printed; without `errors`, none of them may have failed."""
+    printed, _, found = done.stdout.rpartition("ERRORS ")
+    assert errors or not any(json.loads(found)), done.stdout + done.stderr
+    return printed.splitlines()
+
+
+REPORT = "print(graphmend_hook.report())"
+
+
+def test_a_cell_is_mended_from_then_on(session):
+    before = F.replace("f(x)", "before(x)")
+    done = session(before, LOAD, F, "import graphmend_hook", REPORT, "f(41)")
+    lines = values(done)
+    assert "  modules mended: 1" in lines
+    assert "  sites mended by defer: 1" in lines
+    assert lines[-1] == "Out[6]: 42"
+    assert "a record" in done.stderr
+
+
+def test_nothing_is_mended_after_unloading(session):
+    check = "print('_@graphmend' in f.__code__.co_names, len(get_ipython().ast_transformers))"
+    done = session(LOAD, F, check, "%unload_ext graphmend_hook", F, check, LOAD, F, check)
+    assert values(done)[-3:] == ["True 1", "False 0", "True 1"]
+    assert "AST transformer" not in done.stderr
+    done = session(LOAD, "%unload_ext graphmend_hook", "%graphmend_report")
+    assert "UsageError: Line magic function `%graphmend_report` not found." in done.stderr
+
+
+def test_unloading_gives_the_compiler_back(session):
+    done = session(
+        "compiler = get_ipython().compile",
+        LOAD,
+        "print(get_ipython().compile is compiler)",
+        "from __future__ import annotations",
+        "%unload_ext graphmend_hook",
+        "print(get_ipython().compile is compiler)",
+        "def f(x: missing): pass",  # the future import of a cell holds for the cells after it
+    )
+    assert values(done) == ["False", "True"]
+
+
+def test_source_of_a_mended_function_is_found(session):
+    done = session(LOAD, F, "import inspect", "print(inspect.getsource(f))", "print(inspect.getsourcelines(f)[1])")
+    assert values(done) == ["def f(x):", '    log.warning("a record")', "    return x + 1", "", "4"]
+
+
+def test_magics_and_comments_keep_their_places(session):
+    cell = """
+    %precision 3
+    # a comment
+    def f(x):
+        print("on")
+        print("off")  # graphmend: off
+        !true
+        return x
+    """
+    show = """
+    from graphmend_hook.reporting.ledger import ledger
+    for record in ledger.records:
+        print(record.name, [(site.line, site.outcome.value, site.code) for site in record.sites])
+    """
+    lines = values(session(LOAD, cell, show))
+    assert lines[-1] == "In[2] [(4, 'mended', ''), (5, 'declined', 'GM100-R01')]"
+
+
+@pytest.mark.parametrize("magic", ["%%time", "%%capture", "%%timeit -n1 -r1"])
+def test_cell_magics_run_the_cell(magic, session):
+    body = 'def g(x):\n    print("text")\n    return x\ng(1)\n'
+    done = session(LOAD, f"{magic}\n{body}")
+    assert "Traceback" not in done.stdout + done.stderr
+    values(done)
+
+
+def test_time_of_an_expression_is_still_its_value(session):
+    done = session(LOAD, "%time (lambda: 41)() + 1")
+    assert values(done)[-1] == "Out[2]: 42"
+
+
+def test_last_expression_is_displayed_and_a_cell_with_a_future_import_runs(session):
+    cell = """
+    from __future__ import annotations
+    def f(x):
+        print("text")
+        return x
+    f(7)
+    """
+    lines = values(session(LOAD, cell))
+    assert lines[-2:] == ["text", "Out[2]: 7"]
+
+
+def test_traceback_shows_the_cell(session):
+    cell = """
+    def f(x):
+        print("text")
+        raise KeyError(x)
+    f(1)
+    """
+    plain, mended = session("pass", cell), session(LOAD, cell)
+    assert plain.stdout.replace("In[1]", "In[2]") == mended.stdout.replace("In[1]", "In[2]")
+    assert "\nKeyError: 1\n" in mended.stdout
+
+
+FAIL = """
+import graphmend_hook.ipython as extension
+stock = extension.rewrite_tree
+def broken(tree, text, rules):
+    extension.rewrite_tree = stock
+    tree.body[-1].body.clear()
+    raise RuntimeError("an error of ours")
+extension.rewrite_tree = broken
+"""
+
+
+def test_failure_of_ours_leaves_the_cell_alone_and_is_said_once(session):
+    done = session(LOAD, FAIL, F, "print(f(1))", "print(len(get_ipython().ast_transformers))")
+    assert values(done) == ["2", "1"]
+    assert done.stderr.count("GM008") == 1
+    assert (
+        "GM008: the cell In[3] runs unmended: mending it failed with RuntimeError('an error of ours'); please report "
+        "this, and use %unload_ext graphmend_hook to silence it"
+    ) in done.stderr
+
+
+def test_kill_switch_and_rules(session):
+    check = "print('_@graphmend' in f.__code__.co_names)"
+    assert values(session(LOAD, F, check, GRAPHMEND_DISABLE="1")) == ["False"]
+    assert values(session(LOAD, F, check, GRAPHMEND_RULES="-defer")) == ["False"]
+
+
+def test_syntax_error_is_that_of_ipython(session):
+    cell = "def f(x):\n    print(x\n"
+    plain, mended = session("pass", cell), session(LOAD, cell)
+    assert plain.stdout == mended.stdout
+    assert "SyntaxError" in mended.stdout
+
+
+def test_tree_of_another_transformer_is_left_alone(session):
+    """It may not have come from the text that we know."""
+    other = """
+    import ast
+    class Other:
+        def visit(self, tree):
+            return ast.parse(ast.unparse(tree))
+    get_ipython().ast_transformers.insert(0, Other())
+    """
+    done = session(LOAD, other, F, "print('_@graphmend' in f.__code__.co_names)")
+    assert values(done) == ["False"]
+
+
+def test_names_of_other_cells_are_what_they_are_there(session):
+    """A `print` of the user's is no effect, and a logging module under another name is one."""
+    done = session(
+        LOAD,
+        "print = lambda *args: None\nimport warnings as w",
+        "def f(x):\n    print(x)\ndef g(x):\n    w.warn(x)",
+        "import builtins",
+        "builtins.print('_@graphmend' in f.__code__.co_names, '_@graphmend' in g.__code__.co_names)",
+    )
+    assert values(done) == ["False True"]
+
+
+def test_report_magic_is_text_in_a_terminal_and_a_table_in_a_notebook(session):
+    done = session(LOAD, F, "%graphmend_report", "print(_._repr_html_())")
+    lines = values(done)
+    assert lines[0].startswith("Out[3]: ")
+    assert "  modules mended: 1" in lines
+    html = lines[-1]
+    assert html.startswith("<table><caption>graphmend_hook ")
+    assert "<tr><td>modules mended</td><td>1</td><td></td><td>In[2]</td></tr>" in html
+    assert "<tr><td>sites mended by defer</td><td>1</td><td></td><td>In[2]:5 in f</td></tr>" in html
+
+
+def test_table_has_what_was_declined_and_is_escaped():
+    from graphmend_hook.diagnostics import Outcome, Site
+    from graphmend_hook.reporting.ledger import Ledger, ModuleRecord, Status
+    from graphmend_hook.reporting.notebook import NotebookReport
+    from graphmend_hook.reporting.text import as_text
+
+    ledger = Ledger()
+    sites = (Site("where", "<lambda>", 3, Outcome.DECLINED, "GM102-R01", "a < b"),) * 2
+    ledger.add(ModuleRecord("m", "m.py", Status.UNCHANGED, sites))
+    report = NotebookReport(ledger)
+    assert "<tr><td>declined GM102-R01</td><td>2</td><td>a &lt; b</td><td>m:3 in &lt;lambda&gt;</td></tr>" in (
+        report._repr_html_()
+    )
+    assert repr(report) == as_text(ledger)
+
+
+ONE_GRAPH = """
+import torch
+graphs = []
+def backend(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+print(torch.compile(f, backend=backend)(torch.zeros(1)).item(), len(graphs))
+"""
+RECORDS = """
+import logging
+class Handler(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage(), record.funcName, record.lineno, record.pathname == f.__code__.co_filename)
+logging.getLogger("cell").addHandler(Handler())
+logging.getLogger("cell").propagate = False
+"""
+BROKEN = """
+def f(x):
+    log.warning("a record")
+    x = x + 1
+    log.warning("another")
+    return x * 2
+"""
+
+
+@needs_torch
+@pytest.mark.parametrize("torch_first", [False, True])
+def test_function_of_a_cell_is_one_graph_with_its_records(torch_first, session):
+    setup = "import torch, torch._dynamo" if torch_first else "pass"
+    cells = (setup, F, BROKEN, RECORDS, ONE_GRAPH)
+    records = ["a record f 2 True", "another f 4 True"]
+    assert values(session(LOAD, *cells)) == [*records, "2.0 1"]
+    *before, graphs = values(session("pass", *cells))
+    assert (before[0].split(" f")[0], graphs) == ("a record", "2.0 2")
+
+
+@needs_torch
+def test_branch_and_guard_of_a_cell(session):
+    cell = """
+    import torch
+    LIMIT = 3
+    class TooBig(ValueError):
+        pass
+    """
+    guarded = """
+    def f(x):
+        if x.max() > 3:
+            raise TooBig("too big")
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x - 1
+        return y
+    """
+    raising = """
+    try:
+        torch.compile(f, backend=backend)(torch.full((1,), 4.0))
+    except TooBig as error:
+        print("TooBig", error, len(graphs))
+    """
+    assert values(session(LOAD, cell, guarded, ONE_GRAPH, raising)) == ["-1.0 1", "TooBig too big 1"]
+
+
+@needs_torch
+def test_variable_of_another_cell_may_change_before_a_guard_is_raised(session):
+    """So a guard whose message reads it is left alone, as one that reads a variable of its module."""
+    guarded = """
+    import torch
+    def f(x):
+        if x.max() > 3:
+            raise ValueError(f"call {count}")
+        return x
+    """
+    show = """
+    from graphmend_hook.reporting.ledger import ledger
+    print([site.code for record in ledger.records for site in record.sites])
+    """
+    assert values(session(LOAD, "count = 0", guarded, show)) == ["['GM103-R14']"]
