@@ -28,6 +28,7 @@ _MARKER = (
     "these rules"
 )
 _WORKER_OUTPUT = "graphmend"
+_PYTEST_LOADER = "_pytest.assertion.rewrite.AssertionRewritingHook"
 _OWN = pytest.StashKey["Hook"]()  # the hook that was asked for here, installed or not
 
 
@@ -120,11 +121,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     from .diagnostics import notice
     from .reporting.exit import nothing_was_mended
-    from .reporting.ledger import ledger
+    from .reporting.ledger import Ledger, ledger
     from .reporting.text import as_text
 
+    # Test modules and conftests of an allowlisted package are pytest's to rewrite; there may be hundreds.
+    shown = Ledger({record.name: record for record in ledger.records if _PYTEST_LOADER not in record.why})
     terminalreporter.section("graphmend")
-    terminalreporter.line(as_text(ledger))
+    terminalreporter.line(as_text(shown))
     if nothing_was_mended():
         modules = ",".join(module for hook in hooks for module in hook.settings.modules)
         terminalreporter.line(notice("GM004", modules=modules))

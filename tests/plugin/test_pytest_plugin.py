@@ -150,6 +150,17 @@ def test_workers_of_xdist_mend_and_their_report_is_one(suite, run):
     result.stdout.fnmatch_lines(["graphmend: on for lib, other; *", "  modules mended: 2 (*"])
 
 
+def test_test_modules_are_not_in_the_summary(suite, run):
+    package = suite.mkpydir("package")
+    package.joinpath("module.py").write_text(LIBRARY)
+    package.joinpath("test_inside.py").write_text("import package.module\ndef test_it(): pass\n")
+    result = run("--graphmend=package", "package")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["  modules mended: 1 (*"])
+    result.stdout.no_fnmatch_line("*not eligible*")
+    result.stdout.no_fnmatch_line("*test_inside*loaded by*")
+
+
 def test_library_that_is_imported_by_an_earlier_plugin_is_reported(suite, run):
     suite.makepyfile(early="import lib")
     result = run("-p", "early", "--graphmend=lib")
