@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import json
@@ -96,16 +95,17 @@ def _put(data: bytes, path: str, started: float) -> bool:
         stream = open(temporary, "xb")  # noqa: SIM115  closed below, before the renaming
     except FileExistsError:
         return False
+    written = False
     try:
         with stream:
             stream.write(data)
-        if not _may_replace(path, started):
-            return False
-        os.replace(temporary, path)
-        return True
+        if _may_replace(path, started):
+            os.replace(temporary, path)
+            written = True
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        if not written:  # else the name may be that of another process by now
             os.unlink(temporary)
+    return written
 
 
 def _may_replace(path: str, started: float) -> bool:
