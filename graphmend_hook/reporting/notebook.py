@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from html import escape
 
-from ..diagnostics import Outcome
+from ..diagnostics import Outcome, Site
 from ..runtime import refusals
 from ..version import __version__
-from .ledger import Ledger, Status
+from .ledger import Ledger, ModuleRecord, Status
 from .text import as_text
 
 Row = tuple[str, str, str, str]  # what, how many, why, for example
@@ -35,14 +35,15 @@ class NotebookReport:
             records = self._ledger.with_status(status)
             if records:
                 yield f"modules {status.value}", str(len(records)), records[0].why, records[0].name
-        counts, seen = self._ledger.counts(), set()
-        for record, site in self._ledger.sites:
-            mended = site.outcome is Outcome.MENDED
-            key = (site.rule, "mended" if mended else site.code)
-            if key not in seen:
-                seen.add(key)
+        sites: dict[str, list[tuple[ModuleRecord, Site]]] = {}
+        for record in self._ledger.records:
+            for site in record.sites:
+                mended = site.outcome is Outcome.MENDED
                 what = f"sites mended by {site.rule}" if mended else f"declined {site.code}"
-                yield what, str(counts[key]), site.reason, f"{record.name}:{site.line} in {site.function}"
+                sites.setdefault(what, []).append((record, site))
+        for what, found in sites.items():
+            record, site = found[0]
+            yield what, str(len(found)), site.reason, f"{record.name}:{site.line} in {site.function}"
         traced = [code for code, *_ in refusals.seen]
         for code in dict.fromkeys(traced):
             path, line, function = next(place for found, *place in refusals.seen if found == code)
