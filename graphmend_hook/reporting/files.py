@@ -15,6 +15,7 @@ from .document import Document, host_name, rank_of
 # "PID PATH" of the process that was started with GRAPHMEND_REPORT=PATH; its child processes inherit both.
 _OWNER = "_GRAPHMEND_REPORT_OWNER"
 _START = b'{\n "schema": '
+_CLOCK = 0.02  # seconds by which the time of a file may lag: kernels take it from a clock that ticks
 
 
 def claim(target: str) -> None:
@@ -120,7 +121,7 @@ def _may_replace(path: str, started: float) -> bool:
         return True
     if start and start != _START:
         raise FileExistsError(errno.EEXIST, "there is a file that is not a report; move it, or choose another path")
-    return not start or state.st_mtime < started
+    return not start or state.st_mtime < started - _CLOCK
 
 
 def _is_stream(path: str) -> bool:

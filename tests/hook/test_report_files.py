@@ -149,10 +149,10 @@ import os, sys
 read, write = os.pipe()
 for _ in range(8):
     if os.fork() == 0:
-        os.close(write)
         import graphmend_hook
         graphmend_hook.install("app")
-        os.read(read, 1)  # until all are there
+        os.close(write)
+        os.read(read, 1)  # until all have installed it
         sys.exit()
 os.close(write)
 for _ in range(8):

@@ -66,8 +66,7 @@ def test_a_cell_is_mended_from_then_on(session):
     before = F.replace("f(x)", "before(x)")
     done = session(before, LOAD, F, "import graphmend_hook", REPORT, "f(41)")
     lines = values(done)
-    assert "  modules mended: 1" in lines
-    assert "  sites mended by defer: 1" in lines
+    assert any(line.startswith("1 site mended in 1 of 1 module; ") for line in lines)
     assert lines[-1] == "Out[6]: 42"
     assert "a record" in done.stderr
 
@@ -218,7 +217,7 @@ def test_report_magic_is_text_in_a_terminal_and_a_table_in_a_notebook(session):
     done = session(LOAD, F, "%graphmend_report", "print(_._repr_html_())")
     lines = values(done)
     assert lines[0].startswith("Out[3]: ")
-    assert "  modules mended: 1" in lines
+    assert any(line.startswith("1 site mended in 1 of 1 module; ") for line in lines)
     html = lines[-1]
     assert html.startswith("<table><caption>graphmend_hook ")
     assert "<tr><td>modules mended</td><td>1</td><td></td><td>In[2]</td></tr>" in html

@@ -65,8 +65,7 @@ def test_option_mends_what_a_conftest_imports(suite, run):
             "graphmend: on for lib; rules defer, trap, where",
             "*= graphmend =*",
             "graphmend_hook *, process *",
-            "  modules mended: 1 (*",
-            "  sites mended by defer: 1",
+            "1 site mended in 1 of 1 module; *",
         ]
     )
 
@@ -95,7 +94,7 @@ def test_deny_and_rules(suite, run):
     result = run("--graphmend=lib", "--graphmend-rules=-defer")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, where"])
-    result.stdout.no_fnmatch_line("*sites mended by defer*")
+    result.stdout.no_fnmatch_line("*site mended in*")
 
 
 def test_kill_switch_wins(suite, run, monkeypatch):
@@ -147,7 +146,7 @@ def test_workers_of_xdist_mend_and_their_report_is_one(suite, run):
     suite.makepyfile(test_other="import other\ndef test_it(): assert 'Mending' in type(other.__loader__).__name__")
     result = run("--graphmend=lib,other", "-n", "2")
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["graphmend: on for lib, other; *", "  modules mended: 2 (*"])
+    result.stdout.fnmatch_lines(["graphmend: on for lib, other; *", "2 sites mended in 2 of 2 modules; *"])
 
 
 def test_test_modules_are_not_in_the_summary(suite, run):
@@ -156,8 +155,8 @@ def test_test_modules_are_not_in_the_summary(suite, run):
     package.joinpath("test_inside.py").write_text("import package.module\ndef test_it(): pass\n")
     result = run("--graphmend=package", "package")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["  modules mended: 1 (*"])
-    result.stdout.no_fnmatch_line("*not eligible*")
+    result.stdout.fnmatch_lines(["1 site mended in 1 of * module*; *"])
+    result.stdout.fnmatch_lines(["  not eligible * 0"])
     result.stdout.no_fnmatch_line("*test_inside*loaded by*")
 
 
@@ -166,7 +165,7 @@ def test_library_that_is_imported_by_an_earlier_plugin_is_reported(suite, run):
     result = run("-p", "early", "--graphmend=lib")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["graphmend: GM001: lib was imported before graphmend_hook was installed *", "  modules imported too early: 1"]
+        ["graphmend: GM001: lib was imported before graphmend_hook was installed *", "  imported too early  1"]
     )
 
 
