@@ -43,6 +43,7 @@ class CellMender:
         self._rules: tuple[Rule, ...] = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
 
     def load(self) -> None:
+        runtime.connect()  # where torch was imported before us; from now on the finder does it
         self._shell.compile = self._compiler
         self._shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
         self._shell.register_magic_function(_report, "line", _MAGIC)
@@ -78,7 +79,6 @@ class CellMender:
         ledger.add(ModuleRecord(cell, filename, status, sites, None, perf_counter() - start))
         if status is Status.UNCHANGED:
             return tree
-        runtime.connect()  # where torch was imported before us
         self._shell.user_global_ns[RUNTIME] = runtime
         return mended
 

@@ -64,6 +64,16 @@ def test_function_may_be_asserted_more_often_than_dynamo_recompiles():
         assert_single_graph(plain, X)
 
 
+def test_what_was_compiled_before_does_not_count():
+    def varied(x):
+        return x + 1
+
+    torch._dynamo.reset()
+    for size in range(2, torch._dynamo.config.recompile_limit + 4):  # from some call on Dynamo leaves it to eager
+        torch.compile(varied, backend="eager", dynamic=False)(torch.ones(size))
+    assert_single_graph(varied, X)
+
+
 def test_backend_may_be_a_callable():
     seen = []
 

@@ -142,6 +142,12 @@ def test_last_expression_is_displayed_and_a_cell_with_a_future_import_runs(sessi
     assert lines[-2:] == ["text", "Out[2]: 7"]
 
 
+def test_names_of_other_cells_keep_their_values(session):
+    """What tells the rules about them is not run."""
+    done = session(LOAD, "n = 41", "def f():\n    print(n)\n    return n + 1", "f()", "print(n)")
+    assert values(done) == ["41", "Out[4]: 42", "41"]
+
+
 def test_traceback_shows_the_cell(session):
     cell = """
     def f(x):
@@ -274,6 +280,13 @@ def test_function_of_a_cell_is_one_graph_with_its_records(torch_first, session):
     assert values(session(LOAD, *cells)) == [*records, "2.0 1"]
     *before, graphs = values(session("pass", *cells))
     assert (before[0].split(" f")[0], graphs) == ("a record", "2.0 2")
+
+
+@needs_torch
+def test_torch_may_have_been_imported_between_the_package_and_the_extension(session):
+    early = "import graphmend_hook; text = graphmend_hook.report()"
+    lines = values(session(early, "import torch, torch._dynamo", LOAD, F, RECORDS, ONE_GRAPH))
+    assert lines == ["a record f 5 True", "1.0 1"]
 
 
 @needs_torch
