@@ -285,8 +285,9 @@ def test_function_of_a_cell_is_one_graph_with_its_records(torch_first, session):
 @needs_torch
 def test_torch_may_have_been_imported_between_the_package_and_the_extension(session):
     early = "import graphmend_hook; text = graphmend_hook.report()"
-    lines = values(session(early, "import torch, torch._dynamo", LOAD, F, RECORDS, ONE_GRAPH))
-    assert lines == ["a record f 5 True", "1.0 1"]
+    connected = "print(graphmend_hook.runtime.connected)"
+    lines = values(session(early, "import torch, torch._dynamo", connected, LOAD, connected, F, RECORDS, ONE_GRAPH))
+    assert lines == ["False", "True", "a record f 5 True", "1.0 1"]
 
 
 @needs_torch
