@@ -49,7 +49,7 @@ SCREENS = {
     "diff": ["diff", "model.py", "--rule", "trap", "--context", "1"],
     "rules": ["rules", "GM102-R05"],
     "doctor": ["doctor", "--modules", "model"],
-    "cache": ["cache", "warm", "model.py"],
+    "cache": ["cache", "info"],
     "report": ["run", "--report", "train.py"],
 }
 
