@@ -145,7 +145,10 @@ def _by_site(observed: Json) -> dict[Site, list[Json]]:
     found: dict[Site, list[Json]] = {}
     met: set[tuple[Any, ...]] = set()
     for each in observed["breaks"]:
-        stack = [place for place in each["stack"] if not is_foreign(place[0], observed["torch"])] or each["stack"]
+        # A frame of the standard library that is compiled by itself is told of the user's line that called it.
+        stacks = (each["stack"], each["outside"])
+        own = ([place for place in stack if not is_foreign(place[0], observed["torch"])] for stack in stacks)
+        stack = next(filter(None, own), each["stack"])
         file, line, _ = stack[-1]
         key = (tuple(each["compilation"]), each["kind"], *map(tuple, each["outside"]), *map(tuple, stack))
         if key not in met:
