@@ -19,6 +19,7 @@ from ..hook.entries import Entry, delete, take_stock
 from ..hook.locate import modules
 from ..hook.warm import CacheError, Warmed, warm
 from ..reporting.ledger import Status
+from ..reporting.text import counted
 from ..rewrite import active_rules
 
 HELP = "look at the cache of mended modules, empty it or fill it"
@@ -137,8 +138,7 @@ def _fingerprint(settings: Settings) -> str:
 def _amount(entries: list[Entry]) -> str:
     import rich.filesize
 
-    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-    return f"{count}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
+    return f"{counted(len(entries), 'entry')}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
 
 
 def _cpus() -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .sources import is_foreign, module_of, shortened, statement_at
+from ..reporting.text import shorten
+from .sources import is_foreign, module_of, statement_at
 
 Json = dict[str, Any]
 SCHEMA = 1
@@ -88,10 +88,10 @@ def explain(command: Iterable[str], before: Json, after: Json, report: Json) -> 
 
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
-    seen = [_by_region(observed) for observed in (before, after)]
+    seen = [by_region(observed) for observed in (before, after)]
     for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
         graphs = [arm.get((name, file, line), []) for arm in seen]
-        first = [[graph for graph in arm if graph["call"] == arm[0]["call"]] for arm in graphs]
+        first = [of_first_call(arm) for arm in graphs]
         yield Region(
             name,
             file,
@@ -102,13 +102,18 @@ def _regions(before: Json, after: Json) -> Iterable[Region]:
         )
 
 
-def _by_region(observed: Json) -> dict[tuple[str, str, int], list[Json]]:
+def by_region(observed: Json) -> dict[tuple[str, str, int], list[Json]]:
     """The graphs of each region; one that has none is there too: Dynamo gave its frame up."""
     names = [(region["name"], region["file"], region["line"]) for region in observed["regions"]]
     found: dict[tuple[str, str, int], list[Json]] = {name: [] for name in names}
     for graph in observed["graphs"]:
         found[names[graph["region"]]].append(graph)
     return found
+
+
+def of_first_call(graphs: list[Json]) -> list[Json]:
+    """Those of a region's graphs that its first call made."""
+    return [graph for graph in graphs if graph["call"] == graphs[0]["call"]]
 
 
 def _pair(values: Iterable[int]) -> tuple[int, int]:
@@ -183,7 +188,7 @@ class _Ledger:
         for file, line, _ in reversed(stack):
             site = self._sites.get((file, statement_at(file, line).line))
             if site is not None and site["outcome"] == "mended":
-                where = f"{shortened(file)}:{site['line']}"
+                where = f"{shorten(file)}:{site['line']}"
                 return "", f"mended by [{site['rule']}] at {where}", ""
         return "", "gone with another break that was mended", ""
 
@@ -223,8 +228,3 @@ def _hint(reason: str) -> str:
     """Dynamo's own first hint."""
     hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
     return f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break"
-
-
-def counted(breaks: Iterable[Break]) -> Counter[str]:
-    """How many sites there are by state."""
-    return Counter(each.state for each in breaks)

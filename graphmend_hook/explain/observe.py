@@ -56,7 +56,7 @@ class Observer:
         _wrap(OutputGraph, "call_user_compiler", self._on_graph)
         _wrap(InstructionTranslatorBase, "log_graph_break", self._on_break)
 
-    def _on_graph(self, output: Any, module: Any, *_: Any) -> None:
+    def _on_graph(self, _output: Any, module: Any, *_: Any) -> None:
         outside, region = self._around()
         calls: Counter[tuple[Place, ...]] = Counter()
         for node in module.graph.nodes:
@@ -67,13 +67,12 @@ class Observer:
             {
                 "region": region,
                 "call": self._calls[region],
-                "function": _place_of(output.root_tx.f_code),
                 "operations": sum(calls.values()),
                 "calls": [{"stack": list(stack), "operations": count} for stack, count in calls.items()],
             }
         )
 
-    def _on_break(self, translator: Any, _options: Any, reason: str, exc: Any) -> None:
+    def _on_break(self, _translator: Any, _options: Any, reason: str, exc: Any) -> None:
         if exc.logged:
             return
         from torch._guards import TracingContext
@@ -163,10 +162,6 @@ def _name_of(function: Any) -> str:
     if owner is not None and not isinstance(owner, type):
         return type(owner).__name__
     return str(getattr(function, "__qualname__", type(function).__name__))
-
-
-def _place_of(code: CodeType) -> Place:
-    return (code.co_filename, code.co_firstlineno, _plain(code.co_name))
 
 
 def _plain(name: str) -> str:

@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..rewrite import active_rules, rewrite_tree
+from ..config import RULE_NAMES
+from ..reporting.text import shorten
+from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, Json
-from .sources import function_at, is_foreign, shortened, statement_at
+from .join import Explanation, Json, by_region, of_first_call
+from .sources import function_at, is_foreign, statement_at
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -43,7 +45,7 @@ class Call:
         return {
             "function": self.function,
             "file": self.file,
-            "where": shortened(self.file),
+            "where": shorten(self.file),
             "line": self.line,
             "operations": {arm: sorted(counts.items()) for arm, counts in self.operations.items()},
             "calls": [call.as_json() for call in self.calls.values()],
@@ -56,10 +58,10 @@ def html(found: Explanation) -> str:
     data = {
         "command": " ".join(found.command),
         "regions": [
-            {**asdict(region), "where": shortened(region.file), "tree": tree.as_json()}
+            {**asdict(region), "where": shorten(region.file), "tree": tree.as_json()}
             for region, tree in zip(found.regions, regions, strict=True)
         ],
-        "breaks": [{**asdict(each), "where": shortened(each.file)} for each in found.breaks],
+        "breaks": [{**asdict(each), "where": shorten(each.file)} for each in found.breaks],
         "sources": _sources(found, regions),
     }
     text = json.dumps(data).replace("</", "<\\/")  # it stands in a script element
@@ -70,11 +72,8 @@ def _tree(found: Explanation, number: int) -> Call:
     region = found.regions[number]
     root = Call(region.name, region.file, region.line)
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
-        names = [(each["name"], each["file"], each["line"]) for each in observed["regions"]]
-        graphs = [
-            graph for graph in observed["graphs"] if names[graph["region"]] == (region.name, region.file, region.line)
-        ]
-        for index, graph in enumerate(graph for graph in graphs if graph["call"] == graphs[0]["call"]):
+        graphs = by_region(observed).get((region.name, region.file, region.line), [])
+        for index, graph in enumerate(of_first_call(graphs)):
             for call in graph["calls"]:
                 stack = [tuple(place) for place in call["stack"] if not is_foreign(place[0], observed["torch"])]
                 root.add(arm, index, stack, call["operations"])
@@ -100,27 +99,9 @@ def _sources(found: Explanation, regions: list[Call]) -> dict[str, Any]:
 
 def _mended_functions(file: str) -> dict[str, str]:
     """The text of each function of a file that has a mended site, by its qualified name."""
-    from ..config import RULE_NAMES
-
     try:
-        source = Path(file).read_bytes()
-        tree = ast.parse(source)
-        changes = rewrite_tree(tree, source, active_rules(RULE_NAMES))
+        changes = changes_of(Path(file).read_bytes(), file, active_rules(RULE_NAMES))
     except (OSError, SyntaxError, ValueError):
         return {}
-    changed = {change.site.function for change in changes if change.emitted}
-    return {name: readable(ast.unparse(node)) for name, node in _functions(tree) if name in changed}
-
-
-def _functions(tree: ast.Module) -> Iterable[tuple[str, ast.AST]]:
-    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
-    while waiting:
-        node, prefix = waiting.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield prefix + child.name, child
-                waiting.append((child, f"{prefix}{child.name}.<locals>."))
-            elif isinstance(child, ast.ClassDef):
-                waiting.append((child, f"{prefix}{child.name}."))
-            else:
-                waiting.append((child, prefix))
+    functions = {change.site.function: change.function.node for change in changes if change.emitted}
+    return {name: readable(ast.unparse(node)) for name, node in functions.items()}

@@ -76,14 +76,6 @@ def module_of(file: str) -> str:
     return ".".join(parts)
 
 
-def shortened(file: str) -> str:
-    """The path below site-packages or the current directory, which is how people name a file."""
-    for root in (*_SITES, os.getcwd() + os.sep):
-        if file.startswith(root):
-            return file[len(root) :]
-    return file
-
-
 def is_foreign(file: str, torch: str) -> bool:
     """Is it part of torch (whose directory is given), of Python or of this package?  It has no line of the user's."""
     if file.startswith(("<", _OWN, torch + os.sep)):

@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from ..reporting.text import shorten
 from .join import NEW, REMAINING, REMOVED, Break, Explanation
-from .sources import shortened
 
 _HEADINGS = {
     REMAINING: ("Breaks that remain", "yellow"),
@@ -42,7 +42,7 @@ def _regions(found: Explanation) -> Table:
     for heading in ("compiled", "called at", "without the hook", "with the hook", "recompiled"):
         table.add_column(heading, justify="left" if heading in ("compiled", "called at") else "right")
     for region in found.regions:
-        where = f"{shortened(region.file)}:{region.line}" if region.file else ""
+        where = f"{shorten(region.file)}:{region.line}" if region.file else ""
         before, after = (
             f"{graphs} ({operations} operations)"
             for graphs, operations in zip(region.graphs, region.operations, strict=True)
@@ -53,7 +53,7 @@ def _regions(found: Explanation) -> Table:
 
 
 def _show_break(each: Break, console: Console, brief: bool) -> None:
-    where = f"{shortened(each.file)}:{each.line}"
+    where = f"{shorten(each.file)}:{each.line}"
     console.print(
         f"\n  [bold]{escape(where)}[/] in {escape(each.function)}{_times(each)}", soft_wrap=True, highlight=False
     )

@@ -25,9 +25,11 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
 
 
 def _text(captured: Capture) -> str:
+    from ..reporting.text import counted
+
     graphs, breaks = captured.graphs, len(captured.breaks)
     lines = [
-        f"expected one graph and no graph break, got {_count(graphs, 'graph')} and {_count(breaks, 'graph break')}"
+        f"expected one graph and no graph break, got {counted(graphs, 'graph')} and {counted(breaks, 'graph break')}"
     ]
     for found in captured.breaks:
         lines += _described(found)
@@ -50,7 +52,3 @@ def _described(found: Break) -> list[str]:
         f"    Dynamo: {found.reason}",
         f"    graphmend: {verdict(ledger, found.path, found.line)}",
     ]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -26,7 +26,7 @@ LAYERS = {
     "hook": {"config", "diagnostics", "program", "reporting", "rewrite", "rules", "runtime", "version"},
     "runner": {"config", "hook", "program"},
     "options": {"config", "diagnostics", "program", "version"},
-    "explain": {"config", "rewrite", "templates"},
+    "explain": {"config", "reporting", "rewrite", "templates"},
     "doctor": {"config", "diagnostics", "hook", "reporting", "rewrite", "version"},
     "commands": {
         *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "program", "reporting"),
