@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .diagnostics import ConfigError
 
-RULE_NAMES = ("defer", "trap", "where")
+RULE_NAMES = ("defer", "trap", "where", "value")
 GUARD_MODES = ("exact", "async", "keep")
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
@@ -31,6 +31,7 @@ class Settings:
     rules: names of the rules that may rewrite.
     guards: what becomes of guards on tensors: "exact" raises their exception at the end of the graph, "async" makes
         them assertions of the graph that no host waits for, "keep" leaves them alone.
+    values: names, or globs, of inputs whose values compiled code may be specialised on (``image_grid_thw``).
     cache_dir: where transformed bytecode is kept; None chooses a per-user directory.
     strict: "nothing was mended" and "imported too early" are errors.
     report: "" for none, "-" for a table on stderr at exit, else the path of a JSON file.
@@ -42,6 +43,7 @@ class Settings:
     deny: tuple[str, ...] = ()
     rules: tuple[str, ...] = RULE_NAMES
     guards: str = "exact"
+    values: tuple[str, ...] = ()
     cache_dir: Path | None = None
     strict: bool = False
     report: str = ""
@@ -80,6 +82,7 @@ class Settings:
             deny=split_list(env.get("GRAPHMEND_DENY", "")),
             rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
             guards=parse_guards(env.get("GRAPHMEND_GUARDS", "")),
+            values=split_list(env.get("GRAPHMEND_VALUES", "")),
             cache_dir=parse_directory("GRAPHMEND_CACHE_DIR", env),
             strict=parse_switch("GRAPHMEND_STRICT", env),
             report=parse_report(env.get("GRAPHMEND_REPORT", "")),
@@ -100,6 +103,7 @@ class Settings:
             "GRAPHMEND_DENY": join_list(map(_absolute, self.deny)),
             "GRAPHMEND_RULES": ",".join(self.rules) or "none",
             "GRAPHMEND_GUARDS": self.guards,
+            "GRAPHMEND_VALUES": join_list(self.values),
             "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
             "GRAPHMEND_STRICT": "1" if self.strict else "",
             "GRAPHMEND_REPORT": self.report if self.report in {"", "-"} else os.path.abspath(self.report),

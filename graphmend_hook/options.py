@@ -45,6 +45,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
     parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
     parser.add_argument("--guards", metavar="MODE", help="guards on tensors: exact (default), async, keep")
+    parser.add_argument("--values", metavar="LIST", help="inputs on whose values compiled code may be specialised")
     parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
 
 
@@ -103,6 +104,8 @@ def _given(options: argparse.Namespace, settings: Settings, program: Program) ->
         given["rules"] = parse_rules(options.rules)
     if options.guards is not None:
         given["guards"] = parse_guards(options.guards)
+    if options.values is not None:
+        given["values"] = split_list(options.values)
     if options.cache_dir is not None:
         given["cache_dir"] = Path(options.cache_dir).expanduser().absolute()
     if options.report is not None:

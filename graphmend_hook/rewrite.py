@@ -96,7 +96,8 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
             changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
             if emitted:
                 edits.append((place, emitted))
-            break
+            if emitted or candidate is SWITCHED_OFF:
+                break
     for place, statements in reversed(edits):  # from the end, so that indices into a block stay right
         place.block[place.index : place.index + 1] = statements
     return changes

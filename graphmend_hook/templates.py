@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -44,6 +44,25 @@ def expression(source: str, at: ast.stmt | ast.expr, **holes: Filling) -> ast.ex
     statement = Template(source).fill(at, **holes)[0]
     assert isinstance(statement, ast.Expr)
     return statement.value
+
+
+def replaced(node: Node, replacement: Callable[[ast.AST], ast.AST | None]) -> Node:
+    """`node` with every part replaced for which `replacement` gives something; what holds no such part is shared."""
+    found = replacement(node)
+    if found is not None:
+        return found  # type: ignore[return-value]
+    fields: dict[str, object] = {}
+    changed = False
+    for field, value in ast.iter_fields(node):
+        new = value
+        if isinstance(value, ast.AST):
+            new = replaced(value, replacement)
+        elif isinstance(value, list):
+            new = [replaced(item, replacement) if isinstance(item, ast.AST) else item for item in value]
+            new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        changed |= new is not value
+        fields[field] = new
+    return ast.copy_location(type(node)(**fields), node) if changed else node
 
 
 def name(spelling: str, at: ast.stmt | ast.expr, ctx: ast.expr_context | None = None) -> ast.Name:

@@ -127,6 +127,49 @@ class ModuleScope:
         return frozenset(number for number, line in enumerate(lines, 1) if b"else" in line)
 
     @cached_property
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        """The calls in the module of functions and of methods of `self`, by the bare name."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Call):
+                callee = node.func
+                name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+                if name and (isinstance(callee, ast.Name) or root_name(callee) == "self"):
+                    found.setdefault(name, []).append(node)
+        return found
+
+    def is_handed_buffer(self, function: Function, parameter: str) -> bool:
+        """Does a call of the module give a buffer of `self`, or an item of one, for that parameter of `function`?"""
+        if not self.buffers:
+            return False
+        arguments = [argument.arg for argument in function.node.args.args if argument.arg != "self"]
+        for call in self._calls.get(function.node.name, ()):
+            given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(zip(arguments, call.args))
+            root = given.get(parameter)
+            while isinstance(root, ast.Subscript):
+                root = root.value
+            if isinstance(root, ast.Attribute) and root.attr in self.buffers and root_name(root) == "self":
+                return True
+        return False
+
+    @cached_property
+    def buffers(self) -> frozenset[str]:
+        """The attributes that a class of the module sets to a buffer."""
+        found = set()
+        for place in self.places:
+            statement = place.statement
+            value = getattr(statement, "value", None)
+            if isinstance(statement, ast.Assign) and isinstance(value, ast.Call):
+                if self.imports.qualified(value.func).endswith(("nn.Buffer", "nn.parameter.Buffer")):
+                    found |= {target.attr for target in statement.targets if isinstance(target, ast.Attribute)}
+            elif isinstance(statement, ast.Expr) and isinstance(value, ast.Call) and value.args:
+                name = value.args[0]
+                registers = isinstance(value.func, ast.Attribute) and value.func.attr == "register_buffer"
+                if registers and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    found.add(name.value)
+        return frozenset(found)
+
+    @cached_property
     def variables(self) -> frozenset[str]:
         """The names of the module whose values may change while it is in use: bound again, written to, or called on."""
         module = [statement for statement in self.tree.body if not isinstance(statement, DEFINITIONS)]

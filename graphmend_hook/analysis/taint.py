@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .names import walk
+from .names import root_name, walk
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
 
 _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
+_SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
 _COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -56,6 +58,9 @@ class Evidence:
             if argument.annotation is not None and _is_tensor_type(argument.annotation):
                 known[argument.arg] = Taint.YES
         self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
+        for name in self.untyped - known.keys():
+            if self._scope.is_handed_buffer(self.function, name):
+                known[name] = Taint.MAYBE
         bindings = list(_bindings(self._scope.statements_of(self.function)))
         while True:
             before = dict(known)
@@ -66,10 +71,54 @@ class Evidence:
             if known == before:
                 return known
 
+    @cached_property
+    def untyped(self) -> frozenset[str]:
+        """The parameters of which the annotation does not say that they hold one number, or text."""
+        return frozenset(
+            argument.arg
+            for argument in _arguments(self.function.node)
+            if argument.annotation is None or not _SCALAR_TYPE.fullmatch(_text_of(argument.annotation))
+        )
+
+    @cached_property
+    def items(self) -> frozenset[str]:
+        """The names that loops bind to items of what may be a tensor, an untyped parameter too, and sums of those."""
+        found: set[str] = set()
+        statements = self._scope.statements_of(self.function)
+        for statement in statements:
+            if isinstance(statement, ast.For):
+                found |= self._items_bound(statement.target, statement.iter)
+        if found:
+            for target, value in _bindings(statements):
+                if isinstance(value, (ast.BinOp, ast.Name)) and not found.isdisjoint(_names_in(value)):
+                    found.add(target)
+        return frozenset(found)
+
+    @cached_property
+    def masks(self) -> frozenset[str]:
+        """The names that are bound to comparisons, joined by ``&`` and ``|`` perhaps, of whatever there is."""
+        found: set[str] = set()
+        for target, value in _bindings(self._scope.statements_of(self.function)):
+            if is_comparison(value, found):
+                found.add(target)
+        return frozenset(found)
+
+    def _items_bound(self, target: ast.expr, iterated: ast.expr) -> set[str]:
+        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
+            if iterated.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                return self._items_bound(target.elts[1], iterated.args[0])
+            if iterated.func.id == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
+                pairs = zip(target.elts, iterated.args, strict=True)
+                return {name for pair in pairs for name in self._items_bound(*pair)}
+        handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
+        return _names_in(target) if handed_in or self.of(iterated) is not Taint.NO else set()
+
     def of(self, node: ast.expr) -> Taint:
         """The taint of the value of `node`."""
         if isinstance(node, ast.Name):
             return self._names.get(node.id, Taint.NO)
+        if isinstance(node, ast.Attribute):
+            return Taint.MAYBE if node.attr in self._scope.buffers and root_name(node) == "self" else Taint.NO
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Compare):
@@ -127,6 +176,19 @@ class Evidence:
         return None
 
 
+def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
+    """Does the form of the expression say that it compares, element by element?"""
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.Compare):
+        return all(isinstance(op, _COMPARED) for op in node.ops)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return is_comparison(node.operand, known)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return is_comparison(node.left, known) or is_comparison(node.right, known)
+    return False
+
+
 def _bare_name(callee: ast.expr) -> str:
     return callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
 
@@ -135,10 +197,18 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
+def _names_in(node: ast.expr) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def _text_of(annotation: ast.expr) -> str:
+    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+    return text.replace(" ", "") if isinstance(text, str) else ""
+
+
 def _is_tensor_type(annotation: ast.expr) -> bool:
     """``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors."""
-    text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
-    return isinstance(text, str) and _TENSOR_TYPE.fullmatch(text.replace(" ", "")) is not None
+    return _TENSOR_TYPE.fullmatch(_text_of(annotation)) is not None
 
 
 def _bindings(statements: list[ast.stmt]) -> list[tuple[str, ast.expr]]:

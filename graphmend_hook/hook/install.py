@@ -50,7 +50,7 @@ class Hook:
     def _install(self) -> None:
         directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
         ledger.hooks.append(HookRecord(self.settings, directory))
-        queue.guards = self.settings.guards
+        queue.guards, queue.values = self.settings.guards, self.settings.values
         sys.meta_path.insert(0, self._finder)
         _active.append(self)
 

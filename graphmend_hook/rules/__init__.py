@@ -5,8 +5,9 @@ from __future__ import annotations
 from .base import Rule
 from .defer import Defer
 from .trap import Trap
+from .value import Value
 from .where import Where
 
 __all__ = ["ORDER", "Rule"]
 
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Where())
+ORDER: tuple[Rule, ...] = (Defer(), Trap(), Where(), Value())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
-from ..templates import Template, expression, name
+from ..templates import Template, expression, name, replaced
 from .declined import Declined
 from .identity import needs_identity
 from .lower import Lowering
@@ -42,8 +42,7 @@ class ConditionalCandidate:
             ORELSE=node.orelse,
             **self._branch.holes(at),
         )
-        traced = _replaced(at, node, value)
-        assert isinstance(traced, ast.stmt)
+        traced = replaced(at, lambda part: value if part is node else None)
         return _STATEMENT.fill(at, DEFINE=self._branch.definitions, TRACED=traced, ORIGINAL=at)
 
 
@@ -82,20 +81,3 @@ def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:
         if isinstance(node, ast.IfExp):
             yield node
         stack += ast.iter_child_nodes(node)
-
-
-def _replaced(node: ast.AST, old: ast.AST, new: ast.AST) -> ast.AST:
-    """`node` with `old` replaced; what does not contain it is shared."""
-    if node is old:
-        return new
-    fields, changed = {}, False
-    for field, value in ast.iter_fields(node):
-        replaced = value
-        if isinstance(value, ast.AST):
-            replaced = _replaced(value, old, new)
-        elif isinstance(value, list):
-            replaced = [_replaced(item, old, new) if isinstance(item, ast.AST) else item for item in value]
-            replaced = value if all(a is b for a, b in zip(replaced, value, strict=True)) else replaced
-        changed |= replaced is not value
-        fields[field] = replaced
-    return ast.copy_location(type(node)(**fields), node) if changed else node

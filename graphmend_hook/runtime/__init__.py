@@ -32,10 +32,14 @@ CALLED_BY_REWRITTEN_CODE = {
         ),
         *("item_of", "slice"),
     ),
+    "known": (
+        *("item", "tolist", "known", "decide"),
+        *("nonzero", "taken", "positions", "total", "groupby"),
+    ),
     "guards": ("asserted", "is_check"),
     "traced_sides": ("watch", "harmless"),
 }
-ABI = 3  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 4  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False
 
 

@@ -29,6 +29,8 @@ graphmend_pending: list[Item] = []
 understood: bool = True
 # What becomes of guards: "exact", "async" or "keep", as GRAPHMEND_GUARDS says.
 guards: str = "exact"
+# Names of inputs whose values may be guarded, as GRAPHMEND_VALUES says.
+values: tuple[str, ...] = ()
 
 
 class _Missing:

@@ -27,6 +27,11 @@ REFUSALS = {
     "GM102-T10": "a side writes to a tensor or a container in place",
     "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later",
     "GM103-T01": "GRAPHMEND_GUARDS=keep leaves guards alone",
+    "GM104-T01": "the number depends on data that is not known while tracing",
+    "GM104-T02": "the number depends on an input; name it in GRAPHMEND_VALUES to compile once for each of its values",
+    "GM104-T03": "the number depends on a tensor that the graph writes to in place",
+    "GM104-T04": "the compiled code is saved, and a guard on a value cannot be",
+    "GM104-T05": "the frame has been compiled for four combinations of values already",
 }
 
 # (code, file, line, function), once each, in the order of tracing.

@@ -6,10 +6,12 @@ So a frame that cannot do without its breaks is compiled as it is without the ho
 from __future__ import annotations
 
 import functools
+import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .handlers import is_caught, is_in_finally
-from .tracer import at_trace_time, translator
+from .tracer import at_trace_time, log, translator
 
 
 @at_trace_time(otherwise=None)
@@ -20,23 +22,55 @@ def expect_success() -> None:
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
     """
-    root = translator().output.root_tx
-    if not root.one_graph and "step" not in vars(root):
-        root.step = functools.partial(_step, root)
+    output = translator().output
+    if not output.root_tx.one_graph:
+        at_end(output, _judge)
 
 
-def _step(root: Any) -> bool:
+def at_end(output: Any, action: Callable[[Any], None]) -> None:
+    """Call `action` once at the end of this trace of the frame, whether it ends in code or in an exception.
+
+    Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
+    """
+    if "cleanup" not in vars(output):
+        output.graphmend_at_end = []
+        output.cleanup = functools.partial(_clean_up, output, sys.exc_info()[1])
+    if action not in output.graphmend_at_end:
+        output.graphmend_at_end.append(action)
+
+
+def _clean_up(output: Any, outer: BaseException | None) -> None:
+    """What Dynamo calls instead of the output's own `cleanup`; `outer` is no exception of this trace."""
+    actions = output.graphmend_at_end
+    output.graphmend_error = error = sys.exc_info()[1]
+    if error is outer:
+        output.graphmend_error = None
+    output.graphmend_one_graph = output.root_tx.one_graph
+    try:
+        type(output).cleanup(output)
+        output.mark_bytecode_tracing_stop()
+        for action in actions:
+            action(output)
+    finally:
+        output.graphmend_error = None
+
+
+def _judge(output: Any) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
-    try:
-        more: bool = type(root).step(root)
-    except (RestartAnalysis, SkipFrame):
-        raise
-    except Exception as error:
+    error = output.graphmend_error
+    if error is None:
+        return
+    if isinstance(error, RestartAnalysis):
+        if hasattr(output, "graphmend_captured") and "data-dependent" in str(error.restart_reason).lower():
+            _leave_uncaptured("a decision depends on a number that was captured")
+    elif isinstance(error, Exception) and not isinstance(error, SkipFrame):
         if not isinstance(error, Unsupported) or getattr(error, "skip_frame", False):
-            _abandon(root, f"{type(error).__name__} after something was mended")
-        raise
-    return more
+            log.debug("%s", error)
+            reason = f"{type(error).__name__} after something was mended"
+            if hasattr(output, "graphmend_captured"):
+                _leave_uncaptured(reason)
+            _abandon(output.graphmend_one_graph, reason)
 
 
 @at_trace_time(otherwise=None)
@@ -48,7 +82,7 @@ def expect_no_handler() -> None:
     """
     tracer = translator()
     if is_caught(tracer):
-        _abandon(tracer, "an assert stands in a try")
+        _abandon(tracer.one_graph, "an assert stands in a try")
 
 
 @at_trace_time(otherwise=True)
@@ -60,16 +94,16 @@ def follows_guard() -> bool:
     tracer = translator()
     if not hasattr(tracer.output, "graphmend_conditions") or not is_in_finally(tracer):
         return False
-    _abandon(tracer, "an effect in a finally follows a guard")
+    _abandon(tracer.one_graph, "an effect in a finally follows a guard")
     return True
 
 
-def _abandon(tracer: Any, reason: str) -> None:
+def _abandon(one_graph: bool, reason: str) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
     from torch._guards import CompileContext
 
     context = CompileContext.try_get()  # one for all attempts to trace the frame
-    if context is not None and not tracer.one_graph and not is_abandoned():
+    if context is not None and not one_graph and not is_abandoned():
         context.graphmend_abandoned = True
         trace_anew(reason)
 
@@ -80,6 +114,25 @@ def is_abandoned() -> bool:
     from torch._guards import CompileContext
 
     return hasattr(CompileContext.try_get(), "graphmend_abandoned")
+
+
+@at_trace_time(otherwise=True)
+def is_uncaptured() -> bool:
+    """Is every number in this compilation to be read as it was written?"""
+    from torch._guards import CompileContext
+
+    return is_abandoned() or hasattr(CompileContext.try_get(), "graphmend_uncaptured")
+
+
+def _leave_uncaptured(reason: str) -> None:
+    """Trace the frame anew, with the reads of numbers as they were written, unless that has been done."""
+    from torch._guards import CompileContext
+
+    log.debug("numbers are read as they were written: %s", reason)
+    context = CompileContext.try_get()
+    if context is not None and not is_uncaptured():
+        context.graphmend_uncaptured = True
+        trace_anew(reason)
 
 
 def trace_anew(reason: str) -> NoReturn:

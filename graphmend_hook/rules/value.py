@@ -1,0 +1,303 @@
+"""[Value] A number that is read out of a tensor is taken from what is known while tracing, instead of breaking the graph.
+
+What it does
+    Where a tensor's data turns into a number of Python (``.item()``, ``.tolist()``, ``int(t)``, a branch, a size), it
+    is asked for, while tracing, what the tensor holds.  Known are tensors that the traced code makes of Python's
+    numbers (shapes, configuration), small tensors that a module holds, buffers among them, small inputs of whole
+    numbers, and what plain operations make of those.  The value of a buffer or an input has a guard: with another
+    value the code is compiled anew.  Of an input the second value is one too many, and the statement is traced as it
+    was written; of one that GRAPHMEND_VALUES names, and of what a module holds, the fifth combination of values is.  A whole number that is not known becomes a symbol of the graph, by
+    PyTorch's own capture, for this one read; if the frame cannot be compiled so, it is traced anew without.
+
+Why Dynamo breaks there
+    The number depends on data that only exists when the graph runs: "Unsupported Tensor.item() call with
+    capture_scalar_outputs=False", "Data dependent operator".
+
+Before
+    padded = nn.functional.pad(hidden_states, (self.padding_total, extra_padding))
+
+After
+    padded = nn.functional.pad(
+        hidden_states,
+        GM.known((self.padding_total, extra_padding)) if GM.compiling() else (self.padding_total, extra_padding),
+    )
+
+Obligations proved here, each with its refusal
+    GM104-R12  no other compiler compiles the function
+
+Obligations checked on the traced values, each falling back to the original expression (`runtime.values`)
+    GM104-T01 to GM104-T05, listed in `runtime.refusals`.
+
+The native alternative, and what it loses
+    ``torch._dynamo.config.capture_scalar_outputs`` makes every such number of the program a symbol.  A symbol has no
+    value: a branch on it breaks or fails, and Inductor cannot lower some sizes made of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..analysis.names import root_name, walk
+from ..analysis.scopes import ModuleScope, Place
+from ..analysis.taint import Taint, is_comparison
+from ..diagnostics import Refusal
+from ..templates import expression, replaced
+from . import sizes
+from .operators import TORCH
+from .surroundings import OPERATIONS, compiled_elsewhere, evidence
+
+CODE = "GM104"
+_READS = frozenset({"item", "tolist"})
+_NUMBERS = frozenset({"bool", "float", "int"})
+_HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
+_SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+
+
+@dataclass(frozen=True)
+class Question:
+    """An expression that reads a number, or has a shape that the data decides, and what is asked in its place.
+
+    text: a call of the runtime, with the names A, B and C for `operands`.
+    """
+
+    text: str
+    operands: tuple[ast.expr, ...]
+
+
+@dataclass(frozen=True)
+class ValueCandidate:
+    """A statement, and by the identity of each expression in it that reads a number: the question in its place."""
+
+    statement: ast.stmt
+    questions: dict[int, Question]
+
+    def emit(self) -> list[ast.stmt]:
+        return [replaced(self.statement, self._answer)]
+
+    def _answer(self, node: ast.AST) -> ast.AST | None:
+        question = self.questions.get(id(node))
+        if question is None:
+            return None
+        assert isinstance(node, ast.expr)
+        operands = {
+            name: replaced(operand, lambda part: None if part is node else self._answer(part))
+            for name, operand in zip("ABC", question.operands, strict=False)
+        }
+        if isinstance(node, ast.Call) and question.text.startswith("GM.total"):
+            total = ast.copy_location(ast.keyword("output_size", expression(question.text, node, **operands)), node)
+            operands["CALL"] = ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, total]), node)
+            return expression("CALL if GM.compiling() else ORIGINAL", node, CALL=operands["CALL"], ORIGINAL=node)
+        return expression(f"{question.text} if GM.compiling() else ORIGINAL", node, **operands, ORIGINAL=node)
+
+
+class Value:
+    """Rewrites reads of numbers out of tensors; see the module's docstring."""
+
+    name = "value"
+    version = 1
+    trigger = re.compile(rb"\btorch\b")
+
+    def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
+        root = _expressions_of(place.statement)
+        if root is None:
+            return None
+        finder = _Finder(place, scope)
+        finder.visit(root)
+        if not finder.found:
+            return None
+        if compiled_elsewhere(place, scope):
+            return Refusal(f"{CODE}-R12", "another compiler compiles the function")
+        return ValueCandidate(place.statement, finder.found)
+
+    def rewrite(self, candidate: ValueCandidate) -> list[ast.stmt]:
+        return candidate.emit()
+
+
+def _expressions_of(statement: ast.stmt) -> ast.AST | None:
+    """What a statement evaluates itself: all of a simple one, the head of one with blocks."""
+    if isinstance(statement, _SIMPLE):
+        return statement
+    head: ast.AST | None = getattr(statement, _HEADERS.get(type(statement), ""), None)
+    return head
+
+
+class _Finder:
+    """Finds the expressions of a statement that read a number out of what may be a tensor."""
+
+    def __init__(self, place: Place, scope: ModuleScope) -> None:
+        self._place, self._scope = place, scope
+        self._evidence = evidence(place.function, scope)
+        self.found: dict[int, Question] = {}
+
+    def visit(self, root: ast.AST) -> None:
+        if isinstance(self._place.statement, (ast.If, ast.While)):
+            self._decisions(self._place.statement.test)
+        for node in walk(root):
+            if isinstance(node, ast.IfExp):
+                self._decisions(node.test)
+            elif isinstance(node, ast.Call):
+                self._call(node)
+            elif isinstance(node, ast.Subscript):
+                self._subscript(node)
+            elif isinstance(node, ast.Compare):
+                self._sizes_compared(node)
+            elif isinstance(node, ast.Slice):
+                for bound in (node.lower, node.upper):
+                    if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
+                        self._ask("known", bound)
+
+    def _ask(self, function: str, asked: ast.expr, whole: ast.expr | None = None) -> None:
+        self.found.setdefault(id(whole or asked), Question(f"GM.{function}(A)", (asked,)))
+
+    def _decisions(self, test: ast.expr) -> None:
+        for operand in _operands(test):
+            if self._evidence.of(operand) is not Taint.NO and not _is_read(operand):
+                self._ask("decide", operand)
+
+    def _call(self, call: ast.Call) -> None:
+        if _is_read(call):
+            assert isinstance(call.func, ast.Attribute)
+            if not self._scope.imports.qualified(call.func).startswith(OPERATIONS.strangers):
+                self._ask(call.func.attr, call.func.value, call)
+        elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
+            if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
+                self._ask("known", call.args[0])
+        elif self._scope.imports.qualified(call.func) == "itertools.groupby" and _is_grouped_read(call):
+            self.found.setdefault(id(call), Question("GM.groupby(A, B)", tuple(call.args)))
+        elif isinstance(call.func, ast.Attribute) or self._is_of_torch(call):
+            self._sizes(call)
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        """``x[mask]``."""
+        index = node.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if not any(map(self._may_be_mask, parts)):
+            return
+        asked = _outside_of_subscript(index)
+        if isinstance(node.ctx, ast.Load):
+            self.found.setdefault(id(node), Question("GM.taken(A, B)", (node.value, asked)))
+        elif isinstance(node.ctx, ast.Store) and isinstance(self._place.statement, ast.Assign):
+            self.found.setdefault(id(index), Question("GM.positions(A)", (asked,)))
+
+    def _sizes_compared(self, node: ast.Compare) -> None:
+        """``list(x.size()) == [batch, count]``: items of lists are compared one by one."""
+        for operand in (node.left, *node.comparators):
+            if isinstance(operand, (ast.List, ast.Tuple)):
+                for item in operand.elts:
+                    if self._is_handed_in(item) or self._may_be_tensor(item):
+                        self._ask("known", item)
+
+    def _may_be_mask(self, node: ast.expr) -> bool:
+        if is_comparison(node, self._evidence.masks):
+            return True
+        if isinstance(node, (ast.Compare, ast.UnaryOp, ast.Name, ast.Call, ast.BinOp, ast.Attribute)):
+            return self._evidence.of(node) is not Taint.NO
+        return False
+
+    def _shaped_by_data(self, call: ast.Call, name: str, of_torch: bool) -> bool:
+        """``nonzero``, ``where`` of one tensor, ``repeat_interleave``."""
+        receiver = [] if of_torch else [call.func.value]  # type: ignore[attr-defined]
+        operands = [*receiver, *call.args]
+        if any(isinstance(operand, ast.Starred) for operand in operands):
+            return False
+        if name in ("argwhere", "nonzero", "where") and len(operands) == 1:
+            options = {keyword.arg: keyword.value for keyword in call.keywords}
+            as_tuple = options.pop("as_tuple", ast.Constant(name == "where"))
+            if not options and isinstance(as_tuple, ast.Constant) and (of_torch or name != "where"):
+                self.found.setdefault(id(call), Question(f"GM.nonzero(A, {bool(as_tuple.value)})", (operands[0],)))
+            return True
+        if name == "repeat_interleave" and not any(keyword.arg in (None, "output_size") for keyword in call.keywords):
+            options = {keyword.arg: keyword.value for keyword in call.keywords}
+            counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
+            if _is_chain(counts) and self._may_be_tensor(counts):
+                self.found.setdefault(id(call), Question("GM.total(A)", (counts,)))
+            return True
+        return False
+
+    def _is_of_torch(self, call: ast.Call) -> bool:
+        return self._scope.imports.qualified(call.func).startswith(TORCH)
+
+    def _sizes(self, call: ast.Call) -> None:
+        """The arguments of the call that stand for numbers, and may be tensors."""
+        of_torch = self._is_of_torch(call)
+        name = self._scope.imports.qualified(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        if self._shaped_by_data(call, name, of_torch):
+            return
+        positions = (sizes.FUNCTIONS if of_torch else sizes.METHODS).get(name, ())
+        for position, argument in enumerate(call.args):
+            if position in positions or sizes.ALL in positions:
+                asked = name in sizes.ASKED and self._is_handed_in(argument)
+                if asked or self._may_be_tensor(argument):
+                    self._ask("known", argument)
+
+    def _is_handed_in(self, node: ast.expr) -> bool:
+        """Is it made of a parameter that nobody says the type of?"""
+        if isinstance(node, ast.BinOp):
+            return self._is_handed_in(node.left) or self._is_handed_in(node.right)
+        return isinstance(node, ast.Name) and node.id in self._evidence.untyped
+
+    def _may_be_tensor(self, node: ast.expr) -> bool:
+        """May it be a tensor, or hold some?"""
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return any(map(self._may_be_tensor, node.elts))
+        if isinstance(node, ast.ListComp):
+            return self._may_be_tensor(node.elt)
+        if isinstance(node, (ast.Constant, ast.Starred, ast.Slice)) or _is_read(node):
+            return False
+        if self._evidence.of(node) is not Taint.NO:
+            return True
+        return isinstance(node, (ast.Name, ast.BinOp)) and any(
+            isinstance(part, ast.Name) and part.id in self._evidence.items for part in walk(node)
+        )
+
+
+def _is_grouped_read(call: ast.Call) -> bool:
+    """Is it ``groupby`` of what ``x.tolist()`` gives, perhaps counted, by a lambda?"""
+    if len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
+        return False
+    items = call.args[0]
+    if isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "enumerate":
+        items = items.args[0] if len(items.args) == 1 else items
+    return _is_read(items)
+
+
+def _is_chain(node: ast.expr) -> bool:
+    """Is it a name, or attributes and items of one: something that may be evaluated twice?"""
+    return bool(root_name(node)) and not any(isinstance(part, ast.Call) for part in walk(node))
+
+
+def _outside_of_subscript(index: ast.expr) -> ast.expr:
+    """The index as an expression of its own: slices are made by name."""
+
+    def spelled(node: ast.AST) -> ast.AST | None:
+        if not isinstance(node, ast.Slice):
+            return None
+        bounds = [bound or ast.copy_location(ast.Constant(None), node) for bound in (node.lower, node.upper, node.step)]
+        return expression("GM.slice(A, B, C)", index, **dict(zip("ABC", bounds, strict=True)))
+
+    return replaced(index, spelled)
+
+
+def _operands(test: ast.expr) -> Iterator[ast.expr]:
+    """The operands of a test whose truth Python asks for."""
+    if isinstance(test, ast.BoolOp):
+        for operand in test.values:
+            yield from _operands(operand)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _operands(test.operand)
+    else:
+        yield test
+
+
+def _is_read(node: ast.expr) -> bool:
+    """Is it ``x.item()`` or ``x.tolist()``?"""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _READS
+        and not node.args
+        and not node.keywords
+    )

@@ -1,0 +1,66 @@
+"""Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
+
+A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
+without: then the read breaks the graph, as it did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from . import retrace
+from .tracer import at_trace_time, held, node_of, translator
+
+# By Dynamo's setting: that of the symbols' own environment.
+_ALLOWED = {
+    "capture_scalar_outputs": "allow_scalar_outputs",
+    "capture_dynamic_output_shape_ops": "allow_dynamic_output_shape_ops",
+}
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@at_trace_time(otherwise=False)
+def begin() -> bool:
+    """Switch capture on for the read of the tensor at hand, if it holds whole numbers and nothing speaks against it."""
+    whole = node_of(held("graphmend_tensor")).meta["example_value"].dtype in _WHOLE
+    return whole and _switch_on("capture_scalar_outputs")
+
+
+@at_trace_time(otherwise=False)
+def begin_shape() -> bool:
+    """Likewise for an operation whose result has a shape that the data decides."""
+    return _switch_on("capture_dynamic_output_shape_ops")
+
+
+@at_trace_time(otherwise=None)
+def end() -> None:
+    """Switch it off again, if it was switched on here."""
+    _switch_off(translator().output)
+
+
+def _switch_on(setting: str) -> bool:
+    from torch._dynamo import config
+
+    output = translator().output
+    if output.export or retrace.is_uncaptured() or output.current_tracer.parent is not None:
+        return False
+    retrace.expect_success()
+    retrace.at_end(output, _switch_off)
+    output.graphmend_captured = True
+    shapes = output.shape_env  # of this compilation alone; the backend's too
+    shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
+    if not getattr(config, setting):
+        setattr(config, setting, True)
+        output.graphmend_switched = setting
+    return True
+
+
+def _switch_off(output: Any) -> None:
+    from torch._dynamo import config
+
+    setting = vars(output).pop("graphmend_switched", None)
+    if setting is not None:
+        setattr(config, setting, False)

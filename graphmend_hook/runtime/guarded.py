@@ -1,0 +1,116 @@
+"""Guards on values: before compiled code runs, a small computation on the frame's inputs has to give what it gave."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from .traced_sides import only_computes
+from .tracer import log
+
+_numbers = itertools.count()
+
+
+class Computation:
+    """Operations of a graph on inputs of a frame, each input given by the expression that Dynamo's guards have for it.
+
+    key: says which computation it is, within a frame.
+    """
+
+    def __init__(self, graph: torch.fx.Graph, sources: Sequence[Any], result: torch.Tensor) -> None:
+        self._graph, self._sources = graph, sources
+        self._names = [_name(source) for source in sources]
+        self._operations = [node for node in graph.nodes if node.op.startswith("call")]
+        self._leaves = [node for node in graph.nodes if node.op == "placeholder"]
+        self._root = next(node.args[0] for node in graph.nodes if node.op == "output")
+        self.key = "; ".join([*self._names, *(f"{node.target}{node.args}" for node in self._operations)])
+        self.result_dtype = result.dtype
+
+    @classmethod
+    def of(
+        cls, root: torch.fx.Node, operations: Sequence[torch.fx.Node], leaves: Sequence[torch.fx.Node]
+    ) -> Computation:
+        """A copy that holds on to nothing of the trace."""
+        graph = torch.fx.Graph()
+        copies: dict[torch.fx.Node, torch.fx.Node] = {}
+        for node in (*leaves, *operations):
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+            copies[node].meta = {}
+        graph.output(copies[root])
+        return cls(graph, [leaf.meta["grapharg"].source for leaf in leaves], root.meta["example_value"])
+
+    def can_be_guarded(self, root: Any, real: Mapping[torch.fx.Node, torch.Tensor]) -> bool:
+        """Do the expressions give the inputs?"""
+        scope = {"L": root.f_locals, "G": root.f_globals}
+        try:
+            found = [eval(name, scope) for name in self._names]
+        except Exception as error:
+            log.debug("no guard on a value: %s", error)
+            return False
+        return all(any(tensor is one for one in real.values()) for tensor in found)
+
+    def guard(self, output: Any, answer: str) -> None:
+        """Let the code that is being compiled run only where the computation gives `answer`."""
+        from torch._dynamo.guards import install_guard
+
+        guards = vars(output).setdefault("graphmend_guards", set())
+        if self.key not in guards:
+            guards.add(self.key)
+            install_guard(self._sources[0].make_guard(_Creation(self, answer).create))
+
+    def holds(self, answer: str, *inputs: torch.Tensor) -> bool:
+        try:
+            return text_of(run(self._root, self._operations, dict(zip(self._leaves, inputs, strict=True)))) == answer
+        except Exception as error:
+            log.debug("a value cannot be read: %s", error)
+            return False
+
+    def call(self, function: str) -> str:
+        return f"{function}({', '.join(self._names)})"
+
+
+class _Creation:
+    """Builds a guard when the graph is complete."""
+
+    def __init__(self, computation: Computation, answer: str) -> None:
+        self._computation, self._answer = computation, answer
+
+    def create(self, builder: Any, guard: Any) -> None:
+        """What Dynamo calls."""
+        function = f"graphmend_value_{next(_numbers)}"
+        call = self._computation.call(function)
+        named = {function: lambda *inputs: self._computation.holds(self._answer, *inputs)}
+        builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # value is {self._answer}"], named, True)
+
+
+def run(
+    root: torch.fx.Node, operations: Sequence[torch.fx.Node], inputs: Mapping[torch.fx.Node, torch.Tensor]
+) -> torch.Tensor:
+    """The tensor that `root` stands for, where `inputs` are the real ones of the graph; they are not written to."""
+    results: dict[torch.fx.Node, Any] = dict(inputs)
+    if not all(map(only_computes, operations)):
+        results = {node: tensor.clone() for node, tensor in inputs.items()}
+    with torch.no_grad():
+        for operation in operations:
+            arguments, options = torch.fx.node.map_arg((operation.args, operation.kwargs), results.__getitem__)
+            if operation.op == "call_method":
+                owner, *arguments = arguments
+                results[operation] = getattr(owner, str(operation.target))(*arguments, **options)
+            else:
+                results[operation] = operation.target(*arguments, **options)  # type: ignore[operator]
+    found: torch.Tensor = results[root]
+    return found
+
+
+def text_of(tensor: torch.Tensor) -> str:
+    """The elements, parted by spaces."""
+    return " ".join(map(repr, tensor.detach().reshape(-1).tolist()))
+
+
+def _name(owner: Any) -> str:
+    """The name of a source or a guard: a property in today's torch, once a method of a source."""
+    name = owner.name
+    return name if isinstance(name, str) else str(name())

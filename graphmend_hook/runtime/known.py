@@ -1,0 +1,190 @@
+"""Tensors whose values are known while tracing: what [Value] calls to read a number out of one without a break.
+
+Dynamo inlines these functions and folds their tests; in eager none of them runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from . import capture, values
+from .conditions import has_elements, has_truth, undecided
+
+_MOST_CONSTANTS = 1024  # of a list, in the trace
+_MOST_SYMBOLS = 64  # of a list, in the graph
+
+
+def item(graphmend_tensor: Any) -> Any:
+    """``tensor.item()``."""
+    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
+        text = values.text()
+        if text:
+            return _numbers(graphmend_tensor, text)[0]
+        if capture.begin():
+            number = graphmend_tensor.item()
+            capture.end()
+            return number
+        values.refuse()
+    return graphmend_tensor.item()
+
+
+def tolist(graphmend_tensor: Any) -> Any:
+    """``tensor.tolist()``."""
+    listed = _is_asked(graphmend_tensor) and has_elements(graphmend_tensor)
+    if listed and 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
+        text = values.text()
+        if text:
+            found = _nested(_numbers(graphmend_tensor, text), graphmend_tensor.shape)
+            return found if graphmend_tensor.dim() else found[0]
+        if graphmend_tensor.dim() == 1 and graphmend_tensor.numel() <= _MOST_SYMBOLS and capture.begin():
+            found = graphmend_tensor.tolist()
+            capture.end()
+            return found
+        values.refuse()
+    return graphmend_tensor.tolist()
+
+
+def known(value: Any) -> Any:
+    """`value`, or the number that a tensor of one element stands for; likewise the items of a tuple or list."""
+    if isinstance(value, torch.Tensor):
+        return _number_of(value)
+    if type(value) is tuple:
+        return tuple([known(item) for item in value])
+    if type(value) is list:
+        return [known(item) for item in value]
+    return value
+
+
+def decide(graphmend_tensor: Any) -> Any:
+    """A test that is about to be asked for its truth, or that truth where it is known."""
+    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
+        text = values.text()
+        if text:
+            return _numbers(graphmend_tensor, text)[0]
+        values.refuse()
+    return graphmend_tensor
+
+
+def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
+    """``tensor.nonzero(as_tuple=as_tuple)``."""
+    if _is_asked(graphmend_tensor) and has_elements(graphmend_tensor) and graphmend_tensor.dim():
+        found = _places(graphmend_tensor)
+        if found is not None:
+            return found if as_tuple else torch.stack(found, 1)
+        if capture.begin_shape():
+            found = graphmend_tensor.nonzero(as_tuple=as_tuple)
+            capture.end()
+            return found
+    return torch.nonzero(graphmend_tensor, as_tuple=as_tuple)
+
+
+def taken(container: Any, index: Any) -> Any:
+    """``container[index]``."""
+    if not _is_asked(container):
+        return container[index]
+    index = positions(index)
+    masks = index if isinstance(index, tuple) else (index,)
+    if any([isinstance(mask, torch.Tensor) and mask.dtype is torch.bool for mask in masks]):  # noqa: C419
+        if capture.begin_shape():
+            found = container[index]
+            capture.end()
+            return found
+        values.refuse()
+    return container[index]
+
+
+def positions(index: Any) -> Any:
+    """`index`, with the places that a mask selects instead of the mask, where they are known."""
+    if isinstance(index, tuple):
+        parts = [_positions_of(part) for part in index]
+        return tuple([place for part in parts for place in part])
+    found = _positions_of(index)
+    return index if len(found) == 1 and found[0] is index else found
+
+
+def _positions_of(part: Any) -> tuple[Any, ...]:
+    if _is_asked(part) and part.dtype is torch.bool and part.dim() and has_elements(part):
+        found = _places(part)
+        if found is not None:
+            return found
+    return (part,)
+
+
+def groupby(items: Any, key: Any) -> Any:
+    """``itertools.groupby(items, key)`` of a list that nobody else has; Dynamo traces that of few kinds of iterators."""
+    if not is_dynamo_compiling():
+        return itertools.groupby(items, key)
+    groups: list[tuple[Any, list[Any]]] = []
+    for item in items:
+        found = key(item)
+        if groups and groups[-1][0] == found:
+            groups[-1][1].append(item)
+        else:
+            groups.append((found, [item]))
+    return [(found, iter(group)) for found, group in groups]
+
+
+def total(graphmend_tensor: Any) -> int | None:
+    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``; else its default."""
+    if not _is_asked(graphmend_tensor) or not has_elements(graphmend_tensor):
+        return None
+    if 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS and not graphmend_tensor.dtype.is_floating_point:
+        text = values.text()
+        if text:
+            found: int = sum(_numbers(graphmend_tensor, text))
+            return found
+        values.refuse()
+    return None
+
+
+def _places(graphmend_tensor: Any) -> tuple[torch.Tensor, ...] | None:
+    """What ``nonzero(as_tuple=True)`` gives, where the elements are known."""
+    if not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
+        return None
+    text = values.text()
+    if not text:
+        return None
+    chosen = [place for place, number in enumerate(_numbers(graphmend_tensor, text)) if number]
+    found = []
+    for size in reversed(graphmend_tensor.shape):
+        found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=graphmend_tensor.device))
+        chosen = [place // size for place in chosen]
+    return tuple(reversed(found))
+
+
+def _number_of(graphmend_tensor: Any) -> Any:
+    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
+        text = values.text()
+        if text:
+            return _numbers(graphmend_tensor, text)[0]
+        if capture.begin():
+            number = graphmend_tensor.item()
+            capture.end()
+            return number
+        values.refuse()
+    return graphmend_tensor
+
+
+def _is_asked(tensor: Any) -> bool:
+    return is_dynamo_compiling() and undecided(tensor)
+
+
+def _numbers(tensor: torch.Tensor, text: str) -> list[Any]:
+    """The elements of `tensor` out of the text that `values.text` gave: a string is always a constant of the trace."""
+    parts = text.split(" ")
+    if tensor.dtype is torch.bool:
+        return [part == "True" for part in parts]
+    if tensor.dtype.is_floating_point:
+        return [float(part) for part in parts]
+    return [int(part) for part in parts]
+
+
+def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:
+    for size in reversed(shape[1:]):
+        flat = [flat[start : start + size] for start in range(0, len(flat), size)]
+    return flat

@@ -1,0 +1,284 @@
+"""What the tensor at hand is known to hold while Dynamo traces, and the guard that keeps the compiled code to it.
+
+Known are tensors that the traced code makes of Python's numbers; small tensors that a module holds, buffers among
+them; and what plain operations make of the frame's inputs, if that is small.  The operations of the graph are run on
+the real tensors, on their device, so the value is the one that eager would read.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import CodeType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch._guards import CompileContext
+
+from . import guarded, queue
+from .guarded import text_of
+from .retrace import is_abandoned
+from .traced_sides import only_computes
+from .tracer import at_trace_time, held, log, node_of, record, translator
+
+_MOST_ELEMENTS = 2**20  # of any tensor on the way
+_MOST_OPERATIONS = 256
+_SMALL = 64  # elements of a tensor that is read at every call
+_MOST_RUN = 32  # operations that are run at every call
+_TRUTHS = ("True", "False")
+_MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight_HOMES = (torch, torch.nn.functional, torch._C._nn)
+_HOMES = (torch, torch.nn.functional, torch._C._nn)
+# Functions of torch and methods of Tensor whose result follows from their operands.
+_PURE = frozenset(
+    "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin as_tensor atleast_1d bitwise_and bitwise_not bitwise_or bool cat "
+    "ceil clamp clamp_max clamp_min clip clone concat contiguous count_nonzero cpu cumprod cumsum detach diff div double eq expand eye "
+    "flatten flip float floor floor_divide full full_like gather ge gt half index_select int isfinite isin isinf isnan "
+    "le linspace logical_and logical_not logical_or logical_xor long lt masked_fill max maximum mean meshgrid min "
+    "minimum mod mul multiply narrow ne neg new_full new_ones new_tensor new_zeros nonzero numel ones ones_like "
+    "pad permute pow prod ravel remainder repeat repeat_interleave reshape roll round scalar_tensor select sort split "
+    "sqrt squeeze stack sub subtract sum t tensor tile to transpose tril triu true_divide trunc type type_as unbind "
+    "unique_consecutive unsqueeze view view_as where zeros zeros_like".split()
+)
+_OPERATORS = frozenset(
+    "abs add and_ eq floordiv ge getitem gt invert le lt mod mul ne neg or_ pos pow sub truediv xor".split()
+)
+
+# Those that write to their first operand.
+_WRITING = frozenset("add_ clamp_ copy_ div_ fill_ masked_fill_ mul_ sub_ zero_".split())
+_WRITING_OPERATORS = (
+    *(operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv),
+    *(operator.iand, operator.ior, operator.ixor),
+)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What a frame was compiled for.
+
+    answers: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
+    """
+
+    answers: dict[str, set[str]] = field(default_factory=dict)
+    combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
+
+
+_frames: WeakKeyDictionary[CodeType, _Frame] = WeakKeyDictionary()
+
+
+class _Unknown(Exception):  # noqa: N818  control flow, not an error
+    """The tensor depends on data that is not known; the argument is the code of the refusal."""
+
+
+@dataclass(frozen=True)
+class _Making:
+    """How the graph makes a tensor: the inputs of the graph that it takes, and its operations, both in order."""
+
+    root: torch.fx.Node
+    leaves: list[torch.fx.Node]
+    operations: list[torch.fx.Node]
+
+
+@at_trace_time(otherwise="")
+def text() -> str:
+    """The elements of the tensor at hand, parted by spaces; "" where they are not known."""
+    output = translator().output
+    output.graphmend_unknown = "GM101-T11"
+    if is_abandoned():
+        return ""
+    try:
+        making = _making(node_of(held("graphmend_tensor")))
+        real = {leaf: leaf.meta["grapharg"].example for leaf in making.leaves}
+        value = _readable(guarded.run(making.root, making.operations, real))
+        _guard(making, real, value)
+    except _Unknown as unknown:
+        output.graphmend_unknown = unknown.args[0]
+        return ""
+    return value
+
+
+@at_trace_time(otherwise=None)
+def refuse() -> None:
+    """Remember that the statement stays as it was, for the reason that `text` found last."""
+    record(translator().output.graphmend_unknown)
+
+
+def _making(root: torch.fx.Node) -> _Making:
+    """What makes the tensor, what was written to it or to an alias of it included."""
+    found: set[torch.fx.Node] = set()
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        if node.op == "placeholder":
+            _check_leaf(node)
+        elif not _is_pure(node) and not _only_writes(node):
+            log.debug("not known: %s", node.format_node())
+            raise _Unknown("GM104-T01")
+        found.add(node)
+        if len(found) > _MOST_OPERATIONS or not (_is_small(node.meta.get("example_value")) or _only_writes(node)):
+            raise _Unknown("GM104-T01")
+        waiting += node.all_input_nodes or ()
+        if not waiting:
+            waiting += _writes(root.graph, found)
+    ordered = [node for node in root.graph.nodes if node in found]
+    leaves = [node for node in ordered if node.op == "placeholder"]
+    return _Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
+
+
+def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
+    """The other operations that may have written to one of the tensors, or to an alias."""
+    storages = {storage for node in tensors for storage in _storages(node)}
+    for node in graph.nodes:
+        if node in tensors or not node.op.startswith("call") or _leaves_operands_alone(node):
+            continue
+        if any(not storages.isdisjoint(_storages(operand)) for operand in node.all_input_nodes):
+            if not _only_writes(node):
+                log.debug("perhaps written to: %s", node.format_node())
+                raise _Unknown("GM104-T03")
+            yield node
+
+
+def _only_writes(node: torch.fx.Node) -> bool:
+    """Is it an operation that writes to its first operand what follows from all of them?"""
+    if node.op == "call_method":
+        return node.target in _WRITING
+    return node.op == "call_function" and node.target in _WRITING_OPERATORS
+
+
+def _is_pure(node: torch.fx.Node) -> bool:
+    if not only_computes(node):
+        return False
+    if node.op == "call_method":
+        return node.target in _PURE
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and (
+        (getattr(operator, name, None) is node.target and name in _OPERATORS)
+        or (name in _PURE and any(getattr(home, name, None) is node.target for home in _HOMES))
+    )
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_small, value))
+    if isinstance(value, torch.Tensor):
+        sizes = [size for size in value.shape if type(size) is int]
+        return len(sizes) == value.dim() and value.numel() <= _MOST_ELEMENTS
+    return type(value) in (int, float, bool)
+
+
+def _check_leaf(node: torch.fx.Node) -> None:
+    argument = node.meta.get("grapharg")
+    tensor = getattr(argument, "example", None)
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or not argument.is_tensor:
+        raise _Unknown("GM104-T01")
+    if tensor.requires_grad or tensor.layout is not torch.strided or tensor.device.type == "meta":
+        raise _Unknown("GM104-T01")
+    if _is_held_by_module(node) and tensor.numel() > _SMALL:
+        raise _Unknown("GM104-T01")
+
+
+def _is_held_by_module(leaf: torch.fx.Node) -> bool:
+    return "NN_MODULE" in leaf.meta["grapharg"].source.guard_source.name
+
+
+def _is_named(leaf: torch.fx.Node) -> bool:
+    """Does ``GRAPHMEND_VALUES`` name the argument, attribute or key under which the tensor comes in?"""
+    source = leaf.meta["grapharg"].source
+    while source is not None:
+        for part in ("local_name", "member", "index", "global_name"):
+            name = getattr(source, part, None)
+            if isinstance(name, str) and any(fnmatchcase(name, pattern) for pattern in queue.values):
+                return True
+        source = getattr(source, "base", None)
+    return False
+
+
+def _leaves_operands_alone(node: torch.fx.Node) -> bool:
+    if node.op == "call_method":
+        return only_computes(node)
+    home = getattr(node.target, "__module__", None) or ""
+    known = home.startswith(("torch._C", "torch.functional", "torch.nn.functional", "_operator")) or (
+        getattr(torch, getattr(node.target, "__name__", ""), None) is node.target
+    )
+    return node.op == "call_function" and known and only_computes(node)
+
+
+def _storages(node: torch.fx.Node) -> Iterator[int]:
+    values = node.meta.get("example_value")
+    for value in values if isinstance(values, (tuple, list)) else (values,):
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            yield value.untyped_storage()._cdata
+
+
+def _readable(tensor: torch.Tensor) -> str:
+    if tensor.is_complex() or tensor.isnan().any():  # not a number: equal to nothing
+        raise _Unknown("GM104-T01")
+    return text_of(tensor)
+
+
+def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str) -> None:
+    """Make the compiled code depend on the value, in as few reads as there can be; raises _Unknown if it may not."""
+    if not making.leaves:
+        return
+    output = translator().output
+    if output.export or getattr(output, "package", None) is not None:
+        raise _Unknown("GM104-T04")
+    by_inputs = not all(map(_is_held_by_module, making.leaves)) and value in _TRUTHS
+    if all(tensor.numel() <= _SMALL for tensor in real.values()) and not by_inputs:
+        parts = [(guarded.Computation.of(leaf, [], [leaf]), _readable(tensor)) for leaf, tensor in real.items()]
+    else:
+        if len(making.operations) > _MOST_RUN:
+            raise _Unknown("GM104-T01")
+        parts = [(guarded.Computation.of(making.root, making.operations, making.leaves), value)]
+    if not all(computation.can_be_guarded(output.root_tx, real) for computation, _ in parts):
+        raise _Unknown("GM104-T04")
+    if not all(_is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
+        _check_first(making, parts)
+    _check_few({(computation.key, answer) for computation, answer in parts})
+    for computation, answer in parts:
+        computation.guard(output, answer)
+
+
+def _frame() -> _Frame:
+    """What the frame at hand was compiled for, as long as Dynamo has code for it."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    code = translator().output.root_tx.f_code
+    if not _debug_get_cache_entry_list(code):  # the first time, or after `torch._dynamo.reset`
+        context = CompileContext.try_get()
+        if getattr(context, "graphmend_frame", None) is not code:  # not merely traced anew
+            context.graphmend_frame = code
+            _frames.pop(code, None)
+    return _frames.setdefault(code, _Frame())
+
+
+def _check_first(making: _Making, parts: list[tuple[guarded.Computation, str]]) -> None:
+    """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
+    code = translator().output.root_tx.f_code
+    # What follows a break has intermediate results for its inputs, which rarely stay what they are.
+    resumed = code.co_name.startswith("torch_dynamo_resume_in")
+    if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
+        raise _Unknown("GM104-T02")
+    answers = _frame().answers
+    for part, answer in parts:
+        known = answers.setdefault(part.key, set())
+        if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
+            raise _Unknown("GM104-T02")
+    for part, answer in parts:
+        answers[part.key].add(answer)
+
+
+def _check_few(now: set[tuple[str, str]]) -> None:
+    """Raise _Unknown if the frame has been compiled for many other values already."""
+    output = translator().output
+    seen = _frame().combinations
+    if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
+        raise _Unknown("GM104-T05")
+    if not hasattr(output, "graphmend_values"):
+        output.graphmend_values = set()
+        output.register_finalizer_fns.append(lambda _graph: seen.add(frozenset(output.graphmend_values)))
+    output.graphmend_values |= now

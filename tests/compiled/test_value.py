@@ -1,0 +1,182 @@
+"""[Value] against eager: equal to the bit with every value, in one graph where the number is known, guarded by it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+from graphmend_hook.runtime import queue, refusals
+
+PATH = HERE / "value_cases.py"
+PLAIN = import_file(PATH, "value_cases_plain")
+MENDED = import_mended(PATH, "value_cases_mended")
+X = torch.arange(32.0).reshape(8, 4) - 15.5
+BACKENDS = ["eager", "aot_eager", "inductor"]
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    yield lambda *names: monkeypatch.setattr(queue, "values", names)
+
+
+def pair(name: str) -> tuple[Any, Any]:
+    """The case as it is, and mended; a module with the same parameters."""
+    plain, mended = getattr(PLAIN, name), getattr(MENDED, name)
+    if not isinstance(plain, type):
+        return plain, mended
+    torch.manual_seed(0)
+    plain, mended = plain().eval(), mended().eval()
+    mended.load_state_dict(plain.state_dict())
+    return plain, mended
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    elif isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        assert found == expected
+
+
+class Compiled:
+    """A case, compiled; each call is compared with the case as it is, in eager, on inputs of its own."""
+
+    def __init__(self, name: str, backend: str = "eager", **options: Any) -> None:
+        self.plain, self.mended = pair(name)
+        self.counting = Counting(backend)
+        self.call = torch.compile(self.mended, backend=self.counting, dynamic=False, **options)
+
+    def __call__(self, *inputs: Any) -> int:
+        """The number of graphs so far."""
+        own = copy.deepcopy(inputs)
+        with torch.no_grad():
+            torch.manual_seed(1)
+            expected = self.plain(*inputs)
+            torch.manual_seed(1)
+            assert_same(self.call(*own), expected)
+        assert_same(own, inputs)
+        return self.counting.graphs
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "kinds"])
+def test_what_is_made_of_numbers_is_known(name: str, backend: str) -> None:
+    compiled = Compiled(name, backend, fullgraph=backend != "eager")
+    assert compiled(X) == 1
+    assert compiled(X + 1) == 1
+    assert not refusals.seen
+
+
+@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "Padding", "Steered", "counted"])
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    counting = Counting("eager")
+    plain, _ = pair(name)
+    inputs = (X[None, :, :3].reshape(1, 3, 8),) if name == "Padding" else (X,)
+    with torch.no_grad():
+        torch.compile(plain, backend=counting, dynamic=False)(*inputs)
+    assert counting.graphs != 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_buffers_are_known_and_guarded(backend: str) -> None:
+    compiled = Compiled("Padding", backend)
+    x = X.reshape(1, 4, 8)
+    assert compiled(x) == compiled(x + 1) == 1
+    for module in (compiled.plain, compiled.mended):
+        module.stride.fill_(2)
+    assert compiled(x) == 2
+    for module in (compiled.plain, compiled.mended):
+        module.stride = torch.nn.Buffer(torch.tensor(4))
+    assert compiled(x) == 2  # the first value again
+
+
+def test_a_buffer_that_changes_at_every_call_is_given_up() -> None:
+    compiled = Compiled("Padding")
+    for stride in range(2, 12):
+        for module in (compiled.plain, compiled.mended):
+            module.stride.fill_(stride)
+        compiled(X.reshape(1, 4, 8))
+    assert "GM104-T05" in {code for code, *_ in refusals.seen}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_buffer_decides(backend: str) -> None:
+    compiled = Compiled("Steered", backend)
+    assert compiled(X) == 1
+    for module in (compiled.plain, compiled.mended):
+        module.probs[1] = 1.0
+    assert compiled(X) == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_first_value_of_a_small_input_is_known(backend: str) -> None:
+    compiled = Compiled("Grid", backend)
+    grid = torch.tensor([[2, 4], [4, 2]])
+    assert compiled(X, grid) == compiled(X * 2, grid) == 1
+    for count in range(1, 8):  # of the others, symbols
+        assert compiled(X, torch.tensor([[count, 2], [8 - count, 2]])) == 2
+
+
+def test_a_named_input_has_four_values(named: Callable[..., None]) -> None:
+    named("gr?d")
+    compiled = Compiled("Grid")
+    grids = [torch.tensor([[n, 2], [8 - n, 2]]) for n in range(1, 7)]
+    assert [compiled(X, grid) for grid in grids[:4]] == [1, 2, 3, 4]
+    assert [compiled(X, grid) for grid in grids[:4]] == [4] * 4
+    assert [compiled(X, grid) for grid in grids] == [4, 4, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", ["written_to", "written_through_a_view", "written_after", "written_by_a_mask"])
+def test_what_is_written_to_a_tensor_counts(name: str, backend: str) -> None:
+    compiled = Compiled(name, backend)
+    assert compiled(X) == compiled(X + 1) == 1
+
+
+@pytest.mark.parametrize("name", ["random_count", "written_elsewhere"])
+def test_not_everything_is_known(name: str) -> None:
+    compiled = Compiled(name)
+    assert not compiled(X) == compiled(X + 1) == 1 or torch._dynamo.utils.counters["graph_break"] or refusals.seen
+
+
+def test_an_input_that_was_written_to() -> None:
+    compiled = Compiled("written_input")
+    for count in (1, 1, 3, 2):
+        compiled(X, torch.tensor(count))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_the_data_decides_becomes_a_symbol(backend: str) -> None:
+    compiled = Compiled("counted", backend)
+    assert compiled(X) == 1
+    assert compiled(-X) == compiled(X + 100) == compiled(X - 100) == 1
+
+
+def test_a_test_of_a_symbol_leaves_the_read_where_it_was() -> None:
+    compiled = Compiled("counted_and_tested")
+    plain = Counting("eager")
+    call = torch.compile(compiled.plain, backend=plain, dynamic=False)
+    for x in (X, -X, X + 100, X):
+        call(x)
+        compiled(x)
+    assert compiled.counting.graphs == plain.graphs
+    assert not torch._dynamo.config.capture_scalar_outputs
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_flag_of_a_big_input_has_two_values(backend: str) -> None:
+    compiled = Compiled("decided_by_a_flag", backend)
+    mask = torch.zeros(1, 4096, dtype=torch.long)
+    assert compiled(X, mask) == compiled(X + 1, mask) == 1
+    masked = mask.clone()
+    masked[0, 77] = 1
+    assert compiled(X, masked) == 2
+    assert compiled(X, mask) == compiled(X, masked) == 2

@@ -1,0 +1,142 @@
+"""Functions and modules that read numbers out of tensors; the tests import this file as it is, and mended."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def made_of_a_shape(x):
+    half = torch.tensor(x.shape[0]) // 2
+    return x[: half.item()] * 2
+
+
+def made_of_a_list(x, shapes=((2, 3), (1, 2))):
+    sizes = torch.as_tensor(shapes, dtype=torch.long)
+    pieces, start = [], 0
+    for height, width in sizes:
+        pieces.append(x.flatten()[start : start + height * width].view(height, width).sum(1))
+        start = start + height * width
+    return torch.cat(pieces) + torch.linspace(0.5, 2.5, sizes.sum(1)[1]).sum()
+
+
+def kinds(x):
+    """Every kind of number, in every shape of list, as eager gives it."""
+    floats = torch.tensor([0.1, float("inf"), -0.0, 1e-45])
+    half = torch.tensor(0.1, dtype=torch.float16)
+    bools = torch.tensor([[True, False], [False, False]])
+    found = [floats.tolist(), half.item(), bools.tolist(), torch.tensor(7).tolist(), torch.tensor([[[3], [4]]]).tolist()]
+    return x, repr(found), [type(found[1]), type(found[2][0][0]), type(found[3])]
+
+
+class Padding(nn.Module):
+    """As mimi has it: paddings are buffers, and tensors calculated from them."""
+
+    def __init__(self):
+        super().__init__()
+        self.stride = nn.Buffer(torch.tensor(4), persistent=False)
+        self.kernel = nn.Buffer(torch.tensor(5))
+        self.total = self.kernel - self.stride
+
+    def extra(self, x):
+        frames = torch.ceil((x.shape[-1] - self.kernel + self.total) / self.stride + 1).to(torch.int64) - 1
+        return frames * self.stride + self.kernel - self.total - x.shape[-1]
+
+    @staticmethod
+    def pad(x, paddings: tuple[int, int], mode="constant"):
+        return F.pad(x, paddings, mode, 0.5)
+
+    def forward(self, x):
+        return self.pad(x, (self.total, self.extra(x))) * 2
+
+
+class Steered(nn.Module):
+    """As eomt has it: a buffer of floats decides, and the sides cannot both be evaluated."""
+
+    def __init__(self):
+        super().__init__()
+        self.probs = nn.Buffer(torch.tensor([1.0, 0.0]))
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        for index in range(2):
+            if index >= 0 and (self.training or self.probs[index] > 0):
+                x = self.layer(x)
+        return x
+
+
+class Grid(nn.Module):
+    """As the qwen family has it: a small input says how the rows are parted."""
+
+    def forward(self, x, grid):
+        sizes = (grid.prod(-1) // 2).tolist()
+        return torch.stack([part.sum(0) for part in x.split(sizes)])
+
+
+def written_to(x):
+    count = torch.zeros(2, dtype=torch.long)
+    count[0] = 3
+    return x[: count[0].item()]
+
+
+def written_through_a_view(x):
+    counts = torch.ones(2, dtype=torch.long)
+    first = counts[:1]
+    first.add_(2)
+    return x[: counts[0].item()]
+
+
+def written_input(x, count):
+    count.add_(1)
+    return x[: count.item()]
+
+
+def written_after(x):
+    count = torch.ones((), dtype=torch.long)
+    taken = x[: count.item()]
+    count.add_(5)
+    return taken + count
+
+
+def written_by_a_mask(x):
+    counts = torch.arange(4)
+    counts[counts > 2] = 7
+    counts *= 2
+    return x[: counts.max().item() // 2]
+
+
+def written_elsewhere(x):
+    count = torch.ones(1, dtype=torch.long)
+    torch.add(count, 2, out=count)
+    return x[: count.item()]
+
+
+def random_count(x):
+    return x[: torch.randint(1, 4, ()).item()]
+
+
+def counted(x):
+    """A split by sizes that the data decides: symbols of the graph."""
+    counts = torch.stack([(x[:, 0] > 0).sum(), (x[:, 0] <= 0).sum()])
+    order = (x[:, 0] <= 0).long().sort(stable=True)[1]
+    first, second = x[order].split(counts.tolist())
+    return torch.cat([first * 2, second - 1])
+
+
+def counted_and_tested(x):
+    count = (x[:, 0] > 0).sum().item()
+    if count > 2:
+        return x.sin() * count
+    return x.cos() * count
+
+
+def decided_by_a_flag(x, mask):
+    """As longformer has it: one flag of the whole mask steers, again and again."""
+    any_masked = (mask > 0).flatten().any().item()
+    for _ in range(2):
+        if any_masked:
+            x = torch.cat([x, x.flip(0)])[: x.shape[0]] + 1
+        else:
+            x = x * 2
+    return x
