@@ -86,12 +86,14 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
     changes: list[Change] = []
     edits: list[tuple[Place, Sequence[ast.stmt]]] = []
     for place in scope.places:
+        refused = False
         for rule in rules:
-            candidate = rule.match(place, scope)
+            candidate = rule.match(place, scope) if rule.fallback or not refused else None
             if candidate is None:
                 continue
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
+            refused = isinstance(candidate, Refusal)
             emitted = () if isinstance(candidate, Refusal) else tuple(rule.rewrite(candidate))
             changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
             if emitted:

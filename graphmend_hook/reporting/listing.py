@@ -72,6 +72,7 @@ class _Page:
     shown: set[int] = field(default_factory=set)
     marks: dict[int, list[str]] = field(default_factory=dict)
     moved: dict[int, str] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
     before: dict[int, list[Line]] = field(default_factory=dict)
     after: dict[int, list[Line]] = field(default_factory=dict)
 
@@ -80,7 +81,8 @@ class _Page:
         for change in changes:
             self._show(change, context)
             if change.emitted and _start(change.statement) >= covered:  # else it is part of what another one emitted
-                covered = _end(change.statement)
+                body = getattr(change.statement, "body", None)
+                covered = (body[0].lineno, 0) if body and _is_head(change) else _end(change.statement)
                 self._insert(change)
             else:
                 self.marks.setdefault(change.statement.lineno, []).append(_mark(change.site))
@@ -96,6 +98,9 @@ class _Page:
         at, mark = change.statement, _mark(change.site)
         text = self.source[at.lineno - 1]
         before = text.encode()[: at.col_offset].decode()
+        if _is_head(change) and not before.strip():
+            self._replace_head(change, before, mark)
+            return
         if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
             added = "\n".join(ast.unparse(statement) for statement in change.emitted)
             self.after.setdefault(_end(at)[0], []).extend(_added(added, re.sub(r"\S", " ", before), mark))
@@ -112,6 +117,15 @@ class _Page:
         added = ast.unparse(ast.If(switch.test, switch.body, [])).replace("if", keyword, 1) + "\nelse:"
         self.before[at.lineno] = _added(added, before, mark)
 
+    def _replace_head(self, change: Change, before: str, mark: str) -> None:
+        """Show the new head of a statement with blocks instead of the old one."""
+        at, new = change.statement, change.emitted[0]
+        first = self.source[at.lineno - 1]
+        keyword = "elif" if first[len(before) :].startswith("elif") else ""
+        headed = ast.unparse(ast.copy_location(type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []}), new))
+        self.before[at.lineno] = _added(keyword + headed.removeprefix("if") if keyword else headed, before, mark)
+        self.dropped |= set(range(at.lineno, _start(at.body[0])[0]))  # type: ignore[attr-defined]
+
     def lines(self) -> Iterator[Line | None]:
         previous = 0
         for number in sorted(self.shown):
@@ -120,6 +134,8 @@ class _Page:
             previous = number
             yield from self.before.get(number, ())
             marks = tuple(self.marks.get(number, ()))
+            if number in self.dropped:
+                continue
             yield Line(self.moved.get(number, self.source[number - 1]), number, marks)
             yield from self.after.get(number, ())
 
@@ -156,6 +172,14 @@ def _is_switch(change: Change) -> bool:
         return False
     original = switch.orelse[0]
     return type(original) is type(change.statement) and _start(original) == _start(change.statement)
+
+
+def _is_head(change: Change) -> bool:
+    """Was nothing changed but the head of a statement whose blocks begin on lines of their own?"""
+    at, new = change.statement, change.emitted[0]
+    blocks = getattr(at, "body", None)
+    same = len(change.emitted) == 1 and type(new) is type(at) and bool(blocks) and getattr(new, "body", None) is blocks
+    return same and blocks[0].lineno > at.lineno and not isinstance(blocks[0], ast.FunctionDef)  # type: ignore[index]
 
 
 def _added(code: str, indentation: str, mark: str) -> list[Line]:

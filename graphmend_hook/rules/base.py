@@ -15,11 +15,13 @@ class Rule(Protocol):
 
     name: how settings, opt-outs and reports call it.
     version: part of the cache key; raised with every change of what `rewrite` emits.
+    fallback: it is also tried where a rule before it refused.
     trigger: a text test on the source; a module that it does not find is not even parsed for this rule.
     """
 
     name: str
     version: int
+    fallback: bool
     trigger: re.Pattern[bytes]
 
     def match(self, place: Place, scope: ModuleScope) -> Any | Refusal | None:

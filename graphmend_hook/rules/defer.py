@@ -121,6 +121,7 @@ class Defer:
 
     name = "defer"
     version = 1
+    fallback = False
     trigger = re.compile(
         rb"\b(?:print|warn)\b|\.(?:"
         + "|".join(sorted(LOGGER_METHODS)).encode()

@@ -176,6 +176,17 @@ class Lowering:
             return expression("GM.count_selected(A, B)", node, A=source, B=mask)
         return None
 
+    def counts_selection(self, test: ast.expr) -> bool:
+        """Does it compare ``x[mask].numel()``, or what is calculated of it?"""
+        return isinstance(test, ast.Compare) and any(
+            isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and part.func.attr == "numel"
+            and isinstance(part.func.value, ast.Subscript)
+            and self.taint(part) is not Taint.NO
+            for part in walk(test)
+        )
+
     def _test_call(self, node: ast.Call, side: Side | None) -> ast.expr:
         qualified = self.scope.imports.qualified(node.func)
         if any(isinstance(arg, ast.Starred) for arg in node.args):

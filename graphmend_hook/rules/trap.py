@@ -78,6 +78,7 @@ class Trap:
 
     name = "trap"
     version = 1
+    fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
@@ -146,12 +147,14 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
         raise Declined("R19", "the condition of the check is not written out among its arguments")
     if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
         return None
-    lowered = lowering.test(condition) if check.reads_condition else condition
+    # A number that is counted out of a selection makes a bool, where the check would take a tensor as well.
+    reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
+    lowered = lowering.test(condition) if reads else condition
     failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
     branch = Sides(lowering).guarded(statement, failing, condition=condition if check.needs_tensor else None)
-    given = expression("bool(TEST)" if check.reads_condition else "TEST", condition)
+    given = expression("bool(TEST)" if reads else "TEST", condition)
     checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
-    predicate = expression("TEST" if check.reads_condition else "GM.every(TEST)", statement)
+    predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
     return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
 

@@ -15,12 +15,16 @@ Why Dynamo breaks there
 
 Before
     padded = nn.functional.pad(hidden_states, (self.padding_total, extra_padding))
+    if self.probs[index] > 0:
+        ...
 
 After
-    padded = nn.functional.pad(
-        hidden_states,
-        GM.known((self.padding_total, extra_padding)) if GM.compiling() else (self.padding_total, extra_padding),
-    )
+    if GM.compiling():                                  # folded while tracing; one Python call otherwise
+        padded = nn.functional.pad(hidden_states, GM.known((self.padding_total, extra_padding)))
+    else:
+        padded = ...                                    # as written
+    if GM.decide(self.probs[index] > 0) if GM.compiling() else self.probs[index] > 0:
+        ...
 
 Obligations proved here, each with its refusal
     GM104-R12  no other compiler compiles the function
@@ -44,15 +48,16 @@ from ..analysis.names import root_name, walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint, is_comparison
 from ..diagnostics import Refusal
-from ..templates import expression, replaced
+from ..templates import Template, expression, replaced
 from . import sizes
 from .operators import TORCH
 from .surroundings import OPERATIONS, compiled_elsewhere, evidence
 
 CODE = "GM104"
-_READS = frozenset({"item", "tolist"})
+_READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}
 _NUMBERS = frozenset({"bool", "float", "int"})
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
+_SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
@@ -60,11 +65,13 @@ _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast
 class Question:
     """An expression that reads a number, or has a shape that the data decides, and what is asked in its place.
 
-    text: a call of the runtime, with the names A, B and C for `operands`.
+    text: a call of the runtime, with the names A and B for `operands`.
+    keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
+    keyword: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,17 @@ class ValueCandidate:
     questions: dict[int, Question]
 
     def emit(self) -> list[ast.stmt]:
-        return [replaced(self.statement, self._answer)]
+        at = self.statement
+        if isinstance(at, _SIMPLE):
+            return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
+        return [replaced(at, lambda part: self._switch(part) if id(part) in self.questions else None)]
+
+    def _switch(self, node: ast.AST) -> ast.expr:
+        """The question in the head of a statement with blocks, which is not to be there twice."""
+        assert isinstance(node, ast.expr)
+        answer = self._answer(node)
+        assert isinstance(answer, ast.expr)
+        return expression("ANSWER if GM.compiling() else ORIGINAL", node, ANSWER=answer, ORIGINAL=node)
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
         question = self.questions.get(id(node))
@@ -84,13 +101,14 @@ class ValueCandidate:
         assert isinstance(node, ast.expr)
         operands = {
             name: replaced(operand, lambda part: None if part is node else self._answer(part))
-            for name, operand in zip("ABC", question.operands, strict=False)
+            for name, operand in zip("AB", question.operands, strict=False)
         }
-        if isinstance(node, ast.Call) and question.text.startswith("GM.total"):
-            total = ast.copy_location(ast.keyword("output_size", expression(question.text, node, **operands)), node)
-            operands["CALL"] = ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, total]), node)
-            return expression("CALL if GM.compiling() else ORIGINAL", node, CALL=operands["CALL"], ORIGINAL=node)
-        return expression(f"{question.text} if GM.compiling() else ORIGINAL", node, **operands, ORIGINAL=node)
+        asked = expression(question.text, node, **operands)
+        if question.keyword:
+            assert isinstance(node, ast.Call)
+            keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
+            return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
+        return asked
 
 
 class Value:
@@ -98,6 +116,7 @@ class Value:
 
     name = "value"
     version = 1
+    fallback = True
     trigger = re.compile(rb"\btorch\b")
 
     def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
@@ -147,24 +166,24 @@ class _Finder:
             elif isinstance(node, ast.Slice):
                 for bound in (node.lower, node.upper):
                     if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
-                        self._ask("known", bound)
+                        self._ask("GM.known(A)", bound)
 
-    def _ask(self, function: str, asked: ast.expr, whole: ast.expr | None = None) -> None:
-        self.found.setdefault(id(whole or asked), Question(f"GM.{function}(A)", (asked,)))
+    def _ask(self, text: str, asked: ast.expr, whole: ast.expr | None = None) -> None:
+        self.found.setdefault(id(whole or asked), Question(text, (asked,)))
 
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
             if self._evidence.of(operand) is not Taint.NO and not _is_read(operand):
-                self._ask("decide", operand)
+                self._ask("GM.decide(A)", operand)
 
     def _call(self, call: ast.Call) -> None:
         if _is_read(call):
             assert isinstance(call.func, ast.Attribute)
             if not self._scope.imports.qualified(call.func).startswith(OPERATIONS.strangers):
-                self._ask(call.func.attr, call.func.value, call)
+                self._ask(_READS[call.func.attr], call.func.value, call)
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
             if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
-                self._ask("known", call.args[0])
+                self._ask("GM.known(A)", call.args[0])
         elif self._scope.imports.qualified(call.func) == "itertools.groupby" and _is_grouped_read(call):
             self.found.setdefault(id(call), Question("GM.groupby(A, B)", tuple(call.args)))
         elif isinstance(call.func, ast.Attribute) or self._is_of_torch(call):
@@ -188,7 +207,7 @@ class _Finder:
             if isinstance(operand, (ast.List, ast.Tuple)):
                 for item in operand.elts:
                     if self._is_handed_in(item) or self._may_be_tensor(item):
-                        self._ask("known", item)
+                        self._ask("GM.known(A)", item)
 
     def _may_be_mask(self, node: ast.expr) -> bool:
         if is_comparison(node, self._evidence.masks):
@@ -213,7 +232,7 @@ class _Finder:
             options = {keyword.arg: keyword.value for keyword in call.keywords}
             counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
             if _is_chain(counts) and self._may_be_tensor(counts):
-                self.found.setdefault(id(call), Question("GM.total(A)", (counts,)))
+                self.found.setdefault(id(call), Question("GM.total(A)", (counts,), "output_size"))
             return True
         return False
 
@@ -231,7 +250,7 @@ class _Finder:
             if position in positions or sizes.ALL in positions:
                 asked = name in sizes.ASKED and self._is_handed_in(argument)
                 if asked or self._may_be_tensor(argument):
-                    self._ask("known", argument)
+                    self._ask("GM.known(A)", argument)
 
     def _is_handed_in(self, node: ast.expr) -> bool:
         """Is it made of a parameter that nobody says the type of?"""

@@ -81,6 +81,7 @@ class Where:
 
     name = "where"
     version = 1
+    fallback = False
     trigger = re.compile(rb"\btorch\b")
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | ConditionalCandidate | Refusal | None:

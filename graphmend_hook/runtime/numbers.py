@@ -9,7 +9,9 @@ import operator
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
+from . import tracer
 from .conditions import has_elements, has_truth, undecided
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
@@ -86,11 +88,20 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
 
 def _is_beyond(tensor: Any, value: Any) -> bool:
     """Is `value` a number that no element of an integer tensor reaches?  All of them compare alike with it."""
+    if _is_symbol(value):
+        return False
     return type(value) is int and undecided(tensor) and tensor.dtype is torch.int64 and not -(2**63) <= value < 2**63
+
+
+def _is_symbol(graphmend_number: Any) -> bool:
+    """Is it a whole number that only the graph knows?  It fits into 64 bits."""
+    return type(graphmend_number) is int and is_dynamo_compiling() and tracer.is_symbol()
 
 
 def _is_exact(tensor: torch.Tensor, value: object) -> bool:
     """Does comparing in the tensor's dtype give what Python gives for the two numbers?"""
+    if _is_symbol(value):
+        return tensor.dtype is torch.int64
     kind = type(value)
     if kind is bool:
         return True

@@ -56,6 +56,12 @@ def record(code: str) -> None:
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
 
 
+@at_trace_time(otherwise=True)
+def is_symbol() -> bool:
+    """Is the number at hand a symbol of the graph?"""
+    return type(held("graphmend_number").realize()).__name__ == "SymNodeVariable"
+
+
 def python_of(variable: Any) -> Any:
     """The Python object that a variable of Dynamo stands for."""
     variable = variable.realize()

@@ -98,13 +98,14 @@ def test_buffers_are_known_and_guarded(backend: str) -> None:
     assert compiled(x) == 2  # the first value again
 
 
-def test_a_buffer_that_changes_at_every_call_is_given_up() -> None:
+def test_a_buffer_that_changes_at_every_call_becomes_a_symbol() -> None:
     compiled = Compiled("Padding")
+    graphs = []
     for stride in range(2, 12):
         for module in (compiled.plain, compiled.mended):
             module.stride.fill_(stride)
-        compiled(X.reshape(1, 4, 8))
-    assert "GM104-T05" in {code for code, *_ in refusals.seen}
+        graphs.append(compiled(X.reshape(1, 4, 8)))
+    assert graphs == [1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
