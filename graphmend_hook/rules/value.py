@@ -48,13 +48,13 @@ from ..analysis.names import root_name, walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint, is_comparison
 from ..diagnostics import Refusal
-from ..templates import Template, expression, replaced
+from ..templates import OWN, Template, expression, name, replaced
 from . import sizes
 from .operators import TORCH
 from .surroundings import OPERATIONS, compiled_elsewhere, evidence
 
 CODE = "GM104"
-_READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}
+_READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # by method
 _NUMBERS = frozenset({"bool", "float", "int"})
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
 _SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
@@ -67,19 +67,26 @@ class Question:
 
     text: a call of the runtime, with the names A and B for `operands`.
     keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
+    original: what gives the value where there is no answer; "" where there always is one.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
     keyword: str = ""
+    original: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ValueCandidate:
-    """A statement, and by the identity of each expression in it that reads a number: the question in its place."""
+    """A statement, and by the identity of each expression in it that reads a number: the question in its place.
+
+    iterated: what stands where a comprehension is told what to go over, and nothing may be assigned.
+    """
 
     statement: ast.stmt
     questions: dict[int, Question]
+    iterated: frozenset[int]
+    temporaries: int = 0
 
     def emit(self) -> list[ast.stmt]:
         at = self.statement
@@ -100,15 +107,39 @@ class ValueCandidate:
             return None
         assert isinstance(node, ast.expr)
         operands = {
-            name: replaced(operand, lambda part: None if part is node else self._answer(part))
-            for name, operand in zip("AB", question.operands, strict=False)
+            hole: replaced(operand, lambda part: None if part is node else self._answer(part))
+            for hole, operand in zip("AB", question.operands, strict=False)
         }
+        if question.original and id(node) not in self.iterated:
+            return self._fallible(question, node, operands)
         asked = expression(question.text, node, **operands)
         if question.keyword:
             assert isinstance(node, ast.Call)
             keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
             return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
+        if question.original:
+            return None
         return asked
+
+    def _fallible(self, question: Question, node: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
+        """The answer, or where there is none, the original of the operands that have been evaluated: it breaks here."""
+        loaded, stored = {}, {}
+        for hole, operand in operands.items():
+            self.temporaries += 1
+            spelling = f"{OWN}{self.temporaries}"
+            loaded[hole] = name(spelling, node)
+            stored[hole] = ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), operand), node)
+        self.temporaries += 1
+        kept = f"{OWN}{self.temporaries}"
+        answer = expression(question.text, node, **stored)
+        return expression(
+            "KEPT if (STORED := ANSWER) is not None else ORIGINAL",
+            node,
+            KEPT=name(kept, node),
+            STORED=name(kept, node, ast.Store()),
+            ANSWER=answer,
+            ORIGINAL=expression(question.original, node, **loaded),
+        )
 
 
 class Value:
@@ -129,7 +160,7 @@ class Value:
             return None
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, finder.found)
+        return ValueCandidate(place.statement, finder.found, _iterated(root))
 
     def rewrite(self, candidate: ValueCandidate) -> list[ast.stmt]:
         return candidate.emit()
@@ -168,8 +199,8 @@ class _Finder:
                     if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
                         self._ask("GM.known(A)", bound)
 
-    def _ask(self, text: str, asked: ast.expr, whole: ast.expr | None = None) -> None:
-        self.found.setdefault(id(whole or asked), Question(text, (asked,)))
+    def _ask(self, text: str, asked: ast.expr) -> None:
+        self.found.setdefault(id(asked), Question(text, (asked,)))
 
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
@@ -180,7 +211,9 @@ class _Finder:
         if _is_read(call):
             assert isinstance(call.func, ast.Attribute)
             if not self._scope.imports.qualified(call.func).startswith(OPERATIONS.strangers):
-                self._ask(_READS[call.func.attr], call.func.value, call)
+                method = call.func.attr
+                question = Question(_READS[method], (call.func.value,), original=f"A.{method}()")
+                self.found.setdefault(id(call), question)
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
             if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
                 self._ask("GM.known(A)", call.args[0])
@@ -197,7 +230,7 @@ class _Finder:
             return
         asked = _outside_of_subscript(index)
         if isinstance(node.ctx, ast.Load):
-            self.found.setdefault(id(node), Question("GM.taken(A, B)", (node.value, asked)))
+            self.found.setdefault(id(node), Question("GM.taken(A, B)", (node.value, asked), original="A[B]"))
         elif isinstance(node.ctx, ast.Store) and isinstance(self._place.statement, ast.Assign):
             self.found.setdefault(id(index), Question("GM.positions(A)", (asked,)))
 
@@ -226,7 +259,11 @@ class _Finder:
             options = {keyword.arg: keyword.value for keyword in call.keywords}
             as_tuple = options.pop("as_tuple", ast.Constant(name == "where"))
             if not options and isinstance(as_tuple, ast.Constant) and (of_torch or name != "where"):
-                self.found.setdefault(id(call), Question(f"GM.nonzero(A, {bool(as_tuple.value)})", (operands[0],)))
+                as_tuple_ = f"as_tuple={bool(as_tuple.value)}"
+                question = Question(
+                    f"GM.nonzero(A, {as_tuple_})", (operands[0],), original=f"GM.torch_nonzero(A, {as_tuple_})"
+                )
+                self.found.setdefault(id(call), question)
             return True
         if name == "repeat_interleave" and not any(keyword.arg in (None, "output_size") for keyword in call.keywords):
             options = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -271,6 +308,13 @@ class _Finder:
         return isinstance(node, (ast.Name, ast.BinOp)) and any(
             isinstance(part, ast.Name) and part.id in self._evidence.items for part in walk(node)
         )
+
+
+def _iterated(root: ast.AST) -> frozenset[int]:
+    """The expressions that a comprehension goes over."""
+    return frozenset(
+        id(part) for node in walk(root) if isinstance(node, ast.comprehension) for part in walk(node.iter)
+    )
 
 
 def _is_grouped_read(call: ast.Call) -> bool:

@@ -1,5 +1,6 @@
 """Tensors whose values are known while tracing: what [Value] calls to read a number out of one without a break.
 
+Where there is no answer most of these give None, and the statement is traced as it was written, from its own frame.
 Dynamo inlines these functions and folds their tests; in eager none of them runs.
 """
 
@@ -30,7 +31,7 @@ def item(graphmend_tensor: Any) -> Any:
             capture.end()
             return number
         values.refuse()
-    return graphmend_tensor.item()
+    return None
 
 
 def tolist(graphmend_tensor: Any) -> Any:
@@ -46,7 +47,7 @@ def tolist(graphmend_tensor: Any) -> Any:
             capture.end()
             return found
         values.refuse()
-    return graphmend_tensor.tolist()
+    return None
 
 
 def known(value: Any) -> Any:
@@ -80,13 +81,19 @@ def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
             found = graphmend_tensor.nonzero(as_tuple=as_tuple)
             capture.end()
             return found
-    return torch.nonzero(graphmend_tensor, as_tuple=as_tuple)
+        values.refuse()
+    return None
+
+
+def torch_nonzero(tensor: Any, as_tuple: bool) -> Any:
+    """``torch.nonzero``, for rewritten code, where `torch` may be something else."""
+    return torch.nonzero(tensor, as_tuple=as_tuple)
 
 
 def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if not _is_asked(container):
-        return container[index]
+        return None
     index = positions(index)
     masks = index if isinstance(index, tuple) else (index,)
     if any([isinstance(mask, torch.Tensor) and mask.dtype is torch.bool for mask in masks]):  # noqa: C419
@@ -95,6 +102,7 @@ def taken(container: Any, index: Any) -> Any:
             capture.end()
             return found
         values.refuse()
+        return None
     return container[index]
 
 

@@ -88,8 +88,12 @@ def text() -> str:
     output.graphmend_unknown = "GM101-T11"
     if is_abandoned():
         return ""
+    root = node_of(held("graphmend_tensor"))
     try:
-        making = _making(node_of(held("graphmend_tensor")))
+        constant = getattr(root.meta["example_value"], "constant", None)
+        if constant is not None:  # the fake tensor itself knows: made of numbers, and not written to since
+            return _readable(constant)
+        making = _making(root)
         real = {leaf: leaf.meta["grapharg"].example for leaf in making.leaves}
         value = _readable(guarded.run(making.root, making.operations, real))
         _guard(making, real, value)
