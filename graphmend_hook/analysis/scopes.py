@@ -144,7 +144,9 @@ class ModuleScope:
             return False
         arguments = [argument.arg for argument in function.node.args.args if argument.arg != "self"]
         for call in self._calls.get(function.node.name, ()):
-            given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(zip(arguments, call.args))
+            given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(
+                zip(arguments, call.args, strict=False)
+            )
             root = given.get(parameter)
             while isinstance(root, ast.Subscript):
                 root = root.value

@@ -122,7 +122,9 @@ class _Page:
         at, new = change.statement, change.emitted[0]
         first = self.source[at.lineno - 1]
         keyword = "elif" if first[len(before) :].startswith("elif") else ""
-        headed = ast.unparse(ast.copy_location(type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []}), new))
+        headed = ast.unparse(
+            ast.copy_location(type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []}), new)
+        )
         self.before[at.lineno] = _added(keyword + headed.removeprefix("if") if keyword else headed, before, mark)
         self.dropped |= set(range(at.lineno, _start(at.body[0])[0]))  # type: ignore[attr-defined]
 

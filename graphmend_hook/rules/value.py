@@ -1,13 +1,13 @@
-"""[Value] A number that is read out of a tensor is taken from what is known while tracing, instead of breaking the graph.
+"""[Value] A number read out of a tensor is taken from what is known while tracing, instead of breaking the graph.
 
 What it does
-    Where a tensor's data turns into a number of Python (``.item()``, ``.tolist()``, ``int(t)``, a branch, a size), it
-    is asked for, while tracing, what the tensor holds.  Known are tensors that the traced code makes of Python's
-    numbers (shapes, configuration), small tensors that a module holds, buffers among them, small inputs of whole
-    numbers, and what plain operations make of those.  The value of a buffer or an input has a guard: with another
-    value the code is compiled anew.  Of an input the second value is one too many, and the statement is traced as it
-    was written; of one that GRAPHMEND_VALUES names, and of what a module holds, the fifth combination of values is.  A whole number that is not known becomes a symbol of the graph, by
-    PyTorch's own capture, for this one read; if the frame cannot be compiled so, it is traced anew without.
+    Where a tensor's data turns into a number of Python or a size (``.item()``, ``.tolist()``, ``int(t)``, a branch, an
+    argument, a mask), it is asked for, while tracing, what the tensor holds.  Known are tensors that the traced code
+    makes of Python's numbers (shapes, configuration), small tensors that a module holds, buffers among them, and what
+    cheap operations make of the frame's inputs.  What comes of a buffer or an input has a guard: with another value
+    the code is compiled anew, a few times at most.  A whole number, or a shape, that is not known becomes a symbol of
+    the graph, by PyTorch's own capture, for this one operation; if the frame cannot be compiled so, it is traced anew
+    without.
 
 Why Dynamo breaks there
     The number depends on data that only exists when the graph runs: "Unsupported Tensor.item() call with
@@ -312,9 +312,7 @@ class _Finder:
 
 def _iterated(root: ast.AST) -> frozenset[int]:
     """The expressions that a comprehension goes over."""
-    return frozenset(
-        id(part) for node in walk(root) if isinstance(node, ast.comprehension) for part in walk(node.iter)
-    )
+    return frozenset(id(part) for node in walk(root) if isinstance(node, ast.comprehension) for part in walk(node.iter))
 
 
 def _is_grouped_read(call: ast.Call) -> bool:

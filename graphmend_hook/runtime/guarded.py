@@ -100,7 +100,7 @@ def run(
                 owner, *arguments = arguments
                 results[operation] = getattr(owner, str(operation.target))(*arguments, **options)
             else:
-                results[operation] = operation.target(*arguments, **options)  # type: ignore[operator]
+                results[operation] = operation.target(*arguments, **options)
     found: torch.Tensor = results[root]
     return found
 

@@ -124,7 +124,7 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
 
 
 def groupby(items: Any, key: Any) -> Any:
-    """``itertools.groupby(items, key)`` of a list that nobody else has; Dynamo traces that of few kinds of iterators."""
+    """``itertools.groupby(items, key)`` of a list that nobody else has; Dynamo traces it of few iterators."""
     if not is_dynamo_compiling():
         return itertools.groupby(items, key)
     groups: list[tuple[Any, list[Any]]] = []
@@ -138,7 +138,7 @@ def groupby(items: Any, key: Any) -> Any:
 
 
 def total(graphmend_tensor: Any) -> int | None:
-    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``; else its default."""
+    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``."""
     if not _is_asked(graphmend_tensor) or not has_elements(graphmend_tensor):
         return None
     if 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS and not graphmend_tensor.dtype.is_floating_point:

@@ -64,13 +64,14 @@ def _judge(output: Any) -> None:
     if isinstance(error, RestartAnalysis):
         if hasattr(output, "graphmend_captured") and "data-dependent" in str(error.restart_reason).lower():
             _leave_uncaptured("a decision depends on a number that was captured")
-    elif isinstance(error, Exception) and not isinstance(error, SkipFrame):
-        if not isinstance(error, Unsupported) or getattr(error, "skip_frame", False):
-            log.debug("%s", error)
-            reason = f"{type(error).__name__} after something was mended"
-            if hasattr(output, "graphmend_captured"):
-                _leave_uncaptured(reason)
-            _abandon(output.graphmend_one_graph, reason)
+        return
+    breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
+    if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
+        reason = f"{type(error).__name__} after something was mended"
+        log.debug("%s: %s", reason, error)
+        if hasattr(output, "graphmend_captured"):
+            _leave_uncaptured(reason)
+        _abandon(output.graphmend_one_graph, reason)
 
 
 @at_trace_time(otherwise=None)

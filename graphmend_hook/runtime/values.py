@@ -7,12 +7,10 @@ the real tensors, on their device, so the value is the one that eager would read
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import CodeType
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -20,38 +18,15 @@ from torch._guards import CompileContext
 
 from . import guarded, queue
 from .guarded import text_of
+from .pure import is_pure, is_small, leaves_operands_alone, only_writes, storages_of
 from .retrace import is_abandoned
-from .traced_sides import only_computes
 from .tracer import at_trace_time, held, log, node_of, record, translator
 
-_MOST_ELEMENTS = 2**20  # of any tensor on the way
 _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
 _TRUTHS = ("True", "False")
-_MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight_HOMES = (torch, torch.nn.functional, torch._C._nn)
-_HOMES = (torch, torch.nn.functional, torch._C._nn)
-# Functions of torch and methods of Tensor whose result follows from their operands.
-_PURE = frozenset(
-    "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin as_tensor atleast_1d bitwise_and bitwise_not bitwise_or bool cat "
-    "ceil clamp clamp_max clamp_min clip clone concat contiguous count_nonzero cpu cumprod cumsum detach diff div double eq expand eye "
-    "flatten flip float floor floor_divide full full_like gather ge gt half index_select int isfinite isin isinf isnan "
-    "le linspace logical_and logical_not logical_or logical_xor long lt masked_fill max maximum mean meshgrid min "
-    "minimum mod mul multiply narrow ne neg new_full new_ones new_tensor new_zeros nonzero numel ones ones_like "
-    "pad permute pow prod ravel remainder repeat repeat_interleave reshape roll round scalar_tensor select sort split "
-    "sqrt squeeze stack sub subtract sum t tensor tile to transpose tril triu true_divide trunc type type_as unbind "
-    "unique_consecutive unsqueeze view view_as where zeros zeros_like".split()
-)
-_OPERATORS = frozenset(
-    "abs add and_ eq floordiv ge getitem gt invert le lt mod mul ne neg or_ pos pow sub truediv xor".split()
-)
-
-# Those that write to their first operand.
-_WRITING = frozenset("add_ clamp_ copy_ div_ fill_ masked_fill_ mul_ sub_ zero_".split())
-_WRITING_OPERATORS = (
-    *(operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv),
-    *(operator.iand, operator.ior, operator.ixor),
-)
+_MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
 
 
 @dataclass(frozen=True)
@@ -119,11 +94,11 @@ def _making(root: torch.fx.Node) -> _Making:
             continue
         if node.op == "placeholder":
             _check_leaf(node)
-        elif not _is_pure(node) and not _only_writes(node):
+        elif not is_pure(node) and not only_writes(node):
             log.debug("not known: %s", node.format_node())
             raise _Unknown("GM104-T01")
         found.add(node)
-        if len(found) > _MOST_OPERATIONS or not (_is_small(node.meta.get("example_value")) or _only_writes(node)):
+        if len(found) > _MOST_OPERATIONS or not (is_small(node.meta.get("example_value")) or only_writes(node)):
             raise _Unknown("GM104-T01")
         waiting += node.all_input_nodes or ()
         if not waiting:
@@ -135,48 +110,20 @@ def _making(root: torch.fx.Node) -> _Making:
 
 def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
-    storages = {storage for node in tensors for storage in _storages(node)}
+    storages = {storage for node in tensors for storage in storages_of(node)}
     for node in graph.nodes:
-        if node in tensors or not node.op.startswith("call") or _leaves_operands_alone(node):
+        if node in tensors or not node.op.startswith("call") or leaves_operands_alone(node):
             continue
-        if any(not storages.isdisjoint(_storages(operand)) for operand in node.all_input_nodes):
-            if not _only_writes(node):
+        if any(not storages.isdisjoint(storages_of(operand)) for operand in node.all_input_nodes):
+            if not only_writes(node):
                 log.debug("perhaps written to: %s", node.format_node())
                 raise _Unknown("GM104-T03")
             yield node
 
 
-def _only_writes(node: torch.fx.Node) -> bool:
-    """Is it an operation that writes to its first operand what follows from all of them?"""
-    if node.op == "call_method":
-        return node.target in _WRITING
-    return node.op == "call_function" and node.target in _WRITING_OPERATORS
-
-
-def _is_pure(node: torch.fx.Node) -> bool:
-    if not only_computes(node):
-        return False
-    if node.op == "call_method":
-        return node.target in _PURE
-    name = getattr(node.target, "__name__", "")
-    return node.op == "call_function" and (
-        (getattr(operator, name, None) is node.target and name in _OPERATORS)
-        or (name in _PURE and any(getattr(home, name, None) is node.target for home in _HOMES))
-    )
-
-
-def _is_small(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return all(map(_is_small, value))
-    if isinstance(value, torch.Tensor):
-        sizes = [size for size in value.shape if type(size) is int]
-        return len(sizes) == value.dim() and value.numel() <= _MOST_ELEMENTS
-    return type(value) in (int, float, bool)
-
-
 def _check_leaf(node: torch.fx.Node) -> None:
     argument = node.meta.get("grapharg")
-    tensor = getattr(argument, "example", None)
+    tensor = None if argument is None else argument.example
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or not argument.is_tensor:
         raise _Unknown("GM104-T01")
     if tensor.requires_grad or tensor.layout is not torch.strided or tensor.device.type == "meta":
@@ -199,23 +146,6 @@ def _is_named(leaf: torch.fx.Node) -> bool:
                 return True
         source = getattr(source, "base", None)
     return False
-
-
-def _leaves_operands_alone(node: torch.fx.Node) -> bool:
-    if node.op == "call_method":
-        return only_computes(node)
-    home = getattr(node.target, "__module__", None) or ""
-    known = home.startswith(("torch._C", "torch.functional", "torch.nn.functional", "_operator")) or (
-        getattr(torch, getattr(node.target, "__name__", ""), None) is node.target
-    )
-    return node.op == "call_function" and known and only_computes(node)
-
-
-def _storages(node: torch.fx.Node) -> Iterator[int]:
-    values = node.meta.get("example_value")
-    for value in values if isinstance(values, (tuple, list)) else (values,):
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            yield value.untyped_storage()._cdata
 
 
 def _readable(tensor: torch.Tensor) -> str:

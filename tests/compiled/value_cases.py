@@ -26,7 +26,13 @@ def kinds(x):
     floats = torch.tensor([0.1, float("inf"), -0.0, 1e-45])
     half = torch.tensor(0.1, dtype=torch.float16)
     bools = torch.tensor([[True, False], [False, False]])
-    found = [floats.tolist(), half.item(), bools.tolist(), torch.tensor(7).tolist(), torch.tensor([[[3], [4]]]).tolist()]
+    found = [
+        floats.tolist(),
+        half.item(),
+        bools.tolist(),
+        torch.tensor(7).tolist(),
+        torch.tensor([[[3], [4]]]).tolist(),
+    ]
     return x, repr(found), [type(found[1]), type(found[2][0][0]), type(found[3])]
 
 
