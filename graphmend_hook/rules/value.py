@@ -58,6 +58,7 @@ _READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # by method
 _NUMBERS = frozenset({"bool", "float", "int"})
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
 _SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
@@ -68,24 +69,26 @@ class Question:
     text: a call of the runtime, with the names A and B for `operands`.
     keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
     original: what gives the value where there is no answer; "" where there always is one.
+    whole: a call of the runtime that does both, for where nothing can be assigned.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
     keyword: str = ""
     original: str = ""
+    whole: str = ""
 
 
 @dataclass
 class ValueCandidate:
     """A statement, and by the identity of each expression in it that reads a number: the question in its place.
 
-    iterated: what stands where a comprehension is told what to go over, and nothing may be assigned.
+    enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
     """
 
     statement: ast.stmt
     questions: dict[int, Question]
-    iterated: frozenset[int]
+    enclosed: frozenset[int]
     temporaries: int = 0
 
     def emit(self) -> list[ast.stmt]:
@@ -110,15 +113,13 @@ class ValueCandidate:
             hole: replaced(operand, lambda part: None if part is node else self._answer(part))
             for hole, operand in zip("AB", question.operands, strict=False)
         }
-        if question.original and id(node) not in self.iterated:
+        if question.original and id(node) not in self.enclosed:
             return self._fallible(question, node, operands)
-        asked = expression(question.text, node, **operands)
+        asked = expression(question.whole or question.text, node, **operands)
         if question.keyword:
             assert isinstance(node, ast.Call)
             keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
             return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
-        if question.original:
-            return None
         return asked
 
     def _fallible(self, question: Question, node: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
@@ -160,7 +161,7 @@ class Value:
             return None
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, finder.found, _iterated(root))
+        return ValueCandidate(place.statement, finder.found, _enclosed(root))
 
     def rewrite(self, candidate: ValueCandidate) -> list[ast.stmt]:
         return candidate.emit()
@@ -212,7 +213,9 @@ class _Finder:
             assert isinstance(call.func, ast.Attribute)
             if not self._scope.imports.qualified(call.func).startswith(OPERATIONS.strangers):
                 method = call.func.attr
-                question = Question(_READS[method], (call.func.value,), original=f"A.{method}()")
+                question = Question(
+                    _READS[method], (call.func.value,), original=f"A.{method}()", whole=f"GM.read('{method}', A)"
+                )
                 self.found.setdefault(id(call), question)
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
             if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
@@ -230,7 +233,9 @@ class _Finder:
             return
         asked = _outside_of_subscript(index)
         if isinstance(node.ctx, ast.Load):
-            self.found.setdefault(id(node), Question("GM.taken(A, B)", (node.value, asked), original="A[B]"))
+            self.found.setdefault(
+                id(node), Question("GM.taken(A, B)", (node.value, asked), original="A[B]", whole="GM.selected(A, B)")
+            )
         elif isinstance(node.ctx, ast.Store) and isinstance(self._place.statement, ast.Assign):
             self.found.setdefault(id(index), Question("GM.positions(A)", (asked,)))
 
@@ -261,7 +266,10 @@ class _Finder:
             if not options and isinstance(as_tuple, ast.Constant) and (of_torch or name != "where"):
                 as_tuple_ = f"as_tuple={bool(as_tuple.value)}"
                 question = Question(
-                    f"GM.nonzero(A, {as_tuple_})", (operands[0],), original=f"GM.torch_nonzero(A, {as_tuple_})"
+                    f"GM.nonzero(A, {as_tuple_})",
+                    (operands[0],),
+                    original=f"GM.torch_nonzero(A, {as_tuple_})",
+                    whole=f"GM.places(A, {as_tuple_})",
                 )
                 self.found.setdefault(id(call), question)
             return True
@@ -310,9 +318,9 @@ class _Finder:
         )
 
 
-def _iterated(root: ast.AST) -> frozenset[int]:
-    """The expressions that a comprehension goes over."""
-    return frozenset(id(part) for node in walk(root) if isinstance(node, ast.comprehension) for part in walk(node.iter))
+def _enclosed(root: ast.AST) -> frozenset[int]:
+    """The expressions in comprehensions and lambdas."""
+    return frozenset(id(part) for node in walk(root) if isinstance(node, _SCOPES) for part in walk(node))
 
 
 def _is_grouped_read(call: ast.Call) -> bool:

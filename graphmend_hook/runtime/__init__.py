@@ -34,7 +34,7 @@ CALLED_BY_REWRITTEN_CODE = {
     ),
     "known": (
         *("item", "tolist", "known", "decide"),
-        *("nonzero", "torch_nonzero", "taken", "positions", "total", "groupby"),
+        *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
     ),
     "guards": ("asserted", "is_check"),
     "traced_sides": ("watch", "harmless"),

@@ -50,6 +50,12 @@ def tolist(graphmend_tensor: Any) -> Any:
     return None
 
 
+def read(method: str, tensor: Any) -> Any:
+    """``tensor.item()`` or ``tensor.tolist()``, by an answer or as it was written."""
+    found = item(tensor) if method == "item" else tolist(tensor)
+    return getattr(tensor, method)() if found is None else found
+
+
 def known(value: Any) -> Any:
     """`value`, or the number that a tensor of one element stands for; likewise the items of a tuple or list."""
     if isinstance(value, torch.Tensor):
@@ -88,6 +94,18 @@ def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
 def torch_nonzero(tensor: Any, as_tuple: bool) -> Any:
     """``torch.nonzero``, for rewritten code, where `torch` may be something else."""
     return torch.nonzero(tensor, as_tuple=as_tuple)
+
+
+def places(tensor: Any, as_tuple: bool) -> Any:
+    """``torch.nonzero``, by an answer or as it was written."""
+    found = nonzero(tensor, as_tuple)
+    return torch_nonzero(tensor, as_tuple) if found is None else found
+
+
+def selected(container: Any, index: Any) -> Any:
+    """``container[index]``, by an answer or as it was written."""
+    found = taken(container, index)
+    return container[index] if found is None else found
 
 
 def taken(container: Any, index: Any) -> Any:

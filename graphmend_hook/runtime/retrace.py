@@ -33,7 +33,7 @@ def at_end(output: Any, action: Callable[[Any], None]) -> None:
     Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
     """
     if "cleanup" not in vars(output):
-        output.graphmend_at_end = []
+        output.graphmend_at_end, output.graphmend_one_graph = [], output.root_tx.one_graph
         output.cleanup = functools.partial(_clean_up, output, sys.exc_info()[1])
     if action not in output.graphmend_at_end:
         output.graphmend_at_end.append(action)
@@ -45,7 +45,6 @@ def _clean_up(output: Any, outer: BaseException | None) -> None:
     output.graphmend_error = error = sys.exc_info()[1]
     if error is outer:
         output.graphmend_error = None
-    output.graphmend_one_graph = output.root_tx.one_graph
     try:
         type(output).cleanup(output)
         output.mark_bytecode_tracing_stop()

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch._guards import CompileContext
+from torch.utils.weak import TensorWeakRef
 
 from . import guarded, queue
 from .guarded import text_of
@@ -111,20 +112,43 @@ def _making(root: torch.fx.Node) -> _Making:
 def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
     storages = {storage for node in tensors for storage in storages_of(node)}
+    aliases = set(_aliases(graph, tensors))  # what is run is run on copies, which are no aliases of each other
     for node in graph.nodes:
-        if node in tensors or not node.op.startswith("call") or leaves_operands_alone(node):
+        if not node.op.startswith("call") or leaves_operands_alone(node):
             continue
-        if any(not storages.isdisjoint(storages_of(operand)) for operand in node.all_input_nodes):
-            if not only_writes(node):
-                log.debug("perhaps written to: %s", node.format_node())
-                raise _Unknown("GM104-T03")
+        touched = {storage for operand in node.all_input_nodes for storage in storages_of(operand)}
+        if not touched.isdisjoint(aliases) or (not touched.isdisjoint(storages) and not only_writes(node)):
+            log.debug("perhaps written to: %s", node.format_node())
+            raise _Unknown("GM104-T03")
+        if not touched.isdisjoint(storages) and node not in tensors:
             yield node
+
+
+def _aliases(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[int]:
+    """Inputs of the graph that share memory with one of the tensors, which is another input."""
+    inputs = [(node, _memory(node)) for node in graph.nodes if node.op == "placeholder"]
+    for leaf, memory in inputs:
+        if leaf in tensors:
+            for node, other in inputs:
+                if node is not leaf and memory.start < other.stop and other.start < memory.stop:
+                    yield from storages_of(node)
+
+
+def _memory(node: torch.fx.Node) -> range:
+    tensor = getattr(node.meta.get("grapharg"), "_example", None)
+    tensor = tensor() if isinstance(tensor, TensorWeakRef) else tensor
+    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return range(0)
+    storage = tensor.untyped_storage()
+    return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
 
 
 def _check_leaf(node: torch.fx.Node) -> None:
     argument = node.meta.get("grapharg")
-    tensor = None if argument is None else argument.example
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or not argument.is_tensor:
+    if argument is None or not argument.is_tensor:
+        raise _Unknown("GM104-T01")
+    tensor = argument.example
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise _Unknown("GM104-T01")
     if tensor.requires_grad or tensor.layout is not torch.strided or tensor.device.type == "meta":
         raise _Unknown("GM104-T01")

@@ -67,7 +67,7 @@ class Compiled:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "kinds"])
+@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "kinds", "in_comprehensions"])
 def test_what_is_made_of_numbers_is_known(name: str, backend: str) -> None:
     compiled = Compiled(name, backend, fullgraph=backend != "eager")
     assert compiled(X) == 1
@@ -155,6 +155,16 @@ def test_an_input_that_was_written_to() -> None:
     compiled = Compiled("written_input")
     for count in (1, 1, 3, 2):
         compiled(X, torch.tensor(count))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_alias_of_an_input_that_was_written_to(backend: str) -> None:
+    _, mended = pair("written_alias")
+    compiled = torch.compile(mended, backend=backend, dynamic=False)
+    for first in (1, 1, 3):
+        count = torch.tensor([first])
+        assert compiled(X, count, count.view(1, 1)).shape[0] == first + 2
+        assert count.item() == first + 2
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -80,6 +80,13 @@ class Grid(nn.Module):
         return torch.stack([part.sum(0) for part in x.split(sizes)])
 
 
+def in_comprehensions(x):
+    counts = torch.tensor([3, 5])
+    pieces = [part.sum() + [4, 5][counts.argmax().item()] for part in x.split(counts.tolist())]
+    pick = lambda place: counts[place].item()  # noqa: E731
+    return torch.stack([*pieces, x[pick(0), 0]])
+
+
 def written_to(x):
     count = torch.zeros(2, dtype=torch.long)
     count[0] = 3
@@ -95,6 +102,11 @@ def written_through_a_view(x):
 
 def written_input(x, count):
     count.add_(1)
+    return x[: count.item()]
+
+
+def written_alias(x, count, alias):
+    alias.add_(2)
     return x[: count.item()]
 
 
