@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .traced_sides import only_computes
 from .tracer import log
@@ -42,15 +43,15 @@ class Computation:
         graph.output(copies[root])
         return cls(graph, [leaf.meta["grapharg"].source for leaf in leaves], root.meta["example_value"])
 
-    def can_be_guarded(self, root: Any, real: Mapping[torch.fx.Node, torch.Tensor]) -> bool:
-        """Do the expressions give the inputs?"""
+    def can_be_guarded(self, root: Any, answer: str) -> bool:
+        """Do the expressions of guards give inputs of which the computation gives `answer`?  Dynamo fails if not."""
         scope = {"L": root.f_locals, "G": root.f_globals}
         try:
             found = [eval(name, scope) for name in self._names]
         except Exception as error:
             log.debug("no guard on a value: %s", error)
             return False
-        return all(any(tensor is one for one in real.values()) for tensor in found)
+        return self.holds(answer, *found)
 
     def guard(self, output: Any, answer: str) -> None:
         """Let the code that is being compiled run only where the computation gives `answer`."""
@@ -62,8 +63,12 @@ class Computation:
             install_guard(self._sources[0].make_guard(_Creation(self, answer).create))
 
     def holds(self, answer: str, *inputs: torch.Tensor) -> bool:
+        """Is that what it gives?  No mode of the program's sees the operations."""
         try:
-            return text_of(run(self._root, self._operations, dict(zip(self._leaves, inputs, strict=True)))) == answer
+            with torch._C.DisableTorchFunction(), _disable_current_modes():
+                return (
+                    text_of(run(self._root, self._operations, dict(zip(self._leaves, inputs, strict=True)))) == answer
+                )
         except Exception as error:
             log.debug("a value cannot be read: %s", error)
             return False

@@ -105,8 +105,15 @@ def _making(root: torch.fx.Node) -> _Making:
         if not waiting:
             waiting += _writes(root.graph, found)
     ordered = [node for node in root.graph.nodes if node in found]
+    if torch._C._is_any_autocast_enabled() and any(map(_is_floating, ordered)):
+        raise _Unknown("GM104-T01")  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return _Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
+
+
+def _is_floating(node: torch.fx.Node) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
@@ -192,7 +199,7 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
         if len(making.operations) > _MOST_RUN:
             raise _Unknown("GM104-T01")
         parts = [(guarded.Computation.of(making.root, making.operations, making.leaves), value)]
-    if not all(computation.can_be_guarded(output.root_tx, real) for computation, _ in parts):
+    if not all(computation.can_be_guarded(output.root_tx, answer) for computation, answer in parts):
         raise _Unknown("GM104-T04")
     if not all(_is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
         _check_first(making, parts)

@@ -194,3 +194,35 @@ def test_a_flag_of_a_big_input_has_two_values(backend: str) -> None:
     masked[0, 77] = 1
     assert compiled(X, masked) == 2
     assert compiled(X, mask) == compiled(X, masked) == 2
+
+
+def test_floats_in_autocast_are_not_known() -> None:
+    compiled = Compiled("decided_in_autocast")
+    for _ in range(2):
+        compiled(X, torch.full((3,), 1.3))
+    compiled(X, torch.full((3,), 1.5))
+
+
+class _Counting(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_no_mode_sees_the_guards(named: Callable[..., None]) -> None:
+    """The operations of a guard are none of the program's."""
+    compiled = Compiled("decided_by_a_flag")
+    mask = torch.zeros(1, 4096, dtype=torch.long)
+    compiled(X, mask)
+    with torch.device("cpu"):
+        assert compiled(X, mask) == 2  # Dynamo's own guard on modes
+    with _Counting() as counting:
+        compiled.plain(X, mask)
+    plain, counting.calls = counting.calls, 0
+    with counting:
+        compiled.call(X, mask)
+    assert counting.calls <= plain

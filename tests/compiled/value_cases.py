@@ -149,6 +149,12 @@ def counted_and_tested(x):
     return x.cos() * count
 
 
+def decided_in_autocast(x, scale):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        small = (scale * 1.001).prod().ceil().to(torch.int64)
+        return x[: small.item()]
+
+
 def decided_by_a_flag(x, mask):
     """As longformer has it: one flag of the whole mask steers, again and again."""
     any_masked = (mask > 0).flatten().any().item()
