@@ -1,8 +1,12 @@
-"""The paper's three measurements, without the hook and with it, alternating: cold start, steady state, throughput."""
+"""The paper's three measurements, without the hook and with it, alternating: cold start, steady state, throughput.
+
+``python -m bench.latency ROW ...`` prints those of any rows, in their tiny size, on the installed transformers.
+"""
 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -131,3 +135,18 @@ def _measure_batch(pair: Sequence[Worker], row: str, batch: int, setting: Settin
         "slower": ratio.is_slower,
         "throughput": {arm: batch / statistics.median(times) for arm, times in seconds.items()},
     }
+
+
+def main() -> None:
+    from rich.console import Console
+
+    from . import tables
+
+    setting = Setting(tuple(sys.argv[1:]), "tiny", (1,), rounds=15, calls=10)
+    found = {"CPU, tiny": [measure(row, setting) for row in setting.rows]}
+    for table in tables.latency({"settings": found}):
+        table.show(Console(width=160))
+
+
+if __name__ == "__main__":
+    main()

@@ -88,9 +88,11 @@ class Evidence:
         for statement in statements:
             if isinstance(statement, ast.For):
                 found |= self._items_bound(statement.target, statement.iter)
+            elif _is_unpacked_item(statement):
+                found |= self._items_bound(statement.targets[0], statement.value)  # type: ignore[attr-defined]
         if found:
             for target, value in _bindings(statements):
-                if isinstance(value, (ast.BinOp, ast.Name)) and not found.isdisjoint(_names_in(value)):
+                if _is_calculated(value) and not found.isdisjoint(_names_in(value)):
                     found.add(target)
         return frozenset(found)
 
@@ -195,6 +197,19 @@ def _bare_name(callee: ast.expr) -> str:
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _is_unpacked_item(statement: ast.stmt) -> bool:
+    """Is it ``a, b = pairs[i]`` or ``a, b = pair``?"""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
+        return False
+    return isinstance(statement.value, (ast.Name, ast.Subscript))
+
+
+def _is_calculated(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
+    return isinstance(node, (ast.BinOp, ast.Name))
 
 
 def _names_in(node: ast.expr) -> set[str]:

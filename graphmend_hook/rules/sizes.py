@@ -40,5 +40,6 @@ METHODS: dict[str, tuple[int, ...]] = {
     "unflatten": (1,),
     "view": (ALL,),
 }
+KEYWORDS = frozenset({"pad", "size", "steps"})  # the same by name
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 ASKED = frozenset({"linspace", "narrow", "new_zeros", "pad", "view"})

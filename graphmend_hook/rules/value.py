@@ -205,8 +205,13 @@ class _Finder:
 
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
-            if self._evidence.of(operand) is not Taint.NO and not _is_read(operand):
+            if not _is_read(operand) and (self._evidence.of(operand) is not Taint.NO or self._compares_items(operand)):
                 self._ask("GM.decide(A)", operand)
+
+    def _compares_items(self, node: ast.expr) -> bool:
+        if not isinstance(node, ast.Compare) or not is_comparison(node):
+            return False
+        return any(isinstance(side, ast.Name) and self._may_be_tensor(side) for side in (node.left, *node.comparators))
 
     def _call(self, call: ast.Call) -> None:
         if _is_read(call):
@@ -296,6 +301,9 @@ class _Finder:
                 asked = name in sizes.ASKED and self._is_handed_in(argument)
                 if asked or self._may_be_tensor(argument):
                     self._ask("GM.known(A)", argument)
+        for keyword in call.keywords:
+            if positions and keyword.arg in sizes.KEYWORDS and self._may_be_tensor(keyword.value):
+                self._ask("GM.known(A)", keyword.value)
 
     def _is_handed_in(self, node: ast.expr) -> bool:
         """Is it made of a parameter that nobody says the type of?"""
