@@ -88,8 +88,7 @@ class BranchCandidate:
 
 def decided(statement: ast.If, carried: frozenset[str]) -> list[ast.stmt]:
     """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    test = expression("GM.decide(TEST)", statement.test)
-    tested = ast.copy_location(ast.If(test, statement.body, statement.orelse), statement)
+    tested = ast.copy_location(ast.If(name("TEST", statement), statement.body, statement.orelse), statement)
     return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
 
 

@@ -35,7 +35,7 @@ class Model(torch.nn.Module):
         logger.warning("kept")  # graphmend: off
         x = elsewhere.logged(x)
         x = early.logged(x)
-        return x[x > 0].sum() + torch.nonzero(x).sum()
+        return torch.unique(x).sum()
 """
 LOGGED = """\
 import logging
@@ -165,8 +165,7 @@ SKIPPED = """\
 import torch
 def f(x):
     for i in range(2):
-        if x.sum() > i:
-            x = x.nonzero().float()
+        x = torch.unique(x) + i
     return x
 print(torch.compile(f, backend="eager")(torch.ones(3)))
 """

@@ -331,4 +331,4 @@ def test_variable_of_another_cell_may_change_before_a_guard_is_raised(session):
     from graphmend_hook.reporting.ledger import ledger
     print([site.code for record in ledger.records for site in record.sites])
     """
-    assert values(session(LOAD, "count = 0", guarded, show)) == ["['GM103-R14']"]
+    assert values(session(LOAD, "count = 0", guarded, show)) == ["['GM103-R14', '']"]
