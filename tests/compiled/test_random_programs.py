@@ -586,7 +586,8 @@ def test_the_programs_reach_every_rule() -> None:
         for site in rewrite((PRELUDE + program_of(seed).source).encode(), "program.py", active_rules(RULE_NAMES)).sites
         if site.function.split(".")[0] == "f"
     ]
-    assert {(site.rule, site.outcome) for site in sites} == set(itertools.product(RULE_NAMES, Outcome))
+    seen = {(site.rule, site.outcome) for site in sites}
+    assert seen == set(itertools.product(RULE_NAMES, Outcome)) - {("value", Outcome.DECLINED)}
 
 
 def test_most_calls_return(tmp_path: Path) -> None:
