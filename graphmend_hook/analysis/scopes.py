@@ -150,9 +150,13 @@ class ModuleScope:
             root = given.get(parameter)
             while isinstance(root, ast.Subscript):
                 root = root.value
-            if isinstance(root, ast.Attribute) and root.attr in self.buffers and root_name(root) == "self":
+            if root is not None and self.is_buffer(root):
                 return True
         return False
+
+    def is_buffer(self, node: ast.expr) -> bool:
+        """Is it an attribute of `self` that a class of the module sets to a buffer?"""
+        return isinstance(node, ast.Attribute) and node.attr in self.buffers and root_name(node) == "self"
 
     @cached_property
     def buffers(self) -> frozenset[str]:

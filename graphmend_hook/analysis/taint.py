@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .names import root_name, walk
+from .names import walk
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
@@ -120,7 +120,7 @@ class Evidence:
         if isinstance(node, ast.Name):
             return self._names.get(node.id, Taint.NO)
         if isinstance(node, ast.Attribute):
-            return Taint.MAYBE if node.attr in self._scope.buffers and root_name(node) == "self" else Taint.NO
+            return Taint.MAYBE if self._scope.is_buffer(node) else Taint.NO
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Compare):

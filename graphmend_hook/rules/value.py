@@ -214,9 +214,10 @@ class _Finder:
         return any(isinstance(side, ast.Name) and self._may_be_tensor(side) for side in (node.left, *node.comparators))
 
     def _call(self, call: ast.Call) -> None:
+        qualified = self._scope.imports.qualified(call.func)
         if _is_read(call):
             assert isinstance(call.func, ast.Attribute)
-            if not self._scope.imports.qualified(call.func).startswith(OPERATIONS.strangers):
+            if not qualified.startswith(OPERATIONS.strangers):
                 method = call.func.attr
                 question = Question(
                     _READS[method], (call.func.value,), original=f"A.{method}()", whole=f"GM.read('{method}', A)"
@@ -225,10 +226,10 @@ class _Finder:
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
             if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
                 self._ask("GM.known(A)", call.args[0])
-        elif self._scope.imports.qualified(call.func) == "itertools.groupby" and _is_grouped_read(call):
+        elif qualified == "itertools.groupby" and _is_grouped_read(call):
             self.found.setdefault(id(call), Question("GM.groupby(A, B)", tuple(call.args)))
-        elif isinstance(call.func, ast.Attribute) or self._is_of_torch(call):
-            self._sizes(call)
+        elif isinstance(call.func, ast.Attribute) or qualified.startswith(TORCH):
+            self._sizes(call, qualified)
 
     def _subscript(self, node: ast.Subscript) -> None:
         """``x[mask]``."""
@@ -286,13 +287,10 @@ class _Finder:
             return True
         return False
 
-    def _is_of_torch(self, call: ast.Call) -> bool:
-        return self._scope.imports.qualified(call.func).startswith(TORCH)
-
-    def _sizes(self, call: ast.Call) -> None:
+    def _sizes(self, call: ast.Call, qualified: str) -> None:
         """The arguments of the call that stand for numbers, and may be tensors."""
-        of_torch = self._is_of_torch(call)
-        name = self._scope.imports.qualified(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        of_torch = qualified.startswith(TORCH)
+        name = qualified.rpartition(".")[2] or getattr(call.func, "attr", "")
         if self._shaped_by_data(call, name, of_torch):
             return
         positions = (sizes.FUNCTIONS if of_torch else sizes.METHODS).get(name, ())

@@ -58,7 +58,7 @@ def _switch_on(setting: str) -> bool:
     return True
 
 
-def _switch_off(output: Any) -> None:
+def _switch_off(output: Any, _error: BaseException | None = None) -> None:
     from torch._dynamo import config
 
     setting = vars(output).pop("graphmend_switched", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,27 +22,21 @@ class Computation:
     key: says which computation it is, within a frame.
     """
 
-    def __init__(self, graph: torch.fx.Graph, sources: Sequence[Any], result: torch.Tensor) -> None:
-        self._graph, self._sources = graph, sources
-        self._names = [_name(source) for source in sources]
-        self._operations = [node for node in graph.nodes if node.op.startswith("call")]
-        self._leaves = [node for node in graph.nodes if node.op == "placeholder"]
-        self._root = next(node.args[0] for node in graph.nodes if node.op == "output")
-        self.key = "; ".join([*self._names, *(f"{node.target}{node.args}" for node in self._operations)])
-        self.result_dtype = result.dtype
-
-    @classmethod
-    def of(
-        cls, root: torch.fx.Node, operations: Sequence[torch.fx.Node], leaves: Sequence[torch.fx.Node]
-    ) -> Computation:
-        """A copy that holds on to nothing of the trace."""
-        graph = torch.fx.Graph()
+    def __init__(
+        self, root: torch.fx.Node, operations: Sequence[torch.fx.Node], leaves: Sequence[torch.fx.Node]
+    ) -> None:
+        graph = torch.fx.Graph()  # copies, which hold on to nothing of the trace
         copies: dict[torch.fx.Node, torch.fx.Node] = {}
         for node in (*leaves, *operations):
             copies[node] = graph.node_copy(node, copies.__getitem__)
             copies[node].meta = {}
-        graph.output(copies[root])
-        return cls(graph, [leaf.meta["grapharg"].source for leaf in leaves], root.meta["example_value"])
+        self._root = copies[root]
+        self._operations = [copies[node] for node in operations]
+        self._leaves = [copies[node] for node in leaves]
+        self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
+        self._names = [_name(source) for source in self._sources]
+        self.key = "; ".join([*self._names, *(f"{node.target}{node.args}" for node in self._operations)])
+        self.result_dtype = root.meta["example_value"].dtype
 
     def can_be_guarded(self, root: Any, answer: str) -> bool:
         """Do the expressions of guards give inputs of which the computation gives `answer`?  Dynamo fails if not."""
@@ -60,7 +55,7 @@ class Computation:
         guards = vars(output).setdefault("graphmend_guards", set())
         if self.key not in guards:
             guards.add(self.key)
-            install_guard(self._sources[0].make_guard(_Creation(self, answer).create))
+            install_guard(self._sources[0].make_guard(functools.partial(_build, self, answer)))
 
     def holds(self, answer: str, *inputs: torch.Tensor) -> bool:
         """Is that what it gives?  No mode of the program's sees the operations."""
@@ -77,18 +72,12 @@ class Computation:
         return f"{function}({', '.join(self._names)})"
 
 
-class _Creation:
-    """Builds a guard when the graph is complete."""
-
-    def __init__(self, computation: Computation, answer: str) -> None:
-        self._computation, self._answer = computation, answer
-
-    def create(self, builder: Any, guard: Any) -> None:
-        """What Dynamo calls."""
-        function = f"graphmend_value_{next(_numbers)}"
-        call = self._computation.call(function)
-        named = {function: lambda *inputs: self._computation.holds(self._answer, *inputs)}
-        builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # value is {self._answer}"], named, True)
+def _build(computation: Computation, answer: str, builder: Any, guard: Any) -> None:
+    """What Dynamo calls when the graph is complete: adds the guard."""
+    function = f"graphmend_value_{next(_numbers)}"
+    call = computation.call(function)
+    named = {function: functools.partial(computation.holds, answer)}
+    builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # value is {answer}"], named, True)
 
 
 def run(

@@ -59,11 +59,12 @@ def read(method: str, tensor: Any) -> Any:
 def known(value: Any) -> Any:
     """`value`, or the number that a tensor of one element stands for; likewise the items of a tuple or list."""
     if isinstance(value, torch.Tensor):
-        return _number_of(value)
+        number = item(value)
+        return value if number is None else number
     if type(value) is tuple:
-        return tuple([known(item) for item in value])
+        return tuple([known(part) for part in value])
     if type(value) is list:
-        return [known(item) for item in value]
+        return [known(part) for part in value]
     return value
 
 
@@ -181,19 +182,6 @@ def _places(graphmend_tensor: Any) -> tuple[torch.Tensor, ...] | None:
         found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=graphmend_tensor.device))
         chosen = [place // size for place in chosen]
     return tuple(reversed(found))
-
-
-def _number_of(graphmend_tensor: Any) -> Any:
-    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
-        text = values.text()
-        if text:
-            return _numbers(graphmend_tensor, text)[0]
-        if capture.begin():
-            number = graphmend_tensor.item()
-            capture.end()
-            return number
-        values.refuse()
-    return graphmend_tensor
 
 
 def _is_asked(tensor: Any) -> bool:

@@ -18,7 +18,6 @@ def _names(text: str) -> frozenset[str]:
 
 
 _HOMES = (torch, torch.nn.functional, torch._C._nn)
-_HOMES = (torch, torch.nn.functional, torch._C._nn)
 # Functions of torch and methods of Tensor whose result follows from their operands.
 _PURE = _names(
     "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin as_tensor atleast_1d "

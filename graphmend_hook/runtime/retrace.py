@@ -27,13 +27,13 @@ def expect_success() -> None:
         at_end(output, _judge)
 
 
-def at_end(output: Any, action: Callable[[Any], None]) -> None:
-    """Call `action` once at the end of this trace of the frame, whether it ends in code or in an exception.
+def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:
+    """Call `action` once, with the output and the exception if there is one, at the end of this trace of the frame.
 
     Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
     """
     if "cleanup" not in vars(output):
-        output.graphmend_at_end, output.graphmend_one_graph = [], output.root_tx.one_graph
+        output.graphmend_at_end = []
         output.cleanup = functools.partial(_clean_up, output, sys.exc_info()[1])
     if action not in output.graphmend_at_end:
         output.graphmend_at_end.append(action)
@@ -41,25 +41,16 @@ def at_end(output: Any, action: Callable[[Any], None]) -> None:
 
 def _clean_up(output: Any, outer: BaseException | None) -> None:
     """What Dynamo calls instead of the output's own `cleanup`; `outer` is no exception of this trace."""
-    actions = output.graphmend_at_end
-    output.graphmend_error = error = sys.exc_info()[1]
-    if error is outer:
-        output.graphmend_error = None
-    try:
-        type(output).cleanup(output)
-        output.mark_bytecode_tracing_stop()
-        for action in actions:
-            action(output)
-    finally:
-        output.graphmend_error = None
+    error = sys.exc_info()[1]
+    type(output).cleanup(output)
+    output.mark_bytecode_tracing_stop()
+    for action in output.graphmend_at_end:
+        action(output, None if error is outer else error)
 
 
-def _judge(output: Any) -> None:
+def _judge(output: Any, error: BaseException | None) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
-    error = output.graphmend_error
-    if error is None:
-        return
     if isinstance(error, RestartAnalysis):
         if hasattr(output, "graphmend_captured") and "data-dependent" in str(error.restart_reason).lower():
             _leave_uncaptured("a decision depends on a number that was captured")
@@ -70,7 +61,7 @@ def _judge(output: Any) -> None:
         log.debug("%s: %s", reason, error)
         if hasattr(output, "graphmend_captured"):
             _leave_uncaptured(reason)
-        _abandon(output.graphmend_one_graph, reason)
+        _abandon(reason)
 
 
 @at_trace_time(otherwise=None)
@@ -82,7 +73,7 @@ def expect_no_handler() -> None:
     """
     tracer = translator()
     if is_caught(tracer):
-        _abandon(tracer.one_graph, "an assert stands in a try")
+        _abandon("an assert stands in a try", tracer.one_graph)
 
 
 @at_trace_time(otherwise=True)
@@ -94,11 +85,11 @@ def follows_guard() -> bool:
     tracer = translator()
     if not hasattr(tracer.output, "graphmend_conditions") or not is_in_finally(tracer):
         return False
-    _abandon(tracer.one_graph, "an effect in a finally follows a guard")
+    _abandon("an effect in a finally follows a guard", tracer.one_graph)
     return True
 
 
-def _abandon(one_graph: bool, reason: str) -> None:
+def _abandon(reason: str, one_graph: bool = False) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
     from torch._guards import CompileContext
 

@@ -118,11 +118,12 @@ def _is_floating(node: torch.fx.Node) -> bool:
 
 def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
+    writers = [node for node in graph.nodes if node.op.startswith("call") and not leaves_operands_alone(node)]
+    if not writers:
+        return
     storages = {storage for node in tensors for storage in storages_of(node)}
     aliases = set(_aliases(graph, tensors))  # what is run is run on copies, which are no aliases of each other
-    for node in graph.nodes:
-        if not node.op.startswith("call") or leaves_operands_alone(node):
-            continue
+    for node in writers:
         touched = {storage for operand in node.all_input_nodes for storage in storages_of(operand)}
         if not touched.isdisjoint(aliases) or (not touched.isdisjoint(storages) and not only_writes(node)):
             log.debug("perhaps written to: %s", node.format_node())
@@ -194,15 +195,15 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
         raise _Unknown("GM104-T04")
     by_inputs = not all(map(_is_held_by_module, making.leaves)) and value in _TRUTHS
     if all(tensor.numel() <= _SMALL for tensor in real.values()) and not by_inputs:
-        parts = [(guarded.Computation.of(leaf, [], [leaf]), _readable(tensor)) for leaf, tensor in real.items()]
+        parts = [(guarded.Computation(leaf, [], [leaf]), _readable(tensor)) for leaf, tensor in real.items()]
     else:
         if len(making.operations) > _MOST_RUN:
             raise _Unknown("GM104-T01")
-        parts = [(guarded.Computation.of(making.root, making.operations, making.leaves), value)]
+        parts = [(guarded.Computation(making.root, making.operations, making.leaves), value)]
     if not all(computation.can_be_guarded(output.root_tx, answer) for computation, answer in parts):
         raise _Unknown("GM104-T04")
     if not all(_is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
-        _check_first(making, parts)
+        _check_first(parts)
     _check_few({(computation.key, answer) for computation, answer in parts})
     for computation, answer in parts:
         computation.guard(output, answer)
@@ -221,7 +222,7 @@ def _frame() -> _Frame:
     return _frames.setdefault(code, _Frame())
 
 
-def _check_first(making: _Making, parts: list[tuple[guarded.Computation, str]]) -> None:
+def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
     """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
     code = translator().output.root_tx.f_code
     # What follows a break has intermediate results for its inputs, which rarely stay what they are.
