@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch._guards import CompileContext
 
-from ..runtime.traced_sides import only_computes
+from ..runtime.writes import only_computes
 
 log = logging.getLogger("graphmend_hook")
 # By number: the node of a condition, and those of the values that its effect shows, by their place among them.

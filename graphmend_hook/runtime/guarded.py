@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .traced_sides import only_computes
+from . import code_guards
 from .tracer import log
-
-_numbers = itertools.count()
+from .writes import only_computes
 
 
 class Computation:
@@ -34,28 +32,21 @@ class Computation:
         self._operations = [copies[node] for node in operations]
         self._leaves = [copies[node] for node in leaves]
         self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
-        self._names = [_name(source) for source in self._sources]
-        self.key = "; ".join([*self._names, *(f"{node.target}{node.args}" for node in self._operations)])
+        names = map(code_guards.name_of, self._sources)
+        self.key = "; ".join([*names, *(f"{node.target}{node.args}" for node in self._operations)])
         self.result_dtype = root.meta["example_value"].dtype
 
     def can_be_guarded(self, root: Any, answer: str) -> bool:
-        """Do the expressions of guards give inputs of which the computation gives `answer`?  Dynamo fails if not."""
-        scope = {"L": root.f_locals, "G": root.f_globals}
-        try:
-            found = [eval(name, scope) for name in self._names]
-        except Exception as error:
-            log.debug("no guard on a value: %s", error)
-            return False
-        return self.holds(answer, *found)
+        """Do the expressions of guards give inputs of which the computation gives `answer`?"""
+        found = code_guards.inputs_at(self._sources, root)
+        return found is not None and self.holds(answer, *found)
 
     def guard(self, output: Any, answer: str) -> None:
         """Let the code that is being compiled run only where the computation gives `answer`."""
-        from torch._dynamo.guards import install_guard
-
         guards = vars(output).setdefault("graphmend_guards", set())
         if self.key not in guards:
             guards.add(self.key)
-            install_guard(self._sources[0].make_guard(functools.partial(_build, self, answer)))
+            code_guards.install(self._sources, functools.partial(self.holds, answer), f"value is {answer}")
 
     def holds(self, answer: str, *inputs: torch.Tensor) -> bool:
         """Is that what it gives?  No mode of the program's sees the operations."""
@@ -67,17 +58,6 @@ class Computation:
         except Exception as error:
             log.debug("a value cannot be read: %s", error)
             return False
-
-    def call(self, function: str) -> str:
-        return f"{function}({', '.join(self._names)})"
-
-
-def _build(computation: Computation, answer: str, builder: Any, guard: Any) -> None:
-    """What Dynamo calls when the graph is complete: adds the guard."""
-    function = f"graphmend_value_{next(_numbers)}"
-    call = computation.call(function)
-    named = {function: functools.partial(computation.holds, answer)}
-    builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # value is {answer}"], named, True)
 
 
 def run(
@@ -102,9 +82,3 @@ def run(
 def text_of(tensor: torch.Tensor) -> str:
     """The elements, parted by spaces."""
     return " ".join(map(repr, tensor.detach().reshape(-1).tolist()))
-
-
-def _name(owner: Any) -> str:
-    """The name of a source or a guard: a property in today's torch, once a method of a source."""
-    name = owner.name
-    return name if isinstance(name, str) else str(name())

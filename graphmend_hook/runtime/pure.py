@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from .traced_sides import only_computes
+from .writes import only_computes
 
 _MOST_ELEMENTS = 2**20  # of a tensor
 
@@ -60,17 +59,6 @@ def only_writes(node: torch.fx.Node) -> bool:
     return node.op == "call_function" and node.target in _WRITING_OPERATORS
 
 
-def leaves_operands_alone(node: torch.fx.Node) -> bool:
-    """Is it known of the operation that it writes to none of its operands?"""
-    if node.op == "call_method":
-        return only_computes(node)
-    home = getattr(node.target, "__module__", None) or ""
-    known = home.startswith(("torch._C", "torch.functional", "torch.nn.functional", "_operator")) or (
-        getattr(torch, getattr(node.target, "__name__", ""), None) is node.target
-    )
-    return node.op == "call_function" and known and only_computes(node)
-
-
 def is_small(value: Any) -> bool:
     """Is it a number, or a tensor of fixed sizes and not too many elements, or are they?"""
     if isinstance(value, (tuple, list)):
@@ -79,11 +67,3 @@ def is_small(value: Any) -> bool:
         sizes = [size for size in value.shape if type(size) is int]
         return len(sizes) == value.dim() and bool(value.numel() <= _MOST_ELEMENTS)
     return type(value) in (int, float, bool)
-
-
-def storages_of(node: torch.fx.Node) -> Iterator[int]:
-    """What tells the memory of the tensors that the node stands for; aliases have the same."""
-    values = node.meta.get("example_value")
-    for value in values if isinstance(values, (tuple, list)) else (values,):
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            yield value.untyped_storage()._cdata

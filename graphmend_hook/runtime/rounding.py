@@ -6,8 +6,8 @@ import operator
 
 import torch
 
-from .traced_sides import only_computes
 from .tracer import at_trace_time, held
+from .writes import only_computes
 
 _FARTHEST = 4  # how many operations may stand between a half-precision value and the decision
 _HALF = (torch.float16, torch.bfloat16)

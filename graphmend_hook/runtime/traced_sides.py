@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from .retrace import trace_anew
 from .tracer import at_trace_time, fake_of, held, log, node_of, python_of, site_of, translator
-
-_WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
-    "ifloordiv",
-    "itruediv",
-    "iand",
-    "ior",
-    "setitem",
-    "delitem",
-}
-_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
+from .writes import are_apart, only_computes, operations, storages_of, written_by
 
 
 @at_trace_time(otherwise=False)
@@ -126,37 +118,46 @@ def gradients_agree() -> bool:
 def expect_no_writes() -> None:
     """Trace anew, without the site, if what is selected here, or what it is selected from, is written in place later.
 
-    Which of the two tensors a later write changes is for the data to decide; fake tensors count writes, also those to
-    an alias, so the counts are looked at when the graph is complete.
+    Which of the two tensors a later write changes is for the data to decide.
     """
     tracer = translator()
     output = tracer.output
     if not output.graphmend_reads:
-        output.register_finalizer_fns.append(lambda _graph: _judge_writes(output))
-    for key in ("graphmend_left", "graphmend_right", "graphmend_selected"):
-        node = held(key).as_proxy().node
-        output.graphmend_reads.append([site_of(tracer), node, _version(node)])
+        output.register_finalizer_fns.append(lambda module: _judge_writes(output, module))
+    nodes = [held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right", "graphmend_selected")]
+    output.graphmend_reads.append(_Read(site_of(tracer), nodes))
 
 
 @at_trace_time(otherwise=None)
 def accept_write() -> None:
     """The write that has just been traced is the branch's own."""
     output = translator().output
-    site = output.graphmend_reads[-1][0] if output.graphmend_reads else None
+    if output.graphmend_reads:
+        write, site = next(reversed(output.current_tracer.graph.nodes)), output.graphmend_reads[-1].site
+        for read in output.graphmend_reads:
+            if read.site == site:
+                read.own_writes.append(write)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a branch at `site` selects from, and what it selects."""
+
+    site: tuple[str, int] | None
+    nodes: list[torch.fx.Node]
+    own_writes: list[torch.fx.Node] = field(default_factory=list)
+
+
+def _judge_writes(output: Any, module: torch.fx.GraphModule) -> None:
+    order = {node: place for place, node in enumerate(operations(module))}
+    writes = [(node, place, written) for node, place in order.items() if (written := written_by(node))]
     for read in output.graphmend_reads:
-        if read[0] == site:
-            read[2] = _version(read[1])
-
-
-def _judge_writes(output: Any) -> None:
-    for site, node, version in output.graphmend_reads:
-        if _version(node) != version:
-            _trace_without(site, "a tensor that a branch selects is written in place later")
-
-
-def _version(node: torch.fx.Node) -> int:
-    fake = node.meta["example_value"]
-    return -1 if fake.is_inference() else int(fake._version)
+        begin = max(order.get(node, -1) for node in read.nodes)
+        relied_on = {storage for node in read.nodes for storage in storages_of(node)}
+        later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
+        written = {storage for _, storages in later for storage in storages}
+        if not written.isdisjoint(relied_on) or not are_apart(output, relied_on, written):
+            _trace_without(read.site, "a tensor that a branch selects is written in place later")
 
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
@@ -196,14 +197,3 @@ def _changes(output: Any) -> set[tuple[int, str]]:
         for variable in effects.id_to_variable.values()
         if getattr(variable.mutation_type, "is_modified", False)
     }
-
-
-def only_computes(node: torch.fx.Node) -> bool:
-    """Does the operation neither write in place nor draw random numbers?"""
-    if not node.op.startswith("call"):
-        return True
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    if getattr(node.target, "__module__", "") == "_operator":
-        return name not in _WRITING_OPERATORS
-    writes = name.endswith("_") and not name.endswith("__")
-    return not writes and not name.startswith(_RANDOM) and "out" not in node.kwargs and not node.kwargs.get("inplace")

@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch._guards import CompileContext
-from torch.utils.weak import TensorWeakRef
 
 from . import guarded, queue
 from .guarded import text_of
-from .pure import is_pure, is_small, leaves_operands_alone, only_writes, storages_of
+from .pure import is_pure, is_small, only_writes
 from .retrace import is_abandoned
 from .tracer import at_trace_time, held, log, node_of, record, translator
+from .writes import are_apart, storages_of, written_by
 
 _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
@@ -118,37 +118,17 @@ def _is_floating(node: torch.fx.Node) -> bool:
 
 def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
-    writers = [node for node in graph.nodes if node.op.startswith("call") and not leaves_operands_alone(node)]
-    if not writers:
-        return
     storages = {storage for node in tensors for storage in storages_of(node)}
-    aliases = set(_aliases(graph, tensors))  # what is run is run on copies, which are no aliases of each other
-    for node in writers:
-        touched = {storage for operand in node.all_input_nodes for storage in storages_of(operand)}
-        if not touched.isdisjoint(aliases) or (not touched.isdisjoint(storages) and not only_writes(node)):
-            log.debug("perhaps written to: %s", node.format_node())
-            raise _Unknown("GM104-T03")
-        if not touched.isdisjoint(storages) and node not in tensors:
-            yield node
-
-
-def _aliases(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[int]:
-    """Inputs of the graph that share memory with one of the tensors, which is another input."""
-    inputs = [(node, _memory(node)) for node in graph.nodes if node.op == "placeholder"]
-    for leaf, memory in inputs:
-        if leaf in tensors:
-            for node, other in inputs:
-                if node is not leaf and memory.start < other.stop and other.start < memory.stop:
-                    yield from storages_of(node)
-
-
-def _memory(node: torch.fx.Node) -> range:
-    tensor = getattr(node.meta.get("grapharg"), "_example", None)
-    tensor = tensor() if isinstance(tensor, TensorWeakRef) else tensor
-    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.device.type == "meta":
-        return range(0)
-    storage = tensor.untyped_storage()
-    return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+    writes = [(node, written) for node in graph.nodes if (written := written_by(node))]
+    for node, written in writes:
+        if not written.isdisjoint(storages):
+            if not only_writes(node):
+                log.debug("perhaps written to: %s", node.format_node())
+                raise _Unknown("GM104-T03")
+            if node not in tensors:
+                yield node
+    if not are_apart(translator().output, storages, {storage for _, written in writes for storage in written}):
+        raise _Unknown("GM104-T03")  # what is run is run on copies, which share no memory
 
 
 def _check_leaf(node: torch.fx.Node) -> None:

@@ -1,0 +1,162 @@
+"""Which tensors the operations of a graph write to in place, and whether inputs of the graph share memory.
+
+The fake tensors that stand for a tensor and its views share one storage.  Those of two inputs need not, though the
+inputs themselves do: that is looked up in the real ones, and the compiled code is guarded to what was found.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils.weak import TensorWeakRef
+
+from . import code_guards
+from .tracer import log
+
+_WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
+    "ifloordiv",
+    "itruediv",
+    "iand",
+    "ior",
+    "setitem",
+    "delitem",
+}
+_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
+_HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_operator")
+
+
+def only_computes(node: torch.fx.Node) -> bool:
+    """Does the operation neither write in place nor draw random numbers?"""
+    return not node.op.startswith("call") or not (_name_of(node).startswith(_RANDOM) or _writes(node))
+
+
+def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
+    """The nodes of the graph in order, those of the bodies that an operation calls before the operation itself."""
+    for node in module.graph.nodes:
+        for body in _bodies(node, module):
+            yield from operations(body)
+        if not node.op.startswith("call") or next(_bodies(node, module), None) is None:
+            yield node
+
+
+def written_by(node: torch.fx.Node) -> set[int]:
+    """The memory that the operation may write to; all that it is given, where nothing is known of it."""
+    if not node.op.startswith("call"):
+        return set()
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None:
+        named = dict(zip([argument.name for argument in schema.arguments], node.args)) | node.kwargs  # noqa: B905
+        written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+        operands = [named.get(name) for name in written]
+    elif not _is_known(node):
+        operands = [node.args, node.kwargs]
+    elif _writes(node):
+        operands = [node.args[:1], node.kwargs.get("out")]
+    else:
+        return set()
+    found: set[int] = set()
+    torch.fx.node.map_arg(operands, lambda operand: found.update(storages_of(operand)))
+    return found
+
+
+def storages_of(node: torch.fx.Node) -> Iterator[int]:
+    """What tells the memory of the tensors that the node stands for; aliases have the same."""
+    values = node.meta.get("example_value")
+    for value in values if isinstance(values, (tuple, list)) else (values,):
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            yield value.untyped_storage()._cdata
+
+
+def are_apart(output: Any, relied_on: set[int], written: set[int]) -> bool:
+    """Do the inputs of the graph in `relied_on` share no memory with others that are written to?
+
+    If so, the code that is being compiled will run only where that is so.
+    """
+    inputs = [node for node in output.graph.nodes if node.op == "placeholder" and _is_tensor(node)]
+    changed = [node for node in inputs if not written.isdisjoint(storages_of(node))]
+    kept = [node for node in inputs if not relied_on.isdisjoint(storages_of(node))] if changed else []
+    pairs = [(one, other) for one in kept for other in changed if one is not other]
+    for one, other in pairs:
+        if not _share_nothing(_example(one), _example(other)):
+            log.debug("inputs share memory: %s, %s", one, other)
+            return False
+    return output.export or _guard(output, pairs)
+
+
+def _guard(output: Any, pairs: Sequence[tuple[torch.fx.Node, torch.fx.Node]]) -> bool:
+    """Let the code run only where the two inputs of each pair share no memory; False if no guard can tell."""
+    guards = vars(output).setdefault("graphmend_apart", set())
+    for pair in set(pairs) - guards:
+        sources = [node.meta["grapharg"].source for node in pair]
+        if code_guards.inputs_at(sources, output.root_tx) is None:
+            return False
+        guards.add(pair)
+        code_guards.install(sources, _share_nothing, "they share no memory")
+    return True
+
+
+def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
+    first, second = _memory_of(one), _memory_of(other)
+    return first.stop <= second.start or second.stop <= first.start
+
+
+def _is_tensor(node: torch.fx.Node) -> bool:
+    argument = node.meta.get("grapharg")
+    return argument is not None and argument.is_tensor
+
+
+def _example(node: torch.fx.Node) -> Any:
+    tensor = node.meta["grapharg"]._example
+    return tensor() if isinstance(tensor, TensorWeakRef) else tensor
+
+
+def _memory_of(tensor: Any) -> range:
+    if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor):
+        return range(0)
+    if tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return range(0)
+    storage = tensor.untyped_storage()
+    return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+
+
+def _is_known(node: torch.fx.Node) -> bool:
+    """Does the operation write to nothing if its name does not say so?"""
+    home = getattr(node.target, "__module__", None) or ""
+    return (
+        node.op == "call_method"
+        or home.startswith(_HARMLESS_HOMES)
+        or getattr(torch, _name_of(node), None) is node.target
+    )
+
+
+def _writes(node: torch.fx.Node) -> bool:
+    """Do the operation's name or arguments say that it writes in place?"""
+    name = _name_of(node)
+    if getattr(node.target, "__module__", "") == "_operator":
+        return name in _WRITING_OPERATORS
+    return (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs or _is_asked_to_write(node)
+
+
+def _is_asked_to_write(node: torch.fx.Node) -> bool:
+    """Is its argument ``inplace`` given, and true?"""
+    if getattr(node.target, "__module__", "") != "torch.nn.functional" or not inspect.isfunction(node.target):
+        return bool(node.kwargs.get("inplace"))
+    return bool(inspect.signature(node.target).bind_partial(*node.args, **node.kwargs).arguments.get("inplace"))
+
+
+def _name_of(node: torch.fx.Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def _bodies(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
+    """The graphs that a higher-order operation is given."""
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        for operand in node.all_input_nodes:
+            body = getattr(module, str(operand.target), None) if operand.op == "get_attr" else None
+            if isinstance(body, torch.fx.GraphModule):
+                yield body

@@ -1,0 +1,67 @@
+"""Inputs that share memory, and writes that no version counts: equal to eager, whatever was compiled before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+from graphmend_hook.runtime import traced_sides
+
+PATH = HERE / "memory_cases.py"
+PLAIN = import_file(PATH, "memory_cases_plain")
+MENDED = import_mended(PATH, "memory_cases_mended")
+SHARED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a view": lambda x: x.view(2, 2),
+    "detached": lambda x: x.detach(),
+    "the data": lambda x: x.data,
+    "of numpy": lambda x: torch.from_numpy(x.numpy()),
+    "of a storage": lambda x: torch.empty(0).set_(x.untyped_storage(), 0, (4,), (1,)),
+    "a part": lambda x: x.detach()[:1],
+}
+NAMES = ["branch", "number"]
+
+
+def apart(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+def outcome(function: Callable[..., torch.Tensor], share: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
+    x = torch.full((4,), 2.0)
+    other = share(x)
+    return [function(x, other), x, other]
+
+
+def assert_equal(found: list[torch.Tensor], expected: list[torch.Tensor]) -> None:
+    assert [value.tolist() for value in found] == [value.tolist() for value in expected]
+
+
+@pytest.mark.parametrize("inference", [False, True], ids=["no_grad", "inference"])
+@pytest.mark.parametrize("share", SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_that_share_memory(name: str, share: Callable[[torch.Tensor], torch.Tensor], inference: bool) -> None:
+    compiled = torch.compile(getattr(MENDED, name), backend="eager", dynamic=False)
+    with torch.inference_mode(inference), torch.no_grad():
+        assert_equal(outcome(compiled, share), outcome(getattr(PLAIN, name), share))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_that_come_to_share_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_sides, "_harmful", {None})  # what other tests have found
+    counting = Counting("eager")
+    compiled = torch.compile(getattr(MENDED, name), backend=counting, dynamic=False)
+    with torch.no_grad():
+        graphs = []
+        for share in (apart, apart, SHARED["detached"], apart):
+            assert_equal(outcome(compiled, share), outcome(getattr(PLAIN, name), share))
+            graphs.append(counting.graphs)
+    assert graphs[0] == graphs[1] == 1 < graphs[2] == graphs[3]
+
+
+@pytest.mark.parametrize("inference", [False, True], ids=["no_grad", "inference"])
+def test_a_write_that_no_version_counts(inference: bool) -> None:
+    compiled = torch.compile(MENDED.branch_behind_autograd, backend="eager", dynamic=False)
+    with torch.inference_mode(inference), torch.no_grad():
+        assert_equal(outcome(compiled, apart), outcome(PLAIN.branch_behind_autograd, apart))
