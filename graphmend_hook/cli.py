@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from . import commands, runner
 from .config import Settings
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     subparsers.add_parser("run", help="run a program with its libraries mended")
     modules = {name: importlib.import_module(f".commands.{name}", __package__) for name in commands.NAMES}
     for name, module in modules.items():
-        command = subparsers.add_parser(name, help=module.HELP, description=module.__doc__)
+        command = subparsers.add_parser(name, help=module.HELP, description=_description(module))
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     program: list[str] = []
@@ -72,6 +73,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"graphmend {options.command}: error: {error}", file=sys.stderr)
         return 2
     return status
+
+
+def _description(command: ModuleType) -> str | None:
+    """What its docstring says of a command, without the usage in front; None under ``python -OO``."""
+    text = (command.__doc__ or "").rpartition("``: ")[2].replace("``", "`")
+    return text[:1].upper() + text[1:] or None
 
 
 def _is_success(end: SystemExit) -> bool:

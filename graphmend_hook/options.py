@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from .diagnostics import ConfigError
 from .program import Program
 from .version import __version__
 
+_FLAGS = ("strict", "disable")
 _USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
 
 
@@ -82,37 +84,32 @@ def program_of(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
     return Program("script", word, tuple(arguments))
 
 
-def settings_of(options: argparse.Namespace, program: Program) -> Settings:
-    """The settings of the environment, with what the command line says instead; directories become absolute."""
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "modules": split_list,
+    "deny": split_list,
+    "rules": parse_rules,
+    "guards": parse_guards,
+    "values": split_list,
+    "cache_dir": lambda text: Path(text).expanduser().absolute(),
+    "report": parse_report,
+    "log": parse_level,
+}
+
+
+def settings_of(options: argparse.Namespace, program: Program | None = None) -> Settings:
+    """The settings of the environment, with what the command line says instead; directories become absolute.
+
+    Where neither names modules, those of the program are mended too.
+    """
     settings = Settings.from_env()
+    words = {name: getattr(options, name, None) for name in _PARSERS}
     try:
-        return replace(settings, **_given(options, settings, program))
+        given = {name: _PARSERS[name](text) for name, text in words.items() if text is not None}
     except ConfigError as error:
         raise ConfigError(re.sub(r"GRAPHMEND_(\w+):", _as_option, str(error))) from None
-
-
-def _given(options: argparse.Namespace, settings: Settings, program: Program) -> dict[str, Any]:
-    """The fields of Settings that the command line decides."""
-    given: dict[str, Any] = {}
-    if options.modules is not None:
-        given["modules"] = split_list(options.modules)
-    elif not settings.modules:
-        given["modules"] = ("transformers", program.home)
-    if options.deny is not None:
-        given["deny"] = split_list(options.deny)
-    if options.rules is not None:
-        given["rules"] = parse_rules(options.rules)
-    if options.guards is not None:
-        given["guards"] = parse_guards(options.guards)
-    if options.values is not None:
-        given["values"] = split_list(options.values)
-    if options.cache_dir is not None:
-        given["cache_dir"] = Path(options.cache_dir).expanduser().absolute()
-    if options.report is not None:
-        given["report"] = parse_report(options.report)
-    if options.log is not None:
-        given["log"] = parse_level(options.log)
-    return given | {name: True for name in ("strict", "disable") if getattr(options, name)}
+    if program is not None and not settings.modules:
+        given = {"modules": ("transformers", program.home)} | given
+    return replace(settings, **given | {name: True for name in _FLAGS if getattr(options, name, False)})
 
 
 def _as_option(variable: re.Match[str]) -> str:

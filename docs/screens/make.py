@@ -34,7 +34,7 @@ class Model(torch.nn.Module):
             x = x - 10
         if torch.isnan(x).any():
             raise ValueError("not a number")
-        return torch.nonzero(x).sum()
+        return torch.unique(x).sum()
 """
 TRAIN = """\
 import torch

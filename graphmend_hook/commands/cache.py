@@ -8,16 +8,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
 
-from ..config import Settings, parse_rules, split_list
+from ..config import Settings, split_list
 from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
 from ..hook.entries import Entry, delete, take_stock
 from ..hook.locate import modules
 from ..hook.warm import CacheError, Warmed, warm
+from ..options import settings_of
 from ..reporting.ledger import Status
 from ..reporting.text import counted
 from ..rewrite import active_rules
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clear = actions.add_parser("clear", help="delete its entries, and nothing else")
     clear.add_argument("--stale", action="store_true", help="only those of another version, python or choice of rules")
     fill = actions.add_parser("warm", help="mend modules ahead of time, without importing them")
-    fill.add_argument("modules", metavar="MODULES", nargs="*", help="what to mend (default: GRAPHMEND_MODULES)")
+    fill.add_argument("patterns", metavar="MODULES", nargs="*", help="what to mend (default: GRAPHMEND_MODULES)")
     fill.add_argument("--jobs", metavar="N", type=int, help="processes to use (default: one for each CPU)")
     for action in (info, clear, fill):
         action.add_argument("--cache-dir", metavar="DIR", help="where the cache is (default: as for a run)")
@@ -44,19 +43,7 @@ def run(options: argparse.Namespace) -> int:
     Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0.
     """
     actions: dict[str, Callable[[argparse.Namespace, Settings], int]] = {"info": _info, "clear": _clear, "warm": _warm}
-    return actions[options.action](options, _settings(options))
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    settings = Settings.from_env()
-    if options.cache_dir is not None:
-        settings = replace(settings, cache_dir=Path(options.cache_dir).expanduser().absolute())
-    if options.rules is not None:
-        try:
-            settings = replace(settings, rules=parse_rules(options.rules))
-        except ConfigError as error:
-            raise ConfigError(str(error).replace("GRAPHMEND_RULES", "--rules")) from None
-    return settings
+    return actions[options.action](options, settings_of(options))
 
 
 def _info(_options: argparse.Namespace, settings: Settings) -> int:
@@ -98,7 +85,7 @@ def _warm(options: argparse.Namespace, settings: Settings) -> int:
     import rich.console
     import rich.progress
 
-    patterns = [item for text in options.modules for item in split_list(text)] or list(settings.modules)
+    patterns = [item for text in options.patterns for item in split_list(text)] or list(settings.modules)
     if not patterns:
         raise ConfigError("name the modules to mend, or set GRAPHMEND_MODULES")
     if options.jobs is not None and options.jobs < 1:

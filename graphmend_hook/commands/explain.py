@@ -84,7 +84,7 @@ def _explain(options: argparse.Namespace) -> Explanation:
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:
     """What the command line says, and the allowlist of the environment where it is silent."""
-    names = ("modules", "deny", "rules", "guards", "cache_dir")
+    names = ("modules", "deny", "rules", "guards", "values", "cache_dir")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if "modules" not in given and os.environ.get("GRAPHMEND_MODULES"):
         given["modules"] = os.environ["GRAPHMEND_MODULES"]

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..reporting.text import shorten
-from .sources import is_foreign, module_of, statement_at
+from ..reporting.sources import is_foreign, module_of, statement_at
+from ..reporting.verdict import Site, Verdicts
 
 Json = dict[str, Any]
 SCHEMA = 1
 
+_EXPLANATION = "Explanation: "
 REMOVED, REMAINING, NEW = "removed", "remaining", "new"
 
 
@@ -35,6 +36,13 @@ class Break:
     code: str = ""
     said: str = ""
     advice: str = ""
+
+    @property
+    def headline(self) -> str:
+        """Dynamo's reason in one line: the kind of the break, and the explanation where there is one."""
+        lines = self.reason.splitlines()
+        explained = next((line for line in lines if line.startswith(_EXPLANATION)), "")
+        return f"{self.kind}: {explained.removeprefix(_EXPLANATION)}" if explained else self.kind
 
     @property
     def key(self) -> str:
@@ -87,6 +95,11 @@ def explain(command: Iterable[str], before: Json, after: Json, report: Json) -> 
     )
 
 
+def breaks_of(observed: Json, report: Json) -> list[Break]:
+    """The breaks of one observation alone; all of them are "new"."""
+    return list(_breaks({**observed, "breaks": []}, observed, report))
+
+
 def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [by_region(observed) for observed in (before, after)]
     for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
@@ -121,18 +134,18 @@ def _pair(values: Iterable[int]) -> tuple[int, int]:
     return first, second
 
 
-Site = tuple[str, int]  # file, first line of the statement
-
-
 def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
-    ledger = _Ledger(report)
+    verdicts = Verdicts(report)
     seen = [_by_site(observed) for observed in (before, after)]
     for site in dict.fromkeys((*seen[0], *seen[1])):
         arms = [arm.get(site, []) for arm in seen]
         shown = (arms[1] or arms[0])[0]
         statement = statement_at(*site)
         state = REMOVED if not arms[1] else REMAINING if arms[0] else NEW
-        verdict = ledger.of_removed(shown["stack"]) if state == REMOVED else ledger.of(shown, site)
+        if state == REMOVED:
+            verdict = verdicts.of_removed(shown["stack"])
+        else:
+            verdict = verdicts.of(site, shown["stack"], shown["reason"])
         yield Break(
             *site,
             statement.function,
@@ -167,64 +180,3 @@ def _short(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("For more details", "Developer debug context:"))]
     return "\n".join(kept[:6])
-
-
-Verdict = tuple[str, str, str]  # code, what is said, what to do
-
-
-class _Ledger:
-    """What the report of the mended run says of a line."""
-
-    def __init__(self, report: Json) -> None:
-        self._modules = {module["path"]: module for module in report["modules"]}
-        self._traced: dict[Site, Json] = {}
-        for refusal in report["traced"]:
-            site = (refusal["path"], statement_at(refusal["path"], refusal["line"]).line)
-            self._traced.setdefault(site, refusal)
-        self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
-
-    def of_removed(self, stack: list[list[Any]]) -> Verdict:
-        """Which rule took the break away: that of the innermost statement around it that is mended."""
-        for file, line, _ in reversed(stack):
-            site = self._sites.get((file, statement_at(file, line).line))
-            if site is not None and site["outcome"] == "mended":
-                where = f"{shorten(file)}:{site['line']}"
-                return "", f"mended by [{site['rule']}] at {where}", ""
-        return "", "gone with another break that was mended", ""
-
-    def of(self, each: Json, site: Site) -> Verdict:
-        """What is said of a break at `site`; one inside a check function is that of the guard that calls it."""
-        for file, line, _ in reversed(each["stack"]):
-            place = (file, statement_at(file, line).line)
-            known = self._sites.get(place)
-            if place != site and (known is None or known["rule"] != "trap"):
-                continue
-            refusal = self._traced.get(place)
-            if refusal is not None:
-                return refusal["code"], f"left in place while tracing: {refusal['reason']}", _manual(refusal["code"])
-            if known is not None and known["outcome"] == "declined":
-                return known["code"], f"declined: {known['reason']}", _manual(known["code"])
-        module = self._modules.get(site[0])
-        name = module_of(site[0])
-        if module is None:
-            said = f"{name} is not among the modules that are mended"
-            return "", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}"
-        if module["status"] == "imported too early":
-            said = f"{module['name']} was imported before the hook was installed, and runs as it is"
-            advice = "import graphmend_hook first, or start the program with python -m graphmend_hook; "
-            return "GM001", said, advice + "graphmend doctor says who imports it"
-        if module["status"] in ("not eligible", "failed"):
-            return "", f"{module['name']} is {module['status']}: {module['why']}", "graphmend doctor"
-        if site in self._sites:
-            return "", "the statement is mended, and Dynamo stops at it for another reason", _hint(each["reason"])
-        return "", "no rule is about this kind of statement", _hint(each["reason"])
-
-
-def _manual(code: str) -> str:
-    return f"graphmend rules {code}"
-
-
-def _hint(reason: str) -> str:
-    """Dynamo's own first hint."""
-    hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
-    return f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break"

@@ -7,11 +7,12 @@ The two functions that are wrapped here are asked for every graph and for every 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType
@@ -48,13 +49,17 @@ class Observer:
             "breaks": self.breaks,
         }
 
-    def attach(self) -> None:
-        """Wrap the two functions of Dynamo; imports torch."""
+    @contextlib.contextmanager
+    def attached(self) -> Iterator[None]:
+        """Wraps the two functions of Dynamo; imports torch."""
         from torch._dynamo.output_graph import OutputGraph
         from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-        _wrap(OutputGraph, "call_user_compiler", self._on_graph)
-        _wrap(InstructionTranslatorBase, "log_graph_break", self._on_break)
+        with (
+            _wrapped(OutputGraph, "call_user_compiler", self._on_graph),
+            _wrapped(InstructionTranslatorBase, "log_graph_break", self._on_break),
+        ):
+            yield
 
     def _on_graph(self, _output: Any, module: Any, *_: Any) -> None:
         outside, region = self._around()
@@ -79,7 +84,7 @@ class Observer:
 
         outside, region = self._around()
         summary = getattr(exc, "real_stack", None) or TracingContext.extract_stack()
-        stack = [(frame.filename, frame.lineno or 0, _plain(frame.name)) for frame in summary]
+        stack = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in summary]
         self.breaks.append(
             {
                 "region": region,
@@ -111,8 +116,8 @@ class Observer:
                 continue
             if code.co_name.startswith(_RESUMED) and inside:
                 inside.pop()  # the part before the break, which called this one
-            inside.append((code.co_filename, each.f_lineno or 0, _plain(code.co_name)))
-        region = self._region(_name_of(stack[entry].f_locals.get("fn")), *caller)
+            inside.append((code.co_filename, each.f_lineno or 0, name_of(code.co_name)))
+        region = self._region(_title(stack[entry].f_locals.get("fn")), *caller)
         if stack[entry].f_trace_lines:  # the mark of a call that is met for the first time: nothing else traces it
             stack[entry].f_trace_lines = False
             self._calls[region] += 1
@@ -125,9 +130,11 @@ class Observer:
 def start(path: str) -> None:
     """Observe this process from now on, and write what was seen to `path` when it ends."""
     observer, pid = Observer(), os.getpid()
-    observer.attach()
+    attachment = contextlib.ExitStack()
+    attachment.enter_context(observer.attached())
 
     def write() -> None:
+        attachment.close()
         if os.getpid() == pid:  # not in a forked child
             with open(path, "w", encoding="utf-8") as stream:
                 json.dump(observer.as_json(), stream)
@@ -135,8 +142,9 @@ def start(path: str) -> None:
     atexit.register(write)
 
 
-def _wrap(owner: type, name: str, notice: Callable[..., None]) -> None:
-    """Call `notice` with the arguments of `owner.name` before each call of it."""
+@contextlib.contextmanager
+def _wrapped(owner: type, name: str, notice: Callable[..., None]) -> Iterator[None]:
+    """Calls `notice` with the arguments of `owner.name` before each call of it."""
     original = getattr(owner, name)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -144,6 +152,10 @@ def _wrap(owner: type, name: str, notice: Callable[..., None]) -> None:
         return original(*args, **kwargs)
 
     setattr(owner, name, wrapped)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
 
 
 def _is_entry(frame: FrameType) -> bool:
@@ -157,18 +169,18 @@ def _is_internal(code: CodeType) -> bool:
     return file.startswith(("<", _OWN)) or any(part in file for part in internal)
 
 
-def _name_of(function: Any) -> str:
+def _title(function: Any) -> str:
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, type):
         return type(owner).__name__
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def _plain(name: str) -> str:
+def name_of(function: str) -> str:
     """The name of a function, without what Dynamo makes of it where it goes on after a break."""
-    while name.startswith(_RESUMED):
-        name = name.removeprefix(_RESUMED).rpartition("_at_")[0]
-    return name
+    while function.startswith(_RESUMED):
+        function = function.removeprefix(_RESUMED).rpartition("_at_")[0]
+    return function
 
 
 def _places(trace: str | None) -> Iterable[Place]:
@@ -178,7 +190,7 @@ def _places(trace: str | None) -> Iterable[Place]:
         number, _, function = rest.partition(", in ")
         file = head.removeprefix('File "')
         if head.startswith('File "') and number.isdigit() and not file.startswith(_OWN):
-            yield file, int(number), _plain(function)
+            yield file, int(number), name_of(function)
 
 
 def _compilation() -> tuple[int, int]:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..config import RULE_NAMES
+from ..reporting.sources import function_at, is_foreign, statement_at
 from ..reporting.text import shorten
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
 from .join import Explanation, Json, by_region, of_first_call
-from .sources import function_at, is_foreign, statement_at
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from ..reporting.text import shorten
+from ..reporting.text import counted, shorten
 from .join import NEW, REMAINING, REMOVED, Break, Explanation
 
 _HEADINGS = {
@@ -32,7 +32,7 @@ def show(found: Explanation, console: Console) -> None:
 
 
 def show_new(breaks: Sequence[Break], baseline: str, console: Console) -> None:
-    console.print(f"[bold red]{len(breaks)} break(s) that {escape(baseline)} does not know:[/]", soft_wrap=True)
+    console.print(f"[bold red]{counted(len(breaks), 'break')} that {escape(baseline)} does not know:[/]", soft_wrap=True)
     for each in breaks:
         console.print(f"  {escape(each.key)}", soft_wrap=True, highlight=False)
 
@@ -59,7 +59,7 @@ def _show_break(each: Break, console: Console, brief: bool) -> None:
     )
     lines = [f"[cyan]{escape(each.text)}[/]"]
     if not brief:
-        lines.append(f"Dynamo: {escape(each.reason.splitlines()[0] if each.reason else each.kind)}")
+        lines.append(f"Dynamo: {escape(each.headline)}")
     code = f"{each.code} " if each.code else ""
     lines.append(f"{code}{escape(each.said)}")
     if each.advice:

@@ -1,40 +1,94 @@
-"""What the tool has to say about a line of a program: the site there, what was seen while tracing it, or its module."""
+"""What the tool has to say of a line where Dynamo stops, out of a report as `document.as_json` gives it."""
 
 from __future__ import annotations
 
-import ast
-import linecache
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from ..diagnostics import Outcome
-from ..runtime import refusals
-from .ledger import Ledger, Status
+from .sources import module_of, statement_at
+from .text import shorten
 
-
-def verdict(ledger: Ledger, path: str, line: int) -> str:
-    """One sentence about the statement that line `line` (1-based) of the file `path` belongs to."""
-    start = _first_line(path, line)
-    record = next((record for record in ledger.records if record.path == path), None)
-    if record is None:
-        return "not mended: no hook was asked to mend this file"
-    if record.status in (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED):
-        return f"not mended: {record.name}: {record.status.value}{record.why and ': '}{record.why}"
-    for code, traced_path, traced_line, _ in refusals.seen:
-        if traced_path == path and start <= traced_line <= line:
-            return f"left in place while tracing, {code}: {refusals.REFUSALS[code]}"
-    for site in record.sites:
-        if site.line != start:
-            continue
-        if site.outcome is Outcome.DECLINED:
-            return f"declined, {site.code}: {site.reason}"
-        return f"mended by {site.rule}, but Dynamo breaks here all the same"
-    return "not mended: no rule is for this statement"
+Json = dict[str, Any]
+Site = tuple[str, int]  # file, first line of the statement
+Place = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
-def _first_line(path: str, line: int) -> int:
-    """Where the innermost statement begins that holds `line`; `line` itself for a text that cannot be parsed."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(path)))
-    except SyntaxError:
-        return line
-    statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
-    return max((node.lineno for node in statements if node.lineno <= line <= (node.end_lineno or 0)), default=line)
+class Verdict(NamedTuple):
+    """A sentence, and what to do about it; the code is that of a refusal, else ""."""
+
+    code: str
+    said: str
+    advice: str
+
+
+class Verdicts:
+    """What a report says of the lines of the program that it is about."""
+
+    def __init__(self, report: Json) -> None:
+        self._modules = {module["path"]: module for module in report["modules"]}
+        self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
+        self._traced: dict[Site, Json] = {}
+        for refusal in report["traced"]:
+            self._traced.setdefault(_site(refusal["path"], refusal["line"]), refusal)
+
+    def of_removed(self, stack: list[Place]) -> Verdict:
+        """Which rule took the break away: that of the innermost statement around it that is mended."""
+        for file, line, _ in reversed(stack):
+            site = self._sites.get(_site(file, line))
+            if site is not None and site["outcome"] == "mended":
+                return Verdict("", f"mended by [{site['rule']}] at {shorten(file)}:{site['line']}", "")
+        return Verdict("", "gone with another break that was mended", "")
+
+    def of(self, site: Site, stack: Iterable[Place], reason: str) -> Verdict:
+        """What is said of a break at `site`, inside the calls of `stack`, outermost first, for Dynamo's `reason`.
+
+        One inside a check function is that of the guard that calls it.
+        """
+        for file, line, _ in reversed(list(stack)):
+            place = _site(file, line)
+            known = self._sites.get(place)
+            if place != site and (known is None or known["rule"] != "trap"):
+                continue
+            refusal = self._traced.get(place)
+            if refusal is not None:
+                return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
+            if known is not None and known["outcome"] == "declined":
+                return _refused(known["code"], f"declined: {known['reason']}")
+        return self._of_module(site[0]) or Verdict(
+            "",
+            "the statement is mended, and Dynamo stops at it for another reason"
+            if site in self._sites
+            else "no rule is about this kind of statement",
+            _hint(reason),
+        )
+
+    def _of_module(self, file: str) -> Verdict | None:
+        """Why nothing in the file was mended; None where it was looked at."""
+        module = self._modules.get(file)
+        if module is None:
+            name = module_of(file)
+            said = f"{name} is not among the modules that are mended"
+            return Verdict("", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}")
+        if module["status"] == "imported too early":
+            said = f"{module['name']} was imported before the hook was installed, and runs as it is"
+            advice = "import graphmend_hook first, or start the program with python -m graphmend_hook; "
+            return Verdict("GM001", said, advice + "graphmend doctor says who imports it")
+        if module["status"] in ("not eligible", "failed"):
+            return Verdict(
+                "", f"{module['name']} runs as it is, {module['status']}: {module['why']}", "graphmend doctor"
+            )
+        return None
+
+
+def _site(file: str, line: int) -> Site:
+    return file, statement_at(file, line).line
+
+
+def _refused(code: str, said: str) -> Verdict:
+    return Verdict(code, said, f"graphmend rules {code}")
+
+
+def _hint(reason: str) -> str:
+    """Dynamo's own first hint."""
+    hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
+    return f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break"

@@ -239,7 +239,7 @@ class Sides:
             if isinstance(statement.value, ast.Constant):
                 return []
             return self._effect(place, statement, side)
-        raise Declined("R08", f"a side contains `{type(statement).__name__.lower()}`")
+        raise Declined("R08", f"a side contains `{ast.unparse(statement).split()[0].rstrip(':')}`")
 
     def _assign(self, statement: ast.stmt, targets: Sequence[ast.expr], value: ast.expr, side: Side) -> list[ast.stmt]:
         lowered = side.value(value)
@@ -269,7 +269,7 @@ class Sides:
     def _augment(self, statement: ast.AugAssign, side: Side) -> list[ast.stmt]:
         operation = ARITHMETIC.get(type(statement.op))
         if operation is None:
-            raise Declined("R08", f"a side contains `{type(statement.op).__name__}` in place")
+            raise Declined("R08", f"a side contains `{ast.unparse(statement)}`")
         current = copy.copy(statement.target)
         current.ctx = ast.Load()
         traits = side.operated(operation, current).args[1]  # type: ignore[attr-defined]

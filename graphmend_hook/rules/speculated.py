@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
 from ..analysis.names import root_of
@@ -80,7 +81,7 @@ class Side:
         """`node` for speculative evaluation; raises Declined."""
         lower = getattr(self, f"_lower_{type(node).__name__}", None)
         if lower is None:
-            raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
+            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
         lowered: ast.expr = lower(node)
         return lowered
 
@@ -166,7 +167,7 @@ class Side:
 
     def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
         if operation is None:
-            raise Declined("R02", f"a {_described(node)} may only be evaluated if its side is taken")
+            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
         return self.operated(operation, *(self.value(operand) for operand in operands))
 
     @staticmethod
@@ -268,5 +269,5 @@ _TENSOR_OPERATION = {
 _BINARY = frozenset({"floordiv", "mod"})
 
 
-def _described(node: ast.expr) -> str:
-    return type(node).__name__.lower()
+def _text(node: ast.expr) -> str:
+    return textwrap.shorten(ast.unparse(node), 60, placeholder=" ...")

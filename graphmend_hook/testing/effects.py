@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from .capture import name_of
+from ..explain.observe import name_of
 
 # What the compiler itself says is no effect of the program.
 _COMPILER = ("torch", "graphmend_hook")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from typing import Any
 
-from .capture import Break, Capture, capture
+from ..explain.join import Break, breaks_of
+from ..explain.observe import Observer
+from ..reporting.document import as_json
+from ..reporting.ledger import ledger
+from ..reporting.text import counted
 
 
 def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend: Any = "eager", **kwargs: Any) -> Any:
@@ -16,23 +19,38 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
     Raises AssertionError unless Dynamo made exactly one graph of the call, with no break before or after it.  The text
     has each break with its line, Dynamo's reason, and what graphmend_hook says about it.  What the call itself raises
     passes through.
+
+    Everything that was compiled before in this process is forgotten, or Dynamo would count the calls of other tests
+    towards its recompile limit.
     """
     __tracebackhide__ = True
-    captured = capture(fn_or_module, args, kwargs, backend)
-    if captured.graphs != 1 or captured.breaks:
-        raise AssertionError(_text(captured))
-    return captured.result
+    import torch
+
+    observer = Observer()
+    torch._dynamo.reset()
+    try:
+        with observer.attached():
+            result = torch.compile(fn_or_module, backend=backend)(*args, **kwargs)
+    finally:
+        torch._dynamo.reset()
+    if len(observer.graphs) != 1 or observer.breaks:
+        raise AssertionError(_text(len(observer.graphs), breaks_of(observer.as_json(), as_json(ledger))))
+    return result
 
 
-def _text(captured: Capture) -> str:
-    from ..reporting.text import counted
-
-    graphs, breaks = captured.graphs, len(captured.breaks)
+def _text(graphs: int, breaks: list[Break]) -> str:
     lines = [
-        f"expected one graph and no graph break, got {counted(graphs, 'graph')} and {counted(breaks, 'graph break')}"
+        f"expected one graph and no graph break, got {counted(graphs, 'graph')} and "
+        f"{counted(len(breaks), 'graph break')}"
     ]
-    for found in captured.breaks:
-        lines += _described(found)
+    for found in breaks:
+        lines += [
+            f"  {found.file}:{found.line} in {found.function}: {found.text}",
+            f"    Dynamo: {found.headline}",
+            f"    graphmend: {found.code}{found.code and ' '}{found.said}",
+        ]
+        if found.advice:
+            lines.append(f"    -> {found.advice}")
     if not breaks:
         lines.append(
             "  Dynamo traced no tensor operation: is the function disabled for torch.compile?"
@@ -40,15 +58,3 @@ def _text(captured: Capture) -> str:
             else "  several frames were compiled: is it called through code that Dynamo does not trace?"
         )
     return "\n".join(lines)
-
-
-def _described(found: Break) -> list[str]:
-    from ..reporting.ledger import ledger
-    from ..reporting.verdict import verdict
-
-    source = linecache.getline(found.path, found.line).strip()
-    return [
-        f"  {found.path}:{found.line} in {found.function}{source and ': '}{source}",
-        f"    Dynamo: {found.reason}",
-        f"    graphmend: {verdict(ledger, found.path, found.line)}",
-    ]

@@ -24,7 +24,7 @@ sys.path.insert(0, str(MODELS))
 from rows import ROWS, present
 
 VERSION = importlib.metadata.version("transformers")
-FEW = ("t5", "layoutlmv3", "clap")
+FEW = ("t5", "clap")
 PROGRAM = """\
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -14,8 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import graphmend_hook
+from graphmend_hook.reporting.document import as_json
 from graphmend_hook.reporting.ledger import Ledger, ModuleRecord, Status, ledger
-from graphmend_hook.reporting.verdict import verdict
+from graphmend_hook.reporting.sources import statement_at
+from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.runtime import refusals
 from graphmend_hook.testing import assert_same_as_eager, assert_single_graph
 
@@ -100,12 +102,13 @@ def failure(function: Any, *args: Any) -> list[str]:
 
 @pytest.mark.parametrize(("function", "graphs"), [(breaking, 2), (calling, 3)])
 def test_breaks_are_told_once_with_line_reason_and_verdict(function, graphs):
-    first, place, dynamo, said = failure(function, X)
+    first, place, dynamo, said, advice = failure(function, X)
     assert first == f"expected one graph and no graph break, got {graphs} graphs and 1 graph break"
     line = line_of(breaking, "graph_break()")
     assert place == f"  {__file__}:{line} in breaking: torch._dynamo.graph_break()"
     assert dynamo.startswith("    Dynamo: Call to `torch._dynamo.graph_break()`: User-inserted graph break")
-    assert said == "    graphmend: not mended: no hook was asked to mend this file"
+    assert said == "    graphmend: test_assertions is not among the modules that are mended"
+    assert advice == "    -> add it: --modules (or GRAPHMEND_MODULES) with test_assertions"
 
 
 def test_frame_that_is_left_to_eager_is_told():
@@ -178,25 +181,38 @@ def mendable(write, fresh_imports, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "said", "advice"),
     [
-        ("declined", "declined, GM101-R"),
-        ("refused", "left in place while tracing, GM101-T04: an argument is an object whose text may change"),
-        ("unknown", "not mended: no rule is for this statement"),
+        ("declined", "GM101-R", "graphmend rules GM101-R"),
+        (
+            "refused",
+            "GM101-T04 left in place while tracing: an argument is an object whose text may change",
+            "graphmend rules GM101-T04",
+        ),
+        ("unknown", "no rule is about this kind of statement", "PyTorch's hint: "),
     ],
 )
-def test_what_the_tool_says_about_a_break(function, said, mendable):
-    assert failure(getattr(mendable, function), X)[3].startswith(f"    graphmend: {said}")
+def test_what_the_tool_says_about_a_break(function, said, advice, mendable):
+    lines = failure(getattr(mendable, function), X)
+    assert lines[3].startswith(f"    graphmend: {said}")
+    assert lines[4].startswith(f"    -> {advice}")
+
+
+def said_of(own: Ledger, path: str, line: int) -> str:
+    site = path, statement_at(path, line).line
+    return Verdicts(as_json(own)).of(site, [(path, line, "f")], "a reason").said
 
 
 def test_verdict_is_that_of_the_statement_around_the_line(mendable):
     first = line_of(mendable.declined, 'log.warning("a",')
-    said = verdict(ledger, mendable.__file__, first)
-    assert said.startswith("declined, GM101-R")
-    assert verdict(ledger, mendable.__file__, first + 1) == said
-    assert verdict(ledger, mendable.__file__, first + 2) == "not mended: no rule is for this statement"
+    said = said_of(ledger, mendable.__file__, first)
+    assert said.startswith("declined: ")
+    assert said_of(ledger, mendable.__file__, first + 1) == said
+    assert said_of(ledger, mendable.__file__, first + 2) == "no rule is about this kind of statement"
     mended = line_of(mendable.mended, "log.warning")
-    assert verdict(ledger, mendable.__file__, mended) == "mended by defer, but Dynamo breaks here all the same"
+    assert said_of(ledger, mendable.__file__, mended) == (
+        "the statement is mended, and Dynamo stops at it for another reason"
+    )
 
 
 def test_mended_function_is_one_graph(mendable):
@@ -206,15 +222,15 @@ def test_mended_function_is_one_graph(mendable):
 @pytest.mark.parametrize(
     ("status", "why", "said"),
     [
-        (Status.NOT_ELIGIBLE, "loaded by Zip", "not mended: m: not eligible: loaded by Zip"),
-        (Status.TOO_EARLY, "", "not mended: m: imported too early"),
-        (Status.FAILED, "KeyError()", "not mended: m: failed: KeyError()"),
+        (Status.NOT_ELIGIBLE, "loaded by Zip", "m runs as it is, not eligible: loaded by Zip"),
+        (Status.TOO_EARLY, "", "m was imported before the hook was installed, and runs as it is"),
+        (Status.FAILED, "KeyError()", "m runs as it is, failed: KeyError()"),
     ],
 )
 def test_verdict_on_a_module_that_was_not_mended(status, why, said):
     own = Ledger()
     own.add(ModuleRecord("m", __file__, status, why=why))
-    assert verdict(own, __file__, 1) == said
+    assert said_of(own, __file__, 1) == said
 
 
 class Counter(torch.nn.Module):

@@ -32,7 +32,7 @@ LAYERS = {
         *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "program", "reporting"),
         *("rewrite", "rules", "runtime", "version"),
     },
-    "testing": {"reporting", "runtime"},
+    "testing": {"explain", "reporting"},
     "pytest_plugin": {"diagnostics", "hook", "reporting", "runtime", "testing"},
     "ipython": {"analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime", "templates"},
     "cli": {"commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "version"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import linecache
 import os
 import sysconfig
 from dataclasses import dataclass
@@ -19,14 +20,23 @@ class Statement:
     text: str
 
 
-@functools.lru_cache(maxsize=256)
 def _statements(file: str) -> tuple[dict[int, tuple[int, str]], list[str]]:
     """By line: the first line and the function of the innermost statement around it; and the lines."""
     try:
-        source = Path(file).read_bytes()
-        tree = ast.parse(source)
-    except (OSError, SyntaxError, ValueError):
-        return {}, []
+        stamp = os.stat(file).st_mtime_ns
+    except OSError:
+        stamp = 0  # a cell of a notebook, whose name is that of its text
+    return _parsed(file, stamp)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(file: str, _stamp: int) -> tuple[dict[int, tuple[int, str]], list[str]]:
+    linecache.checkcache(file)
+    lines = linecache.getlines(file)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return {}, lines
     found: dict[int, tuple[int, str]] = {}
 
     def visit(node: ast.AST, function: str, prefix: str) -> None:
@@ -42,7 +52,7 @@ def _statements(file: str) -> tuple[dict[int, tuple[int, str]], list[str]]:
             visit(child, function, prefix)
 
     visit(tree, "<module>", "")
-    return found, source.decode("utf-8", "replace").splitlines()
+    return found, lines
 
 
 def statement_at(file: str, line: int) -> Statement:
@@ -62,7 +72,7 @@ def function_at(file: str, function: str) -> tuple[int, str]:
     first = min(inside)
     while first > 1 and not lines[first - 1].lstrip().startswith(("def ", "async def ")):
         first -= 1
-    return first, "\n".join(lines[first - 1 : max(inside)])
+    return first, "".join(lines[first - 1 : max(inside)]).rstrip("\n")
 
 
 def module_of(file: str) -> str:
