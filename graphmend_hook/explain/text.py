@@ -32,7 +32,8 @@ def show(found: Explanation, console: Console) -> None:
 
 
 def show_new(breaks: Sequence[Break], baseline: str, console: Console) -> None:
-    console.print(f"[bold red]{counted(len(breaks), 'break')} that {escape(baseline)} does not know:[/]", soft_wrap=True)
+    found = f"{counted(len(breaks), 'break')} that {escape(baseline)} does not know:"
+    console.print(f"[bold red]{found}[/]", soft_wrap=True)
     for each in breaks:
         console.print(f"  {escape(each.key)}", soft_wrap=True, highlight=False)
 

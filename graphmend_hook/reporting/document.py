@@ -23,7 +23,7 @@ _RANK = ("RANK", "SLURM_PROCID")
 _LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID")
 _WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS")
 # The rule that most often gives a code; the place decides where a mended site is known there.
-_RULE_OF_CODE = {"GM101": "defer", "GM102": "where", "GM103": "trap"}
+RULE_OF_CODE = {"GM101": "defer", "GM102": "where", "GM103": "trap", "GM104": "value", "GM105": "sweep"}
 
 
 def as_json(ledger: Ledger) -> Document:
@@ -99,7 +99,7 @@ def _traced(records: Iterable[ModuleRecord]) -> list[Document]:
     rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
     return [
         {
-            "rule": rules.get((path, line), _RULE_OF_CODE[code.partition("-")[0]]),
+            "rule": rules.get((path, line), RULE_OF_CODE[code.partition("-")[0]]),
             "code": code,
             "reason": refusals.REFUSALS[code],
             "path": path,

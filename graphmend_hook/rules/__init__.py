@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .base import Rule
 from .defer import Defer
+from .sweep import Sweep
 from .trap import Trap
 from .value import Value
 from .where import Where
 
 __all__ = ["ORDER", "Rule"]
 
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Where(), Value())
+ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Value())

@@ -37,9 +37,10 @@ CALLED_BY_REWRITTEN_CODE = {
         *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
     ),
     "guards": ("asserted", "is_check"),
+    "sweeps": ("sweep", "swept", "candidates", "chosen"),
     "traced_sides": ("watch", "harmless"),
 }
-ABI = 4  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 5  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False
 
 

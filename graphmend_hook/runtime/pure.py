@@ -12,13 +12,13 @@ from .writes import only_computes
 _MOST_ELEMENTS = 2**20  # of a tensor
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 _HOMES = (torch, torch.nn.functional, torch._C._nn)
 # Functions of torch and methods of Tensor whose result follows from their operands.
-_PURE = _names(
+_PURE = names(
     "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin as_tensor atleast_1d "
     "bitwise_and bitwise_not bitwise_or bool cat ceil clamp clamp_max clamp_min clip clone concat contiguous "
     "count_nonzero cpu cumprod cumsum detach diff div double eq expand eye flatten flip float floor floor_divide full "
@@ -29,10 +29,10 @@ _PURE = _names(
     "tensor tile to transpose tril triu true_divide trunc type type_as unbind unique_consecutive unsqueeze view "
     "view_as where zeros zeros_like"
 )
-_OPERATORS = _names("abs add and_ eq floordiv ge getitem gt invert le lt mod mul ne neg or_ pos pow sub truediv xor")
+_OPERATORS = names("abs add and_ eq floordiv ge getitem gt invert le lt mod mul ne neg or_ pos pow sub truediv xor")
 
 # Those that write to their first operand.
-_WRITING = _names("add_ clamp_ copy_ div_ fill_ masked_fill_ mul_ sub_ zero_")
+_WRITING = names("add_ clamp_ copy_ div_ fill_ masked_fill_ mul_ sub_ zero_")
 _WRITING_OPERATORS = (
     *(operator.setitem, operator.iadd, operator.isub, operator.imul, operator.itruediv),
     *(operator.iand, operator.ior, operator.ixor),

@@ -76,12 +76,12 @@ def remember_condition() -> int:
 def begin_sides() -> bool:
     """Remember what the trace has done so far, for `end_sides`; False where the site may not be a branch."""
     tracer = translator()
-    if site_of(tracer) in _harmful:
+    if site_of(tracer) in harmful:
         return False
     output = tracer.output
     if not hasattr(output, "graphmend_sides"):
         output.graphmend_sides, output.graphmend_reads = [], []
-    output.graphmend_sides.append((len(output.current_tracer.graph.nodes), _changes(output)))
+    output.graphmend_sides.append((set(output.current_tracer.graph.nodes), changes(output)))
     return True
 
 
@@ -90,12 +90,12 @@ def end_sides(attribute: str = "") -> None:
     """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
     tracer = translator()
     output = tracer.output
-    count, before = output.graphmend_sides.pop()
-    made = list(output.current_tracer.graph.nodes)[count:]
+    nodes, before = output.graphmend_sides.pop()
+    made = [node for node in output.current_tracer.graph.nodes if node not in nodes]
     output.graphmend_made = set(made)
-    stored = {change for change in _changes(output) - before if not attribute or change[1] != attribute}
+    stored = {change for change in changes(output) - before if not attribute or change[1] != attribute}
     if stored or not all(map(only_computes, made)):
-        _trace_without(site_of(tracer), "what a branch may not do happens in it")
+        trace_without(site_of(tracer), "what a branch may not do happens in it")
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
@@ -157,7 +157,7 @@ def _judge_writes(output: Any, module: torch.fx.GraphModule) -> None:
         later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
         written = {storage for _, storages in later for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(output, relied_on, written):
-            _trace_without(read.site, "a tensor that a branch selects is written in place later")
+            trace_without(read.site, "a tensor that a branch selects is written in place later")
 
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
@@ -175,15 +175,15 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
     return found
 
 
-_harmful: set[tuple[str, int] | None] = {None}  # the sites that may not be traced as branches
+harmful: set[tuple[str, int] | None] = {None}  # the sites that may not be traced as branches
 
 
-def _trace_without(site: tuple[str, int] | None, reason: str) -> None:
-    _harmful.add(site)
+def trace_without(site: tuple[str, int] | None, reason: str) -> None:
+    harmful.add(site)
     trace_anew(reason)
 
 
-def _changes(output: Any) -> set[tuple[int, str]]:
+def changes(output: Any) -> set[tuple[int, str]]:
     """The attributes that the trace has stored on objects older than it, and the containers that it has changed."""
     effects = output.side_effects
     stored = {

@@ -32,7 +32,7 @@ _HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_oper
 
 def only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers?"""
-    return not node.op.startswith("call") or not (_name_of(node).startswith(_RANDOM) or _writes(node))
+    return not node.op.startswith("call") or not (_draws(node) or _writes(node))
 
 
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
@@ -130,26 +130,36 @@ def _is_known(node: torch.fx.Node) -> bool:
     return (
         node.op == "call_method"
         or home.startswith(_HARMLESS_HOMES)
-        or getattr(torch, _name_of(node), None) is node.target
+        or getattr(torch, name_of(node), None) is node.target
     )
 
 
 def _writes(node: torch.fx.Node) -> bool:
     """Do the operation's name or arguments say that it writes in place?"""
-    name = _name_of(node)
+    name = name_of(node)
     if getattr(node.target, "__module__", "") == "_operator":
         return name in _WRITING_OPERATORS
     return (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs or _is_asked_to_write(node)
 
 
+def _draws(node: torch.fx.Node) -> bool:
+    """May it draw random numbers?  Dropout does not while its argument ``training`` is false."""
+    return name_of(node).startswith(_RANDOM) and _argument(node, "training") is not False
+
+
 def _is_asked_to_write(node: torch.fx.Node) -> bool:
     """Is its argument ``inplace`` given, and true?"""
+    return bool(_argument(node, "inplace"))
+
+
+def _argument(node: torch.fx.Node, name: str) -> Any:
+    """What the operation is given under that name; None where it is given none."""
     if getattr(node.target, "__module__", "") != "torch.nn.functional" or not inspect.isfunction(node.target):
-        return bool(node.kwargs.get("inplace"))
-    return bool(inspect.signature(node.target).bind_partial(*node.args, **node.kwargs).arguments.get("inplace"))
+        return node.kwargs.get(name)
+    return inspect.signature(node.target).bind_partial(*node.args, **node.kwargs).arguments.get(name)
 
 
-def _name_of(node: torch.fx.Node) -> str:
+def name_of(node: torch.fx.Node) -> str:
     return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 

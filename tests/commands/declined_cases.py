@@ -73,3 +73,17 @@ def set_global(x):
     global LIMIT
     LIMIT = LIMIT + 1
     return x
+
+
+def adds(x, masks, out):
+    for mask in masks:
+        (rows,) = torch.where(mask)
+        if rows.numel() > 0:
+            with torch.no_grad():
+                state = x[rows]
+            out.index_add_(0, rows, state)
+    hits = masks[0].nonzero(as_tuple=True)[0].tolist()
+    for hit in hits:
+        (rows,) = torch.where(masks[hit])
+        out.index_add_(0, rows, x[rows])
+    return out, hits

@@ -20,8 +20,10 @@ from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.explain import text
 from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
+from graphmend_hook.reporting.document import RULE_OF_CODE
 from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.runtime.refusals import REFUSALS
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]
@@ -139,3 +141,8 @@ def test_verdicts() -> None:
 
 def test_explanation() -> None:
     check("explanation.txt", explanation)
+
+
+def test_the_report_knows_the_rule_of_every_refusal() -> None:
+    assert {code.rule for code in manual.codes().values() if "-T" in code.code} == set(RULE_OF_CODE.values())
+    assert {code.partition("-")[0] for code in REFUSALS} == set(RULE_OF_CODE)

@@ -49,7 +49,7 @@ def test_inputs_that_share_memory(name: str, share: Callable[[torch.Tensor], tor
 
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_that_come_to_share_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_sides, "_harmful", {None})  # what other tests have found
+    monkeypatch.setattr(traced_sides, "harmful", {None})  # what other tests have found
     counting = Counting("eager")
     compiled = torch.compile(getattr(MENDED, name), backend=counting, dynamic=False)
     with torch.no_grad():

@@ -1,0 +1,176 @@
+"""Steps of a loop that do nothing where an index is empty: what [Sweep] calls to trace them without asking.
+
+The size of the index is a symbol of the graph.  Between `sweep` and `swept` the trace may only make operations that
+cannot fail on no rows, and add to other tensors what stands at that index; anything else, a graph break among it, and
+the frame is traced anew with the test as it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from . import retrace, traced_sides
+from .pure import names
+from .tracer import OWN_FILES, at_trace_time, frames, held, log, node_of, record, site_of, translator
+from .writes import name_of, only_computes
+
+_MOST = 64  # steps of one trace
+# Operations that give no rows for no rows.
+_TOTAL = names(
+    "abs add and_ bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu getitem gt "
+    "half index_select layer_norm le leaky_relu linear log logical_and logical_not lt matmul mean mm mul ne neg "
+    "permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split sqrt "
+    "square squeeze sub sum t tanh to transpose truediv type type_as unsqueeze view where"
+)
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
+
+    site: tuple[str, int] | None
+    frame: Any
+    size: Any
+    before: set[torch.fx.Node]
+    changes: set[tuple[int, str]]
+
+
+def sweep(graphmend_index: Any) -> bool:
+    """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
+    return is_dynamo_compiling() and isinstance(graphmend_index, torch.Tensor) and _begin()
+
+
+def swept() -> None:
+    """The end of what `sweep` has begun, if it has."""
+    if is_dynamo_compiling():
+        _end()
+
+
+def candidates(graphmend_hits: Any) -> list[int] | None:
+    """Every place of a list of hits, instead of those that are true; None if only those may be looked at."""
+    if not is_dynamo_compiling() or not isinstance(graphmend_hits, torch.Tensor) or graphmend_hits.dim() != 1:
+        return None
+    return list(range(graphmend_hits.shape[0])) if _may_list() else None
+
+
+def chosen(mask: Any, hits: Any, place: Any) -> Any:
+    """The mask, or nothing of it where there is no hit at the place."""
+    return mask if hits is None else (mask != 0) & (hits[place] != 0)
+
+
+@at_trace_time(otherwise=False)
+def _may_list() -> bool:
+    output = translator().output
+    size = node_of(held("graphmend_hits")).meta["example_value"].shape[0]
+    if not _is_possible(output) or type(size) is not int:
+        return False
+    _state(output).lists.append(site_of(translator()))
+    return _is_within(output, size)
+
+
+@at_trace_time(otherwise=False)
+def _begin() -> bool:
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    output = translator().output
+    index = node_of(held("graphmend_index")).meta["example_value"]
+    if index.dim() != 1 or not free_unbacked_symbols(index.shape[0]):
+        return False
+    if not _is_possible(output) or not _is_within(output, 1):
+        return False
+    state = _state(output)
+    state.steps += 1
+    before = set(output.current_tracer.graph.nodes)
+    state.open.append(_Sweep(site_of(translator()), _outside(), index.shape[0], before, traced_sides.changes(output)))
+    retrace.expect_success()
+    return True
+
+
+@at_trace_time(otherwise=None)
+def _end() -> None:
+    output = translator().output
+    state = _state(output)
+    if not state.open or state.open[-1].frame is not _outside():
+        return
+    sweep = state.open.pop()
+    made = [node for node in output.current_tracer.graph.nodes if node not in sweep.before]
+    code = ""
+    if traced_sides.changes(output) - sweep.changes:
+        code = "GM105-T01"
+    for node in made:
+        code = code or _refusal(node, sweep.size)
+    if code:
+        _trace_without(sweep, state, code)
+
+
+def _refusal(node: torch.fx.Node, size: Any) -> str:
+    """The code of what is against making the operation for no rows; "" for nothing."""
+    if not node.op.startswith("call"):
+        return ""
+    value = node.meta.get("example_value")
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return "GM105-T02"
+    if _adds_at(node, size) or (only_computes(node) and name_of(node) in _TOTAL):
+        return ""
+    log.debug("not in a step that may be empty: %s", node.format_node())
+    return "GM105-T01"
+
+
+def _adds_at(node: torch.fx.Node, size: Any) -> bool:
+    """Is it ``target.index_add_(dim, index, source)``, and the index of that size?"""
+    if node.op != "call_method" or node.target != "index_add_" or len(node.args) != 4 or node.kwargs:
+        return False
+    index = node.args[2]
+    rows = index.meta["example_value"].numel() if isinstance(index, torch.fx.Node) else None
+    return isinstance(rows, torch.SymInt) and bool(rows.node.expr == size.node.expr)
+
+
+@dataclass
+class _State:
+    """Of one trace.  lists: where `candidates` gave every place."""
+
+    open: list[_Sweep]
+    lists: list[tuple[str, int] | None]
+    steps: int = 0
+
+
+def _state(output: Any) -> _State:
+    if not hasattr(output, "graphmend_sweeps"):
+        output.graphmend_sweeps = _State([], [])
+        output.register_finalizer_fns.append(lambda _module: _judge(output.graphmend_sweeps))
+    state: _State = output.graphmend_sweeps
+    return state
+
+
+def _judge(state: _State) -> None:
+    """The graph ends inside a step: what follows the break would run for no rows too."""
+    if state.open:
+        _trace_without(state.open[-1], state, "GM105-T01")
+
+
+def _trace_without(sweep: _Sweep, state: _State, code: str) -> None:
+    traced_sides.harmful.update(state.lists)
+    record(code)
+    traced_sides.trace_without(sweep.site, "a step of a loop does more than compute")
+
+
+def _is_possible(output: Any) -> bool:
+    known = site_of(translator()) in traced_sides.harmful
+    return not (known or output.export or retrace.is_uncaptured() or output.current_tracer.parent is not None)
+
+
+def _is_within(output: Any, steps: int) -> bool:
+    """Are so many more steps few enough?"""
+    few = _state(output).steps + steps <= _MOST
+    if not few:
+        record("GM105-T03")
+    return few
+
+
+def _outside() -> Any:
+    """The innermost frame outside this package."""
+    return next(frame for frame in frames(translator()) if frame.f_code.co_filename not in OWN_FILES)

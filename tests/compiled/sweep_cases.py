@@ -1,0 +1,203 @@
+"""Loops over experts, of which data decides who is hit; the tests import this file as it is, and mended."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from torch import nn
+
+log = logging.getLogger(__name__)
+
+
+class Experts(nn.Module):
+    """Four linear experts; `x` has rows of 3, `chosen` names the expert of each row."""
+
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Sequential(nn.Linear(3, 3), nn.SiLU()) for _ in range(4)])
+        self.calls = 0
+
+    def mask_of(self, chosen):
+        return nn.functional.one_hot(chosen, num_classes=4).permute(1, 0)
+
+
+class Skipped(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            expert = self.experts[number]
+            _, rows = torch.where(mask[number][None])
+            if rows.shape[0] == 0:
+                continue
+            state = x[None, rows].reshape(-1, 3)
+            state = expert(state) * 2
+            out.index_add_(0, rows, state.to(x.dtype))
+        return out
+
+
+class Around(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.experts[number](x[rows])
+                out.index_add_(0, rows, state)
+        return out
+
+
+class Listed(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hits = (mask.sum(dim=-1) > 0).nonzero(as_tuple=True)[0].tolist()
+        for number in hits:
+            expert = self.experts[number]
+            (rows,) = torch.where(mask[number])
+            state = expert(x[rows])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class ListedByAnotherMask(Experts):
+    """What is listed is not what the step looks up: experts 0 and 2 are not hit, though they have rows."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hits = torch.nonzero(torch.tensor([0, 1, 0, 1]) * mask.sum(dim=-1), as_tuple=True)[0].tolist()
+        for number in hits:
+            (rows,) = torch.where(mask[number])
+            state = self.experts[number](x[rows])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class Counting(Experts):
+    """A step that counts its calls."""
+
+    def step(self, x):
+        self.calls += 1
+        return x * 2
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.step(x[rows])
+                out.index_add_(0, rows, state)
+        return out + self.calls
+
+
+class Logging(Experts):
+    def step(self, x):
+        log.warning("a step")
+        return x * 2
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.step(x[rows])
+                out.index_add_(0, rows, state)
+        return out
+
+
+class Printing(Logging):
+    """What cannot wait, so that the graph ends inside the step."""
+
+    seen = 0
+
+    def step(self, x):
+        torch._dynamo.graph_break()
+        self.seen += len(x) + 1
+        return x * 2
+
+
+class Once(Printing):
+    """Likewise, where there is no loop for which Dynamo would give the frame up."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        (rows,) = torch.where(self.mask_of(chosen)[2])
+        if rows.numel() > 0:
+            state = self.step(x[rows])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class Failing(Logging):
+    """The largest of no rows is an error."""
+
+    def step(self, x):
+        return x * x.amax(0)
+
+
+class AddsElsewhere(Experts):
+    """The index that is added at is never empty."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        first = torch.zeros(1, dtype=torch.long)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = x[:1] + 1
+                out.index_add_(0, first, state)
+        return out
+
+
+class Writing(Experts):
+    def step(self, x, all_of):
+        all_of.mul_(2)
+        return x
+
+    def forward(self, x, chosen):
+        x = x + 0
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.step(x[rows], x)
+                out.index_add_(0, rows, state)
+        return out
+
+
+class ReadLater(Experts):
+    """What the last step assigned is read after the loop."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        last = x.sum()
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                last = self.experts[number](x[rows])
+                out.index_add_(0, rows, last)
+        return out + last.sum()
+
+
+class Dropping(Experts):
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.dropout(self.experts[number](x[rows]))
+                out.index_add_(0, rows, state)
+        return out

@@ -1,0 +1,131 @@
+"""[Sweep] against eager: equal to the bit whichever experts are hit, one graph; or declined, with nothing done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+from graphmend_hook.config import RULE_NAMES
+from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.runtime import refusals, sweeps, traced_sides
+
+PATH = HERE / "sweep_cases.py"
+PLAIN = import_file(PATH, "sweep_cases_plain")
+MENDED = import_mended(PATH, "sweep_cases_mended")
+SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
+MENDABLE = ["Skipped", "Around", "Listed", "ListedByAnotherMask"]
+CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]
+
+
+@pytest.fixture(autouse=True)
+def _anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(traced_sides, "harmful", {None})  # what other tests have found
+    refusals.seen.clear()
+    torch._dynamo.reset()
+    yield
+    refusals.seen.clear()
+
+
+def outcomes(
+    name: str, backend: str = "eager", grad: bool = False, train: bool = False, fullgraph: bool = False
+) -> tuple[int, list[str]]:
+    """Compares all choices with eager; the number of graphs, and the codes of what was refused."""
+    torch.manual_seed(0)
+    plain, mended = getattr(PLAIN, name)(), getattr(MENDED, name)()
+    mended.load_state_dict(plain.state_dict())
+    plain.train(train), mended.train(train)
+    counting = Counting(backend)
+    compiled = torch.compile(mended, backend=counting, dynamic=False, fullgraph=fullgraph)
+    with torch.set_grad_enabled(grad):
+        for chosen in CHOICES:
+            x, index = torch.randn(5, 3), torch.tensor(chosen)
+            torch.manual_seed(1)
+            expected = plain(x, index)
+            torch.manual_seed(1)
+            found = compiled(x, index)
+            exact = {} if backend == "inductor" else {"rtol": 0, "atol": 0}
+            torch.testing.assert_close(found, expected, **exact)
+            assert mended.calls == plain.calls
+            assert getattr(mended, "seen", 0) == getattr(plain, "seen", 0)
+            if grad:
+                for module in (plain, mended):
+                    module.zero_grad()
+                expected.sum().backward()
+                found.sum().backward()
+                for ours, theirs in zip(mended.parameters(), plain.parameters(), strict=True):
+                    assert (ours.grad is None) == (theirs.grad is None)
+                    torch.testing.assert_close(ours.grad, theirs.grad)
+    return counting.graphs, sorted({code for code, *_ in refusals.seen if code.startswith("GM105")})
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", MENDABLE)
+def test_one_graph(name: str, backend: str) -> None:
+    assert outcomes(name, backend, fullgraph=True) == (1, [])
+
+
+@pytest.mark.parametrize("name", MENDABLE)
+def test_gradients_of_experts_without_rows_stay_none(name: str) -> None:
+    _, codes = outcomes(name, grad=True)
+    assert codes == ["GM105-T02"]
+
+
+@pytest.mark.parametrize("name", ["Counting", "Once", "Failing", "AddsElsewhere", "Writing"])
+def test_a_step_that_would_not_be_nothing(name: str) -> None:
+    """H: effects, failures, writes to what other steps read, an index that is another."""
+    _, codes = outcomes(name)
+    assert codes == ["GM105-T01"]
+
+
+def test_a_frame_that_dynamo_gives_up() -> None:
+    """H: the graph ends inside a step."""
+    assert outcomes("Printing")[1] == []
+
+
+def test_records_of_a_step(caplog: pytest.LogCaptureFixture) -> None:
+    """H: what a step logs is logged once for each expert that is hit."""
+    _, codes = outcomes("Logging")
+    assert codes == ["GM105-T01"]
+    hit = sum(len(set(chosen)) for chosen in CHOICES)
+    assert len([record for record in caplog.records if record.message == "a step"]) == 2 * hit
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_random_numbers(train: bool) -> None:
+    """H: dropout of no rows draws nothing, but it draws, and a compiler may draw in another order."""
+    _, codes = outcomes("Dropping", train=train, fullgraph=not train)
+    assert codes == (["GM105-T01"] if train else [])
+
+
+def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "_MOST", 3)
+    for name in ("Around", "Listed"):
+        assert outcomes(name)[1] == ["GM105-T03"]
+
+
+def test_what_is_read_after_the_step() -> None:
+    """H: eager leaves the names of the last step that was made."""
+    (site,) = [site for site in SITES if site.rule == "sweep" and site.function == "ReadLater.forward"]
+    assert (site.outcome, site.code) == (Outcome.DECLINED, "GM105-R02")
+    assert outcomes("ReadLater")[1] == []
+
+
+@pytest.mark.parametrize("name", [*MENDABLE, "Counting", "Logging", "Printing", "Writing", "ReadLater"])
+def test_eager_is_untouched(name: str) -> None:
+    torch.manual_seed(0)
+    plain, mended = getattr(PLAIN, name)(), getattr(MENDED, name)()
+    mended.load_state_dict(plain.state_dict())
+    for chosen in CHOICES:
+        x, index = torch.randn(5, 3), torch.tensor(chosen)
+        assert torch.equal(mended(x, index), plain(x, index))
+        assert mended.calls == plain.calls
+
+
+def test_export_keeps_the_test() -> None:
+    x, index = torch.randn(5, 3), torch.tensor(CHOICES[0])
+    with torch.no_grad(), pytest.raises(Exception, match=r"(?i)data.dependent"):
+        torch.export.export(MENDED.Around(), (x, index))
