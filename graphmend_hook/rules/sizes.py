@@ -42,4 +42,4 @@ METHODS: dict[str, tuple[int, ...]] = {
 }
 KEYWORDS = frozenset({"pad", "size", "steps"})  # the same by name
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
-ASKED = frozenset({"linspace", "narrow", "new_zeros", "pad", "view"})
+ASKED = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})

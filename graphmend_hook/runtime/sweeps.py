@@ -112,7 +112,7 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
     if not node.op.startswith("call"):
         return ""
     value = node.meta.get("example_value")
-    if isinstance(value, torch.Tensor) and value.requires_grad:
+    if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.requires_grad:
         return "GM105-T02"
     if _adds_at(node, size) or (only_computes(node) and name_of(node) in _TOTAL):
         return ""
