@@ -82,7 +82,7 @@ class Evidence:
 
     @cached_property
     def items(self) -> frozenset[str]:
-        """The names that loops bind to items of what may be a tensor, an untyped parameter too, and sums of those."""
+        """The names bound to items of what may be a tensor, an untyped parameter too, by loops, and sums of those."""
         found: set[str] = set()
         statements = self._scope.statements_of(self.function)
         for statement in statements:
@@ -90,11 +90,19 @@ class Evidence:
                 found |= self._items_bound(statement.target, statement.iter)
             elif _is_unpacked_item(statement):
                 found |= self._items_bound(statement.targets[0], statement.value)  # type: ignore[attr-defined]
+        bindings = list(_bindings(statements))
+        found |= {target for target, value in bindings if self._is_last_item(value)}
         if found:
-            for target, value in _bindings(statements):
+            for target, value in bindings:
                 if _is_calculated(value) and not found.isdisjoint(_names_in(value)):
                     found.add(target)
         return frozenset(found)
+
+    def _is_last_item(self, node: ast.expr) -> bool:
+        """``positions[-1] + 1``, of a parameter that nobody says the type of: the length of a sequence."""
+        item = node.left if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) else node
+        last = isinstance(item, ast.Subscript) and isinstance(item.slice, ast.UnaryOp)
+        return last and isinstance(item.value, ast.Name) and item.value.id in self.untyped  # type: ignore[attr-defined]
 
     @cached_property
     def masks(self) -> frozenset[str]:

@@ -86,9 +86,9 @@ class BranchCandidate:
         return statements + self.finish
 
 
-def decided(statement: ast.If, carried: frozenset[str]) -> list[ast.stmt]:
+def decided(statement: ast.If, carried: frozenset[str], test: str = "TEST") -> list[ast.stmt]:
     """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    tested = ast.copy_location(ast.If(name("TEST", statement), statement.body, statement.orelse), statement)
+    tested = ast.copy_location(ast.If(expression(test, statement), statement.body, statement.orelse), statement)
     return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
 
 

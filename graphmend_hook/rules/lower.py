@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 from functools import cached_property
 
-from ..analysis.names import walk
+from ..analysis.names import root_name, walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..templates import OWN, argument, constant, display, expression, name
@@ -68,14 +68,29 @@ class Lowering:
             return left
         right = self._short_circuit(node, rest, side)
         if self.taint(first) is Taint.NO:
+            if side is None and self._compares_handed_in(first):
+                try:
+                    return self._lowered(node, first, rest, left, right)
+                except Declined:
+                    pass  # nothing speaks for a tensor but that it might be one
             if side is not None:
                 left = expression("GM.plain(A)", first, A=left)
             return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
         if side is not None:
             return self._combined(node.op, first, left, right)
+        return self._lowered(node, first, rest, left, right)
+
+    def _lowered(
+        self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], left: ast.expr, right: ast.expr
+    ) -> ast.expr:
         early = Side(self)
         speculated = self._short_circuit(node, rest, early)
         return self._early(node.op, first, (left, right), early, speculated)
+
+    def _compares_handed_in(self, node: ast.expr) -> bool:
+        """Does it compare an item of a parameter that nobody says the type of?"""
+        items = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
 
     def _combined(self, operator: ast.boolop, at: ast.expr, left: ast.expr, right: ast.expr) -> ast.expr:
         """Inside a side: both operands, of which the right one may be evaluated in any case."""

@@ -80,7 +80,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 1
+    version = 2
     fallback = False
     trigger = re.compile(rb"\btorch\b")
 
@@ -120,7 +120,7 @@ class Where:
             [pristine(statement)],
             condition,
             branch,
-            decided(statement, lowering.carried),
+            decided(statement, lowering.carried, "GM.settle(TEST)"),
             returns(statement),
             prepare=hoisted.before,
             finish=hoisted.after,

@@ -33,7 +33,7 @@ CALLED_BY_REWRITTEN_CODE = {
         *("item_of", "slice"),
     ),
     "known": (
-        *("item", "tolist", "known", "decide"),
+        *("item", "tolist", "known", "decide", "settle"),
         *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
     ),
     "guards": ("asserted", "is_check"),

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import capture, values
+from . import capture, queue, values
 from .conditions import has_elements, has_truth, undecided
 
 _MOST_CONSTANTS = 1024  # of a list, in the trace
@@ -76,6 +76,11 @@ def decide(graphmend_tensor: Any) -> Any:
             return _numbers(graphmend_tensor, text)[0]
         values.refuse()
     return graphmend_tensor
+
+
+def settle(test: Any) -> Any:
+    """The test of a branch whose sides cannot be merged: as `decide`, if the rule [Value] is asked for."""
+    return decide(test) if queue.specialise else test
 
 
 def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:

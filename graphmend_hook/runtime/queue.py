@@ -31,6 +31,7 @@ understood: bool = True
 guards: str = "exact"
 # Names of inputs whose values may be guarded, as GRAPHMEND_VALUES says.
 values: tuple[str, ...] = ()
+specialise = True  # does [Value] decide branches whose sides cannot be merged?
 
 
 class _Missing:

@@ -226,3 +226,34 @@ def test_no_mode_sees_the_guards(named: Callable[..., None]) -> None:
     with counting:
         compiled.call(X, mask)
     assert counting.calls <= plain
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_test_that_joins_an_item_of_what_may_be_a_tensor(backend: str) -> None:
+    compiled = Compiled("joined_with_an_item", backend, fullgraph=True)
+    x, ones, some = X[:2], torch.ones(2, 4), torch.tensor([[1.0, 1, 1, 1], [0, 1, 1, 1]])
+    assert compiled(x, ones, torch.arange(4)) == 1
+    assert compiled(x, some, torch.arange(4)) == 2
+    assert compiled(x, ones, torch.arange(4)) == 2
+    assert compiled(x, None, [0, 1]) == 3
+
+
+def test_a_length_that_is_a_last_position() -> None:
+    compiled = Compiled("up_to_the_last_position", fullgraph=True)
+    assert compiled(X, torch.arange(4)) == 1
+    assert compiled(X, [0, 1, 2]) == 2
+
+
+def test_a_branch_whose_sides_cannot_be_merged_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the rule is switched off: then the branch breaks the graph, as it did."""
+    for specialise in (True, False):
+        monkeypatch.setattr(queue, "specialise", specialise)
+        torch._dynamo.reset()
+        compiled = Compiled("Unmergeable")
+        assert (compiled(X) == 1) == specialise
+        for module in (compiled.plain, compiled.mended):
+            module.flag.fill_(2)
+        compiled(X)
+        compiled(X)
+        compiled(X)
+        assert compiled.mended.flag == compiled.plain.flag == 0

@@ -164,3 +164,31 @@ def decided_by_a_flag(x, mask):
         else:
             x = x * 2
     return x
+
+
+def joined_with_an_item(x, mask, positions):
+    """As the masks of Mamba layers: nothing says that `positions` is a tensor."""
+    used = mask
+    if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
+        used = None
+    return x * 2 if used is None else x * used
+
+
+def up_to_the_last_position(x, positions):
+    length = positions[-1] + 1
+    return torch.full((2, length), 3.0) * x[:2, :length]
+
+
+class Unmergeable(torch.nn.Module):
+    """A branch whose sides cannot be merged; the buffer decides, and then its guard."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("flag", torch.zeros(()))
+
+    def forward(self, x):
+        x, kind = x * 2, "plain"
+        if self.flag > 0:
+            kind = "other"
+            self.flag.sub_(1)
+        return x + len(kind)

@@ -739,7 +739,7 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
                 if OUTCOME is not None:
                     x = OUTCOME[0]
-                elif TEST:
+                elif GM.settle(TEST):
                     x = x + 1
             elif x.any():
                 x = x + 1
@@ -768,7 +768,7 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
                 if OUTCOME is not None:
                     return OUTCOME[0]
-                elif TEST:
+                elif GM.settle(TEST):
                     return x.abs()
             elif x.any():
                 return x.abs()
@@ -819,7 +819,7 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (n, x), None)
                 if OUTCOME is not None:
                     pass
-                elif TEST:
+                elif GM.settle(TEST):
                     raise ValueError(f'{x.max()} of {n}')
             elif x.max() >= n:
                 raise ValueError(f'{x.max()} of {n}')
