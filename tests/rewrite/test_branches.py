@@ -819,7 +819,7 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (n, x), None)
                 if OUTCOME is not None:
                     pass
-                elif GM.settle(TEST):
+                elif TEST:
                     raise ValueError(f'{x.max()} of {n}')
             elif x.max() >= n:
                 raise ValueError(f'{x.max()} of {n}')
@@ -970,7 +970,7 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
                 if OUTCOME is not None:
                     x = OUTCOME[0]
-                elif TEST:
+                elif GM.settle(TEST):
                     if not hasattr(self, 'z'):
                         self.z = make(x)
                     x = x.neg()
