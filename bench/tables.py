@@ -170,7 +170,7 @@ def beside_the_paper(results: dict[str, Json]) -> Table:
     imports = results["overhead"]["processes"]["import: one model"]
     machine = results["latency"]["machine"]["gpu"] or results["latency"]["machine"]["processor"]
     return Table(
-        f"Beside the paper; latency on {machine}",
+        f"Breaks, and latency on {machine}",
         ["claim", "the paper", "here"],
         [
             [

@@ -289,6 +289,22 @@ def _clap(T: Any, *is_longer: bool) -> Built:
     )
 
 
+def mixtral(T: Any) -> Built:
+    """Four experts, of which each token asks two; with few tokens some have none."""
+    config = T.MixtralConfig(
+        vocab_size=128,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        use_cache=False,
+    )
+    return T.MixtralModel(config), [{"input_ids": ids()} for _ in range(3)]
+
+
 def clap(T: Any) -> Built:
     model, (longer, *_) = _clap(T, True)
     shorter = {**longer, "is_longer": ~longer["is_longer"]}
@@ -473,6 +489,7 @@ ROWS: dict[str, Row] = {
         Row("grounding_dino_attention", grounding_dino_attention, {PAPER: 1, TODAY: 1}),
         Row("rt_detr_v2", rt_detr_v2, {TODAY: 8}),
         Row("rt_detr_v2_attention", rt_detr_v2_attention, {TODAY: 1}),
+        Row("mixtral", mixtral, {PAPER: 8}),
         Row("clap", clap, {PAPER: 2, TODAY: 2}, recompiles=1, rounded_by_aot=True),
         Row("clap_mixed", clap_mixed, {PAPER: 2}, rounded_by_aot=True),
         Row("paligemma", paligemma, {TODAY: 3}),
