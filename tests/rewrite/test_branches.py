@@ -639,7 +639,7 @@ class Tracing:
         return getattr(operator, name)(left, right)
 
     calculate = staticmethod(lambda name, left, right: getattr(operator, name)(left, right))
-    number = one_value = carried = number_of = plain = staticmethod(lambda value: value)
+    number = one_value = carried = number_of = plain = settle = staticmethod(lambda value: value)
 
     def number_read(self, value: Any) -> Any:
         return value.item() if isinstance(value, Scalar) else value
