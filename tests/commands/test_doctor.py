@@ -496,7 +496,7 @@ def test_self_test(env: dict[str, str]) -> None:
 
 BROKEN = {
     "a declined site": ("    logger.warning(", "    logger.warning(*(),", "line 13 was not mended (GM101-R02)"),
-    "a side that needs data": ("        y = x + 1", "        y = torch.tensor(x.tolist())", "there were "),
+    "a side that needs data": ("        y = x + 1", "        y = torch.tensor(x.tolist())", " graphs instead of one"),
     "no site": ('    logger.warning("%d numbers", x.numel())\n', "", "2 sites were found instead of 3 (mended) "),
 }
 
@@ -522,6 +522,24 @@ def test_self_test_that_does_not_run(env: dict[str, str], tmp_path: Path, monkey
     monkeypatch.setattr(selftest, "find_spec", lambda name: True)
     [(_, level, text, _remedy)] = facts(selftest.check_self(env))
     assert (level, text) == ("problem", "it ended with status 1: RuntimeError: x")
+
+
+def test_self_test_that_does_not_end(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(*_args: Any, **_options: Any) -> Any:
+        raise subprocess.TimeoutExpired("python", 1)
+
+    monkeypatch.setattr(selftest.subprocess, "run", wait)
+    monkeypatch.setattr(selftest, "find_spec", lambda name: True)
+    [(_, level, text, _remedy)] = facts(selftest.check_self(env))
+    assert (level, text) == ("problem", f"it took more than {selftest._LIMIT} s")
+
+
+def test_python_that_does_not_start(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('broken')")
+    [(_, level, text, remedy)] = facts(environment.check_startup({**env, "PYTHONPATH": str(tmp_path)}))
+    assert level == "problem"
+    assert text == "python does not start here: ['broken']"
+    assert remedy == "see what `python -S -c 'import site; site.main()'` says"
 
 
 # The command

@@ -158,6 +158,7 @@ def test_what_cannot_be_explained(python: Python, words: tuple[str, ...], messag
     done = python(*GRAPHMEND, "explain", *words)
     assert done.returncode == 2
     assert f"graphmend explain: error: {message}" in done.stderr
+    assert ("graphmend explain: running without the hook ..." in done.stderr) == (words[:1] == ("-c",))
     assert "Traceback" not in done.stderr
 
 
