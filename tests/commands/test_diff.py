@@ -68,7 +68,7 @@ where           +         if GM.compiling():
                 +                 OUTCOME = GM.select(TEST, (THEN, ELSE), (y,), None)
                 +             if OUTCOME is not None:
                 +                 y = OUTCOME[0]
-                +             elif TEST:
+                +             elif GM.settle(TEST):
                 +                 y = torch.clamp(y, min=-1.0, max=1.0)
                 +         else:
              12               if torch.isinf(y).any():
@@ -312,7 +312,7 @@ def test_one_rule(diff: Run, write: Write) -> None:
     assert (status, text.splitlines()[1]) == (1, "  nothing is mended; there are no sites")
     assert diff("model.py", "--rule", "were") == (
         2,
-        "graphmend diff: error: --rule: there is no rule 'were'; use one of defer, trap, where, value\n",
+        "graphmend diff: error: --rule: there is no rule 'were'; use one of defer, trap, sweep, where, value\n",
     )
 
 

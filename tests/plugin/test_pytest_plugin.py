@@ -62,7 +62,7 @@ def test_option_mends_what_a_conftest_imports(suite, run):
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "graphmend: on for lib; rules defer, trap, where, value",
+            "graphmend: on for lib; rules defer, trap, sweep, where, value",
             "*= graphmend =*",
             "graphmend_hook *, process *",
             "1 site mended in 1 of 1 module; *",
