@@ -103,13 +103,14 @@ def settings_of(options: argparse.Namespace, program: Program | None = None) -> 
     """
     settings = Settings.from_env()
     words = {name: getattr(options, name, None) for name in _PARSERS}
+    given: dict[str, Any] = {name: True for name in _FLAGS if getattr(options, name, False)}
+    if program is not None and not settings.modules:
+        given["modules"] = ("transformers", program.home)
     try:
-        given = {name: _PARSERS[name](text) for name, text in words.items() if text is not None}
+        given |= {name: _PARSERS[name](text) for name, text in words.items() if text is not None}
+        return replace(settings, **given)
     except ConfigError as error:
         raise ConfigError(re.sub(r"GRAPHMEND_(\w+):", _as_option, str(error))) from None
-    if program is not None and not settings.modules:
-        given = {"modules": ("transformers", program.home)} | given
-    return replace(settings, **given | {name: True for name in _FLAGS if getattr(options, name, False)})
 
 
 def _as_option(variable: re.Match[str]) -> str:

@@ -93,7 +93,7 @@ def test_deny_and_rules(suite, run):
     run("--graphmend=lib", "--graphmend-deny=lib").assert_outcomes(failed=1)
     result = run("--graphmend=lib", "--graphmend-rules=-defer")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, where, value"])
+    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, sweep, where, value"])
     result.stdout.no_fnmatch_line("*site mended in*")
 
 
