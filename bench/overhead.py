@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .arms import differing_inputs, workers
+from .arms import workers
 from .latency import PAIR
 from .processes import PROGRAMS
 
@@ -19,24 +19,16 @@ FORWARD = ("t5", "whisper", "bart", "marian", "blenderbot", "biogpt", "pegasus",
 TRACED = ("t5", "bart_fp16", "blenderbot")
 
 
-def forward(rows: Sequence[str], pairs: int, rounds: int, calls: int) -> dict[str, dict[str, Any]]:
-    """Eager forward passes of the mended library against the untouched one, in blocks of `calls`, alternating.
-
-    Each pair is two fresh processes: where one happens to put its threads and memory moves all that it measures.
-    """
-    found: dict[str, dict[str, Any]] = {row: {"problem": "", "seconds": {"off": [], "on": []}} for row in rows}
-    for _ in range(pairs):
-        with workers(*PAIR) as pair:
-            for row in rows:
-                inputs = {worker.arm: worker("build", row=row)["inputs"] for worker in pair}
-                found[row]["problem"] = found[row]["problem"] or differing_inputs(inputs)
-                for worker in pair:
-                    worker("eager", calls=calls)
-                for number in range(rounds):
-                    for worker in pair if number % 2 else pair[::-1]:
-                        seconds = worker("eager", calls=calls)
-                        found[row]["seconds"][worker.arm].append(statistics.median(seconds))
-    return {row: {**seen, "ratio": _ratio(seen["seconds"])} for row, seen in found.items()}
+def forward(rows: Sequence[str], rounds: int, calls: int) -> dict[str, dict[str, Any]]:
+    """Eager forward passes of one model in one process, its code alternating between the hook's and the library's."""
+    found: dict[str, dict[str, Any]] = {}
+    with workers("on") as (worker,):
+        for row in rows:
+            worker("build", row=row)
+            answer = worker("both", rounds=rounds, calls=calls)
+            problem = "" if answer["changed_calls"] else "no changed code is called"
+            found[row] = {"problem": problem, **answer, "ratio": _ratio(answer["seconds"])}
+    return found
 
 
 def tracing(rows: Sequence[str], rounds: int) -> dict[str, dict[str, Any]]:
@@ -72,6 +64,6 @@ def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:
 def measure(quick: bool) -> dict[str, Any]:
     return {
         "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else tuple(PROGRAMS)),
-        "forward": forward(FORWARD[:2] if quick else FORWARD, 1 if quick else 3, 5, 10),
+        "forward": forward(FORWARD[:2] if quick else FORWARD, 10 if quick else 100, 10),
         "tracing": tracing(TRACED[:1] if quick else TRACED, 3),
     }

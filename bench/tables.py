@@ -93,18 +93,18 @@ def overhead(result: Json) -> list[Table]:
         made.append(Table(f"{title} ({len(seconds)} runs each, interleaved)", columns, body))
     made[-1].below = ["The paper: 11.5 % cold, 1.1 % cached."]
     for key, title in (
-        ("forward", "Eager forward pass, mended to untouched"),
+        ("forward", "Eager forward pass, mended to untouched code"),
         ("tracing", "Tracing, mended to untouched"),
     ):
         body = []
         for row, found in result[key].items():
             low, middle, high = found["ratio"]
-            plain = statistics.median(found["seconds"]["off"])
-            body.append(
-                [row, f"{plain * 1e3:.2f}", f"{middle:.4f}", f"{low:.4f} to {high:.4f}", found.get("problem") or None]
-            )
+            plain = f"{statistics.median(found['seconds']['off']) * 1e3:.2f}"
+            spread = f"{low:.4f} to {high:.4f}"
+            body.append([row, plain, f"{middle:.4f}", spread, found.get("changed_calls"), found.get("problem") or None])
         if body:
-            made.append(Table(title, ["row", "untouched ms", "ratio", "quartiles", "problem"], body))
+            columns = ["row", "untouched ms", "ratio", "quartiles", "calls of changed code", "problem"]
+            made.append(Table(title, columns, body))
     return made
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from bench import models
+from bench.swap import Swap
 
 _LAUNCH = "## Call CompiledFxGraph"  # what Inductor calls a graph in a profile
 
@@ -45,6 +46,18 @@ class Model:
     def eager(self, calls: int) -> list[float]:
         """Seconds of each call."""
         return self._timed(self.model, calls)
+
+    def both(self, rounds: int, calls: int) -> dict[str, Any]:
+        """The best of `calls` calls in eager by arm and round, and how many calls of one pass run changed code."""
+        swap = Swap()
+        seconds: dict[str, list[float]] = {"off": [], "on": []}
+        for number in range(rounds):
+            for arm in ("off", "on") if number % 2 else ("on", "off"):
+                swap.to(arm)
+                self._timed(self.model, 2)  # the interpreter adapts to what has changed
+                seconds[arm].append(min(self._timed(self.model, calls)))
+        swap.to("on")
+        return {"changed_calls": swap.called_by(lambda: self._timed(self.model, 1)), "seconds": seconds}
 
     def compile(self, backend: str = "inductor", mode: str | None = None) -> dict[str, Any]:
         """Forget what is compiled, compile the model and call it once."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .diagnostics import ConfigError
 
-RULE_NAMES = ("defer", "trap", "sweep", "where", "value")
+RULE_NAMES = ("defer", "trap", "sweep", "where", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
-_LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY", "UNUSED", "HITS")
+_LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY", "UNUSED")
 OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboard has
 _SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .names import walk
+from .names import root_name, walk
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
@@ -82,21 +82,31 @@ class Evidence:
 
     @cached_property
     def items(self) -> frozenset[str]:
-        """The names bound to items of what may be a tensor, an untyped parameter too, by loops, and sums of those."""
-        found: set[str] = set()
+        """The names bound to items of what may be a tensor, an untyped parameter too, and to what is made of those.
+
+        Bound by loops, comprehensions and unpacking; made by sums and by lists of them.
+        """
         statements = self._scope.statements_of(self.function)
-        for statement in statements:
-            if isinstance(statement, ast.For):
-                found |= self._items_bound(statement.target, statement.iter)
-            elif _is_unpacked_item(statement):
-                found |= self._items_bound(statement.targets[0], statement.value)  # type: ignore[attr-defined]
         bindings = list(_bindings(statements))
-        found |= {target for target, value in bindings if self._is_last_item(value)}
-        if found:
-            for target, value in bindings:
+        unpacked = list(_unpackings(statements))
+        found = {target for target, value in bindings if self._is_last_item(value)}
+        while True:
+            before = len(found)
+            for target, iterated in unpacked:
+                found |= self._items_bound(target, iterated, found)
+            for name, value in bindings if found else ():
                 if _is_calculated(value) and not found.isdisjoint(_names_in(value)):
-                    found.add(target)
-        return frozenset(found)
+                    found.add(name)
+            if len(found) == before:
+                return frozenset(found)
+
+    def is_of_arrays(self, node: ast.expr) -> bool:
+        """Is it a comparison in which a call of numpy takes part?"""
+        return isinstance(node, ast.Compare) and any(
+            self._scope.imports.qualified(part.func).startswith("numpy.")
+            for part in walk(node)
+            if isinstance(part, ast.Call)
+        )
 
     def _is_last_item(self, node: ast.expr) -> bool:
         """``positions[-1] + 1``, of a parameter that nobody says the type of: the length of a sequence."""
@@ -113,15 +123,16 @@ class Evidence:
                 found.add(target)
         return frozenset(found)
 
-    def _items_bound(self, target: ast.expr, iterated: ast.expr) -> set[str]:
+    def _items_bound(self, target: ast.expr, iterated: ast.expr, items: Collection[str]) -> set[str]:
         if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
             if iterated.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-                return self._items_bound(target.elts[1], iterated.args[0])
+                return self._items_bound(target.elts[1], iterated.args[0], items)
             if iterated.func.id == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
                 pairs = zip(target.elts, iterated.args, strict=True)
-                return {name for pair in pairs for name in self._items_bound(*pair)}
+                return {name for pair in pairs for name in self._items_bound(*pair, items)}
         handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
-        return _names_in(target) if handed_in or self.of(iterated) is not Taint.NO else set()
+        made = root_name(iterated) in items
+        return _names_in(target) if handed_in or made or self.of(iterated) is not Taint.NO else set()
 
     def of(self, node: ast.expr) -> Taint:
         """The taint of the value of `node`."""
@@ -207,17 +218,24 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
-def _is_unpacked_item(statement: ast.stmt) -> bool:
-    """Is it ``a, b = pairs[i]`` or ``a, b = pair``?"""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
-        return False
-    return isinstance(statement.value, (ast.Name, ast.Subscript))
+def _unpackings(statements: list[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = pairs[i]``, ``[... for a in b]``."""
+    for statement in statements:
+        if isinstance(statement, ast.For):
+            yield statement.target, statement.iter
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
+            if isinstance(statement.targets[0], ast.Tuple):
+                yield statement.targets[0], statement.value
+        elif not hasattr(statement, "body"):
+            for node in walk(statement):
+                if isinstance(node, ast.comprehension):
+                    yield node.target, node.iter
 
 
 def _is_calculated(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
-    return isinstance(node, (ast.BinOp, ast.Name))
+    return isinstance(node, (ast.BinOp, ast.Name, ast.ListComp))
 
 
 def _names_in(node: ast.expr) -> set[str]:

@@ -22,9 +22,12 @@ def deliver(items: list[queue.Item]) -> None:
     What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
     the delivery as it would have ended the function.
     """
-    held = iter(_read([item[2] for item in items if item[0] is not queue.ITEM]))
+    conditions = [item[2] for item in items if item[0] is not queue.ITEM]
+    held = iter(_read(conditions) if conditions else ())
     for item in items:
-        if item[0] is queue.ITEM or next(held):
+        if item[0] is queue.ITEM:
+            item[1](item[2], item[3:])
+        elif next(held):
             _call(item)
 
 
@@ -52,10 +55,8 @@ def deliver_after_failure(items: list[queue.Item] | None) -> None:
 
 
 def _call(item: queue.Item, after: BaseException | None = None) -> None:
-    if item[0] is queue.ITEM:
-        _, delivery, target, *values = item
-    else:
-        _, _, _, delivery, target, *values = item
+    """Make the call of an item that has a condition."""
+    _, _, _, delivery, target, *values = item
     if item[0] is not queue.GUARD:
         delivery(target, values)
         return

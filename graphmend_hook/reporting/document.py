@@ -23,7 +23,14 @@ _RANK = ("RANK", "SLURM_PROCID")
 _LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID")
 _WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS")
 # The rule that most often gives a code; the place decides where a mended site is known there.
-RULE_OF_CODE = {"GM101": "defer", "GM102": "where", "GM103": "trap", "GM104": "value", "GM105": "sweep"}
+RULE_OF_CODE = {
+    "GM101": "defer",
+    "GM102": "where",
+    "GM103": "trap",
+    "GM104": "value",
+    "GM105": "sweep",
+    "GM106": "mask",
+}
 
 
 def as_json(ledger: Ledger) -> Document:

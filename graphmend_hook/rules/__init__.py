@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .base import Rule
 from .defer import Defer
+from .mask import Mask
 from .sweep import Sweep
 from .trap import Trap
 from .value import Value
@@ -11,4 +12,4 @@ from .where import Where
 
 __all__ = ["ORDER", "Rule"]
 
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Value())
+ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Mask(), Value())

@@ -55,10 +55,22 @@ from .surroundings import OPERATIONS, compiled_elsewhere, evidence
 
 CODE = "GM104"
 _READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # by method
-_NUMBERS = frozenset({"bool", "float", "int"})
+_NUMBERS = frozenset({"bool", "float", "int", "range"})
+_TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
 _SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
+# ``x[mask] += y``, each part evaluated once, in Python's order.
+_UPDATED = Template(
+    """
+OWNED = OWNER
+INDEXED = INDEX
+TAKEN = GM.selected(KEPT, CHOSEN)
+UPDATE
+KEPT[CHOSEN] = RESULT
+"""
+)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
@@ -84,18 +96,42 @@ class ValueCandidate:
     """A statement, and by the identity of each expression in it that reads a number: the question in its place.
 
     enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
+    updates: is it ``x[mask] += y``?
     """
 
     statement: ast.stmt
     questions: dict[int, Question]
     enclosed: frozenset[int]
+    updates: bool = False
     temporaries: int = 0
 
     def emit(self) -> list[ast.stmt]:
         at = self.statement
+        if self.updates:
+            assert isinstance(at, ast.AugAssign)
+            return _SWITCH.fill(at, TRACED=self._updated(at), ORIGINAL=at)
         if isinstance(at, _SIMPLE):
             return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
         return [replaced(at, lambda part: self._switch(part) if id(part) in self.questions else None)]
+
+    def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
+        assert isinstance(at.target, ast.Subscript)
+        parts = [f"{OWN}{part}" for part in ("owner", "index", "taken")]
+        loaded = [name(part, at) for part in parts]
+        stored = [name(part, at, ast.Store()) for part in parts]
+        update = ast.AugAssign(stored[2], at.op, replaced(at.value, self._answer))
+        return _UPDATED.fill(
+            at,
+            OWNED=stored[0],
+            OWNER=at.target.value,
+            INDEXED=stored[1],
+            INDEX=_outside_of_subscript(at.target.slice),
+            TAKEN=stored[2],
+            KEPT=loaded[0],
+            CHOSEN=loaded[1],
+            UPDATE=ast.copy_location(update, at),
+            RESULT=loaded[2],
+        )
 
     def _switch(self, node: ast.AST) -> ast.expr:
         """The question in the head of a statement with blocks, which is not to be there twice."""
@@ -147,7 +183,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 1
+    version = 2
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 
@@ -157,11 +193,11 @@ class Value:
             return None
         finder = _Finder(place, scope)
         finder.visit(root)
-        if not finder.found:
+        if not finder.found and not finder.updates:
             return None
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, finder.found, _enclosed(root))
+        return ValueCandidate(place.statement, finder.found, _enclosed(root), finder.updates)
 
     def rewrite(self, candidate: ValueCandidate) -> list[ast.stmt]:
         return candidate.emit()
@@ -182,6 +218,7 @@ class _Finder:
         self._place, self._scope = place, scope
         self._evidence = evidence(place.function, scope)
         self.found: dict[int, Question] = {}
+        self.updates = False
 
     def visit(self, root: ast.AST) -> None:
         if isinstance(self._place.statement, (ast.If, ast.While)):
@@ -195,6 +232,9 @@ class _Finder:
                 self._subscript(node)
             elif isinstance(node, ast.Compare):
                 self._sizes_compared(node)
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+                if not isinstance(node.right, ast.Constant):
+                    self._ask("GM.known(A)", node.right)
             elif isinstance(node, ast.Slice):
                 for bound in (node.lower, node.upper):
                     if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
@@ -205,13 +245,19 @@ class _Finder:
 
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
-            if not _is_read(operand) and (self._evidence.of(operand) is not Taint.NO or self._compares_items(operand)):
+            if not _is_read(operand) and (
+                self._evidence.of(operand) is not Taint.NO
+                or self._compares_items(operand)
+                or self._evidence.is_of_arrays(operand)
+            ):
                 self._ask("GM.decide(A)", operand)
 
     def _compares_items(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Compare) or not is_comparison(node):
             return False
-        return any(isinstance(side, ast.Name) and self._may_be_tensor(side) for side in (node.left, *node.comparators))
+        sides = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Name)]
+        ordered = all(isinstance(operator, _ORDERING) for operator in node.ops)
+        return any(self._may_be_tensor(side) or (ordered and self._is_handed_in(side)) for side in sides)
 
     def _call(self, call: ast.Call) -> None:
         qualified = self._scope.imports.qualified(call.func)
@@ -224,8 +270,12 @@ class _Finder:
                 )
                 self.found.setdefault(id(call), question)
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
-            if len(call.args) == 1 and not call.keywords and self._may_be_tensor(call.args[0]):
-                self._ask("GM.known(A)", call.args[0])
+            for argument in call.args if not call.keywords else ():
+                if self._may_be_tensor(argument):
+                    self._ask("GM.known(A)", argument)
+        elif isinstance(call.func, ast.Name) and call.func.id in _TRUTHS:
+            if len(call.args) == 1 and (self._may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
+                self._ask("GM.elements(A)", call.args[0])
         elif qualified == "itertools.groupby" and _is_grouped_read(call):
             self.found.setdefault(id(call), Question("GM.groupby(A, B)", tuple(call.args)))
         elif isinstance(call.func, ast.Attribute) or qualified.startswith(TORCH):
@@ -242,6 +292,8 @@ class _Finder:
             self.found.setdefault(
                 id(node), Question("GM.taken(A, B)", (node.value, asked), original="A[B]", whole="GM.selected(A, B)")
             )
+        elif isinstance(self._place.statement, ast.AugAssign):
+            self.updates = node is self._place.statement.target
         elif isinstance(node.ctx, ast.Store) and isinstance(self._place.statement, ast.Assign):
             self.found.setdefault(id(index), Question("GM.positions(A)", (asked,)))
 
@@ -279,6 +331,9 @@ class _Finder:
                 )
                 self.found.setdefault(id(call), question)
             return True
+        if name in ("unique", "unique_consecutive") and len(operands) == 1:
+            self._distinct(call, name, operands[0], of_torch)
+            return True
         if name == "repeat_interleave" and not any(keyword.arg in (None, "output_size") for keyword in call.keywords):
             options = {keyword.arg: keyword.value for keyword in call.keywords}
             counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
@@ -286,6 +341,23 @@ class _Finder:
                 self.found.setdefault(id(call), Question("GM.total(A)", (counts,), "output_size"))
             return True
         return False
+
+    def _distinct(self, call: ast.Call, name: str, operand: ast.expr, of_torch: bool) -> None:
+        options = {keyword.arg: keyword.value for keyword in call.keywords}
+        counts = options.pop("return_counts", ast.Constant(False))
+        if not options and isinstance(counts, ast.Constant):
+            arguments = f"A, '{name}', {bool(counts.value)}"
+            original = (
+                f"GM.torch_distinct({arguments})"
+                if of_torch
+                else f"A.{name}({'return_counts=True' if counts.value else ''})"
+            )
+            self.found.setdefault(
+                id(call),
+                Question(
+                    f"GM.distinct({arguments})", (operand,), original=original, whole=f"GM.all_distinct({arguments})"
+                ),
+            )
 
     def _sizes(self, call: ast.Call, qualified: str) -> None:
         """The arguments of the call that stand for numbers, and may be tensors."""
@@ -297,6 +369,7 @@ class _Finder:
         for position, argument in enumerate(call.args):
             if position in positions or sizes.ALL in positions:
                 asked = name in sizes.ASKED and self._is_handed_in(argument)
+                asked = asked or (name in sizes.ALWAYS_ASKED and isinstance(argument, ast.Name))
                 if asked or self._may_be_tensor(argument):
                     self._ask("GM.known(A)", argument)
         for keyword in call.keywords:

@@ -33,14 +33,16 @@ CALLED_BY_REWRITTEN_CODE = {
         *("item_of", "slice"),
     ),
     "known": (
-        *("item", "tolist", "known", "decide", "settle"),
+        *("item", "tolist", "known", "elements", "decide", "settle"),
         *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
+        *("distinct", "torch_distinct", "all_distinct"),
     ),
     "guards": ("asserted", "is_check"),
-    "sweeps": ("sweep", "swept", "candidates", "chosen"),
+    "sweeps": ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "chosen"),
+    "masks": ("move", "move_sum", "move_difference"),
     "traced_sides": ("watch", "harmless"),
 }
-ABI = 5  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 6  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False
 
 

@@ -13,6 +13,7 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 
 from . import dynamo, rounding, tracer
 from .speculation import Unspeculable, is_tensor
+from .tracer import has_known_shape
 
 compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
 
@@ -114,6 +115,11 @@ def allclose_method(left: Any, right: Any, *tolerances: Any, **options: Any) -> 
 
 
 def has_elements(tensor: Any) -> bool:
+    """Does it hold data, as many elements as the trace can tell?"""
+    return holds_data(tensor) and has_known_shape(tensor)
+
+
+def holds_data(tensor: Any) -> bool:
     return is_tensor(tensor) and tensor.device.type != "meta" and not dynamo.transformed()
 
 

@@ -14,9 +14,16 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from . import capture, queue, values
-from .conditions import has_elements, has_truth, undecided
+from .conditions import has_elements, has_truth, holds_data, undecided
+from .tracer import has_known_shape
 
 _MOST_CONSTANTS = 1024  # of a list, in the trace
+try:
+    from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
+
+    _ARRAYS: tuple[type, ...] = (ndarray,)
+except ImportError:  # torch can do without
+    _ARRAYS = ()
 _MOST_SYMBOLS = 64  # of a list, in the graph
 
 
@@ -68,8 +75,24 @@ def known(value: Any) -> Any:
     return value
 
 
-def decide(graphmend_tensor: Any) -> Any:
-    """A test that is about to be asked for its truth, or that truth where it is known."""
+def elements(tensor: Any) -> Any:
+    """`tensor`, or a list of its elements where it has one dimension and they are known."""
+    found = tolist(tensor) if _is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 else None
+    return tensor if found is None else found
+
+
+def decide(test: Any) -> Any:
+    """A test that is about to be asked for its truth, or that truth where it is known.
+
+    While tracing, numbers of numpy are tensors too.
+    """
+    if is_dynamo_compiling() and isinstance(test, _ARRAYS):
+        found = decide(torch.as_tensor(test))
+        return test if isinstance(found, torch.Tensor) else found
+    return _decide(test)
+
+
+def _decide(graphmend_tensor: Any) -> Any:
     if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
         text = values.text()
         if text:
@@ -85,8 +108,8 @@ def settle(test: Any) -> Any:
 
 def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
     """``tensor.nonzero(as_tuple=as_tuple)``."""
-    if _is_asked(graphmend_tensor) and has_elements(graphmend_tensor) and graphmend_tensor.dim():
-        found = _places(graphmend_tensor)
+    if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim():
+        found = _places(graphmend_tensor) if has_known_shape(graphmend_tensor) else None
         if found is not None:
             return found if as_tuple else torch.stack(found, 1)
         if capture.begin_shape():
@@ -145,6 +168,58 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
         if found is not None:
             return found
     return (part,)
+
+
+def distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
+    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
+    if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim() == 1:
+        if has_known_shape(graphmend_tensor):
+            found = _distinct(graphmend_tensor, name, counts)
+            if found is not None:
+                return found
+        if capture.begin_shape():
+            found = torch_distinct(graphmend_tensor, name, counts)
+            capture.end()
+            return found
+        values.refuse()
+    return None
+
+
+def torch_distinct(tensor: Any, name: str, counts: bool) -> Any:
+    """``torch.unique`` or ``torch.unique_consecutive``, for rewritten code, where `torch` may be something else."""
+    if name == "unique":
+        return torch.unique(tensor, return_counts=counts)
+    return torch.unique_consecutive(tensor, return_counts=counts)
+
+
+def all_distinct(tensor: Any, name: str, counts: bool) -> Any:
+    """The same, by an answer or as it was written."""
+    found = distinct(tensor, name, counts)
+    if found is not None:
+        return found
+    if isinstance(tensor, torch.Tensor):
+        return torch_distinct(tensor, name, counts)
+    return getattr(tensor, name)(return_counts=counts) if counts else getattr(tensor, name)()
+
+
+def _distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
+    if not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
+        return None
+    text = values.text()
+    if not text:
+        return None
+    numbers = _numbers(graphmend_tensor, text)
+    if "-0.0" in text.split(" "):  # equal to 0.0: which of them is kept is torch's own affair
+        return None
+    found: list[list[Any]] = []
+    for number in sorted(numbers) if name == "unique" else numbers:
+        if found and found[-1][0] == number:
+            found[-1][1] += 1
+        else:
+            found.append([number, 1])
+    device = graphmend_tensor.device
+    made = torch.tensor([number for number, _ in found], dtype=graphmend_tensor.dtype, device=device)
+    return (made, torch.tensor([count for _, count in found], device=device)) if counts else made
 
 
 def groupby(items: Any, key: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .writes import only_computes
+from .writes import is_of_numpy, name_of, only_computes
 
 _MOST_ELEMENTS = 2**20  # of a tensor
 
@@ -19,14 +19,15 @@ def names(text: str) -> frozenset[str]:
 _HOMES = (torch, torch.nn.functional, torch._C._nn)
 # Functions of torch and methods of Tensor whose result follows from their operands.
 _PURE = names(
-    "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin as_tensor atleast_1d "
-    "bitwise_and bitwise_not bitwise_or bool cat ceil clamp clamp_max clamp_min clip clone concat contiguous "
-    "count_nonzero cpu cumprod cumsum detach diff div double eq expand eye flatten flip float floor floor_divide full "
-    "full_like gather ge gt half index_select int isfinite isin isinf isnan le linspace logical_and logical_not "
-    "logical_or logical_xor long lt masked_fill max maximum mean meshgrid min minimum mod mul multiply narrow ne neg "
-    "new_full new_ones new_tensor new_zeros nonzero numel ones ones_like pad permute pow prod ravel remainder repeat "
-    "repeat_interleave reshape roll round scalar_tensor select sort split sqrt squeeze stack sub subtract sum t "
-    "tensor tile to transpose tril triu true_divide trunc type type_as unbind unique_consecutive unsqueeze view "
+    "BoolTensor FloatTensor IntTensor LongTensor abs add all amax amin any arange argmax argmin argsort as_tensor "
+    "atleast_1d bitwise_and bitwise_not bitwise_or bool bucketize cat ceil clamp clamp_max clamp_min clip clone "
+    "concat contiguous count_nonzero cpu cumprod cumsum detach diff div double eq expand eye flatten flip float floor "
+    "floor_divide full full_like gather ge greater greater_equal gt half index_select int interpolate isfinite isin "
+    "isinf isnan le less less_equal linspace logical_and logical_not logical_or logical_xor long lt masked_fill max "
+    "maximum mean meshgrid min minimum mod mul multiply narrow ne neg new_full new_ones new_tensor new_zeros nonzero "
+    "not_equal numel one_hot ones ones_like outer pad permute pow prod ravel remainder repeat repeat_interleave "
+    "reshape roll round scalar_tensor searchsorted select sort split sqrt squeeze stack sub subtract sum t tensor "
+    "tile to transpose tril triu true_divide trunc type type_as unbind unfold unique_consecutive unsqueeze view "
     "view_as where zeros zeros_like"
 )
 _OPERATORS = names("abs add and_ eq floordiv ge getitem gt invert le lt mod mul ne neg or_ pos pow sub truediv xor")
@@ -45,7 +46,9 @@ def is_pure(node: torch.fx.Node) -> bool:
         return False
     if node.op == "call_method":
         return node.target in _PURE
-    name = getattr(node.target, "__name__", "")
+    if is_of_numpy(node):
+        return True
+    name = name_of(node)
     return node.op == "call_function" and (
         (getattr(operator, name, None) is node.target and name in _OPERATORS)
         or (name in _PURE and any(getattr(home, name, None) is node.target for home in _HOMES))

@@ -35,6 +35,7 @@ REFUSALS = {
     "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",
     "GM105-T02": "gradients would differ: a step without rows gives zeros where there would be none",
     "GM105-T03": "the loop has too many steps to make all of them",
+    "GM106-T01": "the tensors differ in shape, dtype or device, or the mask does not fit their first dimensions",
 }
 
 # (code, file, line, function), once each, in the order of tracing.

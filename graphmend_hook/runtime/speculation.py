@@ -11,6 +11,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from . import traced_sides
+from .tracer import has_known_shape
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
 
@@ -156,7 +157,8 @@ def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
     for tensor in tensors:
         floating = tensor.dtype.is_floating_point
         if (
-            tensor.layout is not torch.strided
+            not has_known_shape(tensor)
+            or tensor.layout is not torch.strided
             or tensor.dtype.is_complex
             or tensor.is_quantized
             or ("floating" in traits and not floating)

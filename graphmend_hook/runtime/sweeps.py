@@ -19,6 +19,7 @@ from .tracer import OWN_FILES, at_trace_time, frames, held, log, node_of, record
 from .writes import name_of, only_computes
 
 _MOST = 64  # steps of one trace
+Site = tuple[str, int] | None
 # Operations that give no rows for no rows.
 _TOTAL = names(
     "abs add and_ bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu getitem gt "
@@ -32,7 +33,7 @@ _TOTAL = names(
 class _Sweep:
     """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
 
-    site: tuple[str, int] | None
+    site: Site
     frame: Any
     size: Any
     before: set[torch.fx.Node]
@@ -42,6 +43,12 @@ class _Sweep:
 def sweep(graphmend_index: Any) -> bool:
     """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
     return is_dynamo_compiling() and isinstance(graphmend_index, torch.Tensor) and _begin()
+
+
+def sweep_listed(graphmend_index: Any) -> None:
+    """The begin of a step at a place that `candidates` gave, which there may be no hit at."""
+    if is_dynamo_compiling() and not (isinstance(graphmend_index, torch.Tensor) and _begin()):
+        _leave_lists()
 
 
 def swept() -> None:
@@ -57,9 +64,15 @@ def candidates(graphmend_hits: Any) -> list[int] | None:
     return list(range(graphmend_hits.shape[0])) if _may_list() else None
 
 
+def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
+    """Likewise of the rows of ``hits.nonzero()``: tensors of one number."""
+    found = candidates(hits)
+    return None if found is None else [torch.tensor([place], device=hits.device) for place in found]
+
+
 def chosen(mask: Any, hits: Any, place: Any) -> Any:
-    """The mask, or nothing of it where there is no hit at the place."""
-    return mask if hits is None else (mask != 0) & (hits[place] != 0)
+    """The mask, or nothing of it where `hits`, which are truths, have none at the place."""
+    return (mask != 0) & hits[place]
 
 
 @at_trace_time(otherwise=False)
@@ -68,8 +81,18 @@ def _may_list() -> bool:
     size = node_of(held("graphmend_hits")).meta["example_value"].shape[0]
     if not _is_possible(output) or type(size) is not int:
         return False
-    _state(output).lists.append(site_of(translator()))
-    return _is_within(output, size)
+    if not _is_within(output, size):
+        return False
+    state = _state(output)
+    state.lists.append(site_of(translator()))
+    state.is_listed = size > 0
+    return True
+
+
+@at_trace_time(otherwise=None)
+def _leave_lists() -> None:
+    state = _state(translator().output)
+    _trace_without(state.lists[-1] if state.lists else None, state, "GM105-T01")
 
 
 @at_trace_time(otherwise=False)
@@ -84,6 +107,7 @@ def _begin() -> bool:
         return False
     state = _state(output)
     state.steps += 1
+    state.is_listed = False
     before = set(output.current_tracer.graph.nodes)
     state.open.append(_Sweep(site_of(translator()), _outside(), index.shape[0], before, traced_sides.changes(output)))
     retrace.expect_success()
@@ -104,7 +128,7 @@ def _end() -> None:
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:
-        _trace_without(sweep, state, code)
+        _trace_without(sweep.site, state, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -131,11 +155,12 @@ def _adds_at(node: torch.fx.Node, size: Any) -> bool:
 
 @dataclass
 class _State:
-    """Of one trace.  lists: where `candidates` gave every place."""
+    """Of one trace.  lists: where `candidates` gave every place; is_listed: and no step of the last has begun yet."""
 
     open: list[_Sweep]
-    lists: list[tuple[str, int] | None]
+    lists: list[Site]
     steps: int = 0
+    is_listed: bool = False
 
 
 def _state(output: Any) -> _State:
@@ -147,15 +172,15 @@ def _state(output: Any) -> _State:
 
 
 def _judge(state: _State) -> None:
-    """The graph ends inside a step: what follows the break would run for no rows too."""
-    if state.open:
-        _trace_without(state.open[-1], state, "GM105-T01")
+    """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
+    if state.open or state.is_listed:
+        _trace_without(state.open[-1].site if state.open else state.lists[-1], state, "GM105-T01")
 
 
-def _trace_without(sweep: _Sweep, state: _State, code: str) -> None:
+def _trace_without(site: Site, state: _State, code: str) -> None:
     traced_sides.harmful.update(state.lists)
     record(code)
-    traced_sides.trace_without(sweep.site, "a step of a loop does more than compute")
+    traced_sides.trace_without(site, "a step of a loop does more than compute")
 
 
 def _is_possible(output: Any) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from . import refusals
 
@@ -111,6 +112,18 @@ def site_of(translator: Any) -> tuple[str, int] | None:
     outside = (frame for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
     frame = next(outside, None)
     return None if frame is None else (frame.f_code.co_filename, frame.lineno)
+
+
+def has_known_shape(graphmend_tensor: Any) -> bool:
+    """Are all sizes of the tensor numbers, or symbols with a value in the trace?  Asking for others breaks it."""
+    return not is_dynamo_compiling() or not _has_unbacked_size()
+
+
+@at_trace_time(otherwise=True)
+def _has_unbacked_size() -> bool:
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(fake_of(held("graphmend_tensor")).shape))
 
 
 def held(name: str) -> Any:

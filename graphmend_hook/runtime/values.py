@@ -71,7 +71,7 @@ def text() -> str:
             return _readable(constant)
         making = _making(root)
         real = {leaf: leaf.meta["grapharg"].example for leaf in making.leaves}
-        value = _readable(guarded.run(making.root, making.operations, real))
+        value = _readable(_result(making, real))
         _guard(making, real, value)
     except _Unknown as unknown:
         output.graphmend_unknown = unknown.args[0]
@@ -179,7 +179,11 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
     else:
         if len(making.operations) > _MOST_RUN:
             raise _Unknown("GM104-T01")
-        parts = [(guarded.Computation(making.root, making.operations, making.leaves), value)]
+        made = [_part(making, root) for root in _whole_numbers(making)]
+        parts = [
+            (guarded.Computation(part.root, part.operations, part.leaves), _readable(_result(part, real)))
+            for part in made
+        ]
     if not all(computation.can_be_guarded(output.root_tx, answer) for computation, answer in parts):
         raise _Unknown("GM104-T04")
     if not all(_is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
@@ -187,6 +191,43 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
     _check_few({(computation.key, answer) for computation, answer in parts})
     for computation, answer in parts:
         computation.guard(output, answer)
+
+
+def _whole_numbers(making: _Making) -> list[torch.fx.Node]:
+    """What the tensor is made of, instead of a tensor of floats: a few whole numbers, where nothing else decides it."""
+    found: dict[torch.fx.Node, None] = {}
+    waiting = [making.root]
+    while waiting:
+        node = waiting.pop()
+        value = node.meta.get("example_value")
+        if not isinstance(value, torch.Tensor) or only_writes(node):
+            return [making.root]
+        if not value.is_floating_point() and value.numel() <= _SMALL:
+            found[node] = None
+        elif node.op == "placeholder" or not value.is_floating_point():
+            return [making.root]
+        else:
+            waiting += node.all_input_nodes
+    return list(found)
+
+
+def _part(making: _Making, root: torch.fx.Node) -> _Making:
+    """The part of it that makes `root`, with all that is written."""
+    if root is making.root:
+        return making
+    needed = {root} | {node for node in making.operations if only_writes(node)}
+    for node in reversed(making.operations):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    return _Making(
+        root,
+        [node for node in making.leaves if node in needed],
+        [node for node in making.operations if node in needed],
+    )
+
+
+def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.Tensor:
+    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves})
 
 
 def _frame() -> _Frame:

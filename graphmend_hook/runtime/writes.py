@@ -26,7 +26,18 @@ _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasat
     "setitem",
     "delitem",
 }
-_RANDOM = ("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu")
+_RANDOM = (
+    *("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu"),
+    *("uniform", "exponential", "permutation", "shuffle", "choice"),
+)
+# Functions and operators of numpy that give to the bit what torch gives; Dynamo has them as operations on tensors.
+_NUMPY = frozenset(
+    {
+        *("abs", "add", "ceil", "floor", "floor_divide", "floordiv", "lcm", "maximum", "minimum", "mod", "mul"),
+        *("multiply", "neg", "prod", "sqrt", "sub", "subtract", "truediv"),
+        *("and_", "eq", "ge", "gt", "le", "lt", "ne", "or_"),
+    }
+)
 _HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_operator")
 
 
@@ -130,6 +141,7 @@ def _is_known(node: torch.fx.Node) -> bool:
     return (
         node.op == "call_method"
         or home.startswith(_HARMLESS_HOMES)
+        or is_of_numpy(node)
         or getattr(torch, name_of(node), None) is node.target
     )
 
@@ -159,8 +171,22 @@ def _argument(node: torch.fx.Node, name: str) -> Any:
     return inspect.signature(node.target).bind_partial(*node.args, **node.kwargs).arguments.get(name)
 
 
+def is_of_numpy(node: torch.fx.Node) -> bool:
+    """Is it one of the operations of numpy above?  A product of floats depends on the order."""
+    if not _is_wrapped(node) or name_of(node) not in _NUMPY:
+        return False
+    return name_of(node) != "prod" or not node.meta["example_value"].is_floating_point()
+
+
+def _is_wrapped(node: torch.fx.Node) -> bool:
+    return type(node.target).__name__ in ("numpy_to_tensor_wrapper", "numpy_operator_wrapper")
+
+
 def name_of(node: torch.fx.Node) -> str:
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if isinstance(node.target, str):
+        return node.target
+    name: str = getattr(node.target, "__name__", "")
+    return name.removeprefix("wrapped_") if _is_wrapped(node) else name
 
 
 def _bodies(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:

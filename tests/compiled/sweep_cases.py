@@ -76,6 +76,133 @@ class ListedByAnotherMask(Experts):
         return out
 
 
+class Rows(Experts):
+    """As transformers 5 has it: over rows of hits, with weights in one tensor, the last place being none."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 3, 3))
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        with torch.no_grad():
+            mask = nn.functional.one_hot(chosen, num_classes=5).permute(1, 0)
+            hits = torch.greater(mask.sum(dim=-1), 0).nonzero()
+        for number in hits:
+            number = number[0]  # noqa: PLW2901
+            if number == 4:
+                continue
+            (rows,) = torch.where(mask[number])
+            state = nn.functional.linear(x[rows], self.weight[number])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class RowsWithQuestions(Rows):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hits = torch.greater(mask.sum(dim=-1), 0).nonzero(as_tuple=False)
+        for place in hits:
+            number = int(place.item())
+            (rows,) = torch.where(mask[number].squeeze(0))
+            if rows.numel() == 0:
+                continue
+            if number >= 3:
+                state = x[rows]
+            else:
+                state = nn.functional.linear(x[rows], self.weight[number])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class TwoLists(Rows):
+    """The second list is made before the first is looked at."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        first = (mask.sum(dim=-1) > 1).nonzero()
+        second = (mask.sum(dim=-1) == 1).nonzero()
+        for number in first:
+            (rows,) = torch.where(mask[number[0]])
+            state = x[rows] * 2
+            out.index_add_(0, rows, state)
+        for other in second:
+            (rows,) = torch.where(mask[other[0]])
+            state = x[rows] * 3
+            out.index_add_(0, rows, state)
+        return out
+
+
+class HitsWrittenLater(Rows):
+    """The list is as it was made."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hit = mask.sum(dim=-1) > 0
+        hits = hit.nonzero()
+        hit.zero_()
+        for number in hits:
+            (rows,) = torch.where(mask[number[0]])
+            state = x[rows] * 2
+            out.index_add_(0, rows, state)
+        return out
+
+
+class BreaksBeforeTheLoop(Experts):
+    """The loop is traced in a frame of its own, which is handed the list."""
+
+    def step(self, x):
+        self.calls += 1
+        return x * x.amax(0)
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hits = (mask.sum(dim=-1) > 0).nonzero(as_tuple=True)[0].tolist()
+        torch._dynamo.graph_break()
+        for number in hits:
+            (rows,) = torch.where(mask[number])
+            state = self.step(x[rows])
+            out.index_add_(0, rows, state)
+        return out
+
+
+class RowsAreKnown(BreaksBeforeTheLoop):
+    """The rows of a step are known while tracing: no symbol, and nothing to be checked."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = torch.tensor([[1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0]])
+        hits = (self.mask_of(chosen).sum(dim=-1) > 0).nonzero(as_tuple=True)[0].tolist()
+        for number in hits:
+            (rows,) = torch.where(mask[number])
+            state = self.count(x[rows])
+            out.index_add_(0, rows, state)
+        return out
+
+    def count(self, x):
+        self.calls += 1
+        return x
+
+
+class MovesItsPlace(Rows):
+    """What is looked up is not the place of the hit."""
+
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = self.mask_of(chosen)
+        hits = (mask.sum(dim=-1) > 0).nonzero()
+        for number in hits:
+            number = (number[0] + 1) % 4  # noqa: PLW2901
+            (rows,) = torch.where(mask[number])
+            state = x[rows] * 2
+            out.index_add_(0, rows, state)
+        return out
+
+
 class Stepping(Experts):
     """What one step does is told by a method."""
 

@@ -17,7 +17,9 @@ PATH = HERE / "sweep_cases.py"
 PLAIN = import_file(PATH, "sweep_cases_plain")
 MENDED = import_mended(PATH, "sweep_cases_mended")
 SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
-MENDABLE = ["Skipped", "Around", "Stepping", "Listed", "ListedByAnotherMask"]
+LISTED = ["Listed", "ListedByAnotherMask", "Rows", "RowsWithQuestions", "TwoLists", "HitsWrittenLater"]
+MENDABLE = ["Skipped", "Around", "Stepping", *LISTED]
+WITHOUT_WEIGHTS = ["Stepping", "TwoLists", "HitsWrittenLater"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]
 
 
@@ -68,7 +70,7 @@ def test_one_graph(name: str, backend: str) -> None:
     assert outcomes(name, backend, fullgraph=True) == (1, [])
 
 
-@pytest.mark.parametrize("name", [name for name in MENDABLE if name != "Stepping"])
+@pytest.mark.parametrize("name", [name for name in MENDABLE if name not in WITHOUT_WEIGHTS])
 def test_gradients_of_experts_without_rows_stay_none(name: str) -> None:
     _, codes = outcomes(name, grad=True)
     assert codes == ["GM105-T02"]
@@ -79,6 +81,16 @@ def test_a_step_that_would_not_be_nothing(name: str) -> None:
     """H: effects, failures, writes to what other steps read, an index that is another."""
     _, codes = outcomes(name)
     assert codes == ["GM105-T01"]
+
+
+@pytest.mark.parametrize("name", ["BreaksBeforeTheLoop", "RowsAreKnown"])
+def test_a_list_of_every_place_that_a_step_is_not_checked_for(name: str) -> None:
+    """H: a frame of its own, or rows that are known, and what the step does would happen for no rows too."""
+    assert outcomes(name)[1] == ["GM105-T01"]
+
+
+def test_a_place_that_is_another() -> None:
+    assert outcomes("MovesItsPlace")[1] == []
 
 
 def test_a_frame_that_dynamo_gives_up() -> None:
@@ -114,7 +126,9 @@ def test_what_is_read_after_the_step() -> None:
     assert outcomes("ReadLater")[1] == []
 
 
-@pytest.mark.parametrize("name", [*MENDABLE, "Counting", "Logging", "Printing", "Writing", "ReadLater"])
+@pytest.mark.parametrize(
+    "name", [*MENDABLE, "Counting", "Logging", "Printing", "Writing", "ReadLater", "RowsAreKnown", "MovesItsPlace"]
+)
 def test_eager_is_untouched(name: str) -> None:
     torch.manual_seed(0)
     plain, mended = getattr(PLAIN, name)(), getattr(MENDED, name)()

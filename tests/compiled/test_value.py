@@ -255,3 +255,70 @@ def test_a_branch_whose_sides_cannot_be_merged_is_decided(monkeypatch: pytest.Mo
             for module in (compiled.plain, compiled.mended):
                 module.flag.fill_(value)
             compiled(X)
+
+
+MASK = torch.ones(8, 16, dtype=torch.long)
+MASK[6:] = 0
+FORMS = {
+    "rows_by_size": (X, torch.tensor([[8, 6], [4, 8]])),
+    "called_longer_than": (X,),
+    "arranged_by_a_tensor": (X, torch.tensor([[1, 4, 6]])),
+    "parted": (X, torch.tensor([3, 3, 4, 7, 8, 6, 9, 1, 5])),
+    "repeated_list": (X, torch.tensor([5, 2, 7])),
+    "fractions": (X, MASK),
+    "tested_with_numpy": (X, 5),
+    "any_of_a_mask": (X.repeat(3, 1), torch.tensor([0, 1, 7])),
+    "counted_off": (X, torch.tensor([0, 1, 2, 2])),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_in_which_numbers_are_handed_on(name: str, backend: str) -> None:
+    given = FORMS[name]
+    compiled = Compiled(name, backend, fullgraph=True)
+    assert compiled(*given) == compiled(given[0] * 1, *given[1:]) == 1
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_forms_break_without_the_hook(name: str) -> None:
+    counting = Counting("eager")
+    torch.compile(pair(name)[0], backend=counting, dynamic=False)(*FORMS[name])
+    assert counting.graphs != 1
+
+
+@pytest.mark.parametrize("name", ["rows_by_size", "arranged_by_a_tensor", "repeated_list", "parted", "fractions"])
+def test_the_forms_with_other_values(name: str, named: Callable[..., None]) -> None:
+    """Of a second value, whatever becomes of it; of one that is named, one graph more."""
+    first, second = FORMS[name][1], FORMS[name][1].clone()
+    if name == "fractions":
+        second[4:] = 0
+    elif name == "parted":
+        second[:2] = 2
+    else:
+        second[0] //= 2
+    for names in ((), ("*",)):
+        named(*names)
+        torch._dynamo.reset()
+        compiled = Compiled(name)
+        assert compiled(X, first) == 1
+        graphs = compiled(X, second)
+        compiled(X, first)
+        assert not names or graphs == compiled.counting.graphs == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_added_to_the_rows_of_a_mask(backend: str) -> None:
+    compiled = Compiled("increased", backend)
+    x = X.repeat(200, 1)  # so many rows that no mask of them is known
+    some = x.sum(-1) > 0
+    for mask in (some, ~some, some & False, some | True):
+        assert compiled(x, x / 9, mask) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_mask_of_what_a_mask_has_selected(backend: str) -> None:
+    """H: a size that nobody knows is not asked for."""
+    compiled = Compiled("masked_rows_again", backend)
+    for shift in (0, 9, -9, 40, -40):
+        assert compiled(X + shift, X[:, 0] > -3) == 1

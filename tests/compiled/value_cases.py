@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -191,3 +192,99 @@ class Unmergeable(torch.nn.Module):
         if self.flag > 0:
             kind = "other"
         return x + len(kind)
+
+
+def rows_by_size(x, sizes):
+    """As pixtral and mistral3 have it: sizes are rows of a small input, looked at in comprehensions."""
+    parts = [part[: (size[0] // 2), : (size[1] // 2)] for part, size in zip((x, x * 2), sizes)]
+    shapes = [(size[0] // 2, size[1] // 2) for size in sizes]
+    counts = [height * width for height, width in shapes]
+    flat = torch.cat([part.reshape(-1) for part in parts])
+    found = []
+    for index, piece in enumerate(flat.split(counts)):
+        height, width = shapes[index]
+        found.append(piece.view(height, width).sum(0))
+    return torch.cat(found)
+
+
+def longer_than(x, length=None):
+    """As idefics has it: a parameter that is handed a tensor."""
+    if length > 4:
+        return x * 2
+    return torch.cat([x, x])
+
+
+def called_longer_than(x):
+    return longer_than(x, torch.tensor(x.shape[0]))
+
+
+def arranged(x, seqlen: int):
+    return torch.arange(seqlen, dtype=x.dtype) * x.sum()
+
+
+def arranged_by_a_tensor(x, grid):
+    """As qwen2_vl has it, whatever the annotation says."""
+    return arranged(x, grid[:, 1:].max())
+
+
+def parted(x, starts):
+    """As qwen2_5_vl and xmod have it."""
+    starts = torch.unique_consecutive(starts)
+    values, counts = torch.unique_consecutive(starts // 3, return_counts=True)
+    pieces = x.split(counts.tolist())
+    return torch.stack([piece.sum(0) * value for piece, value in zip(pieces, values)]), torch.unique(starts % 2)
+
+
+def repeated_list(x, lengths):
+    """As qwen3_asr has it."""
+    bounds = [0]
+    for length in lengths:
+        bounds += [2] * (length // 2)
+        rest = length % 2
+        if rest != 0:
+            bounds += [rest]
+    return torch.tensor(bounds).cumsum(0) * x.sum()
+
+
+def fractions(x, mask):
+    """As idefics3 has it: floats of a whole number that a long input gives."""
+    rows = mask[:, 0].sum()
+    return torch.arange(0, 1 - 1e-6, 1 / rows) * x.sum()
+
+
+def increased(x, y, mask: torch.Tensor):
+    """As higgs_audio has it: a layer for the rows of a mask, added to them."""
+    x = x * 1
+    made = y[~mask].tanh()
+    x[~mask] += made.to(x.dtype)
+    x[mask] *= 3
+    return x
+
+
+def masked_rows_again(x, mask: torch.Tensor):
+    """A mask of what a mask has selected."""
+    rows = x[mask]
+    return rows[rows.sum(-1) > 0].sum(0)
+
+
+def tested_with_numpy(x, height):
+    """As llava_next has it: a test of numbers of numpy, of shapes."""
+    if np.prod(x.shape) % (height * 2) != 0 and height > 1:
+        return x * 2
+    return torch.cat([x, x])
+
+
+def any_of_a_mask(x, rows):
+    """As smolvlm has it: Python's own `any`, of the elements of a tensor."""
+    found = x[rows, 0] > 100
+    if not any(found):
+        found[0] = True
+    return x[rows][found].sum(0), all(rows >= 0)
+
+
+def counted_off(x, places):
+    """As qwen2_vl has it."""
+    images, videos = (places == 1).sum(), (places == 2).sum()
+    for step in range(images + videos):
+        x = x + step
+    return x
