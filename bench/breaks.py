@@ -52,7 +52,17 @@ def measure(names: Iterable[str], backends: Sequence[str], jobs: int = 2) -> lis
 def _observe_row(name: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
     """By arm, one after the other; they share what Inductor has compiled, for nothing is timed here but tracing."""
     folder.mkdir()
-    return {arm: _observe(name, arm, backends, folder) for arm in ARMS}
+    seen = {"off": _observe(name, "off", backends, folder)}
+    # PyTorch's switches with a quick backend first: where they change no graph, the others have nothing new to say.
+    seen["knobs"] = _observe(name, "knobs", backends[:1], folder)
+    if _graphs(seen["knobs"]) != _graphs(seen["off"]) and len(backends) > 1:
+        seen["knobs"] = _observe(name, "knobs", backends, folder)
+    seen["on"] = _observe(name, "on", backends, folder)
+    return seen
+
+
+def _graphs(seen: dict[str, Any]) -> list[int]:
+    return [] if "died" in seen else [call["graphs"] for call in seen["compiled eager"]["calls"]]
 
 
 def _observe(name: str, arm: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def settings(quick: bool, cuda: bool) -> dict[str, Setting]:
     on_cpu = {
         "CPU, tiny, by batch": Setting(("t5",), "tiny", (1, 8, 32), rounds=15, calls=20),
         "CPU, tiny": Setting(("bart_fp16", "phi3"), "tiny", (1,), rounds=15, calls=20),
-        "CPU, medium": Setting(("t5", "blenderbot"), "medium", (1,), rounds=15, calls=5),
+        "CPU, medium": Setting(("t5",), "medium", (1,), rounds=15, calls=5),
     }
     on_cuda = {
         f"CUDA, real sizes, {dtype or 'type of the row'}, mode {mode or 'default'}": Setting(

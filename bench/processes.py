@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,12 +38,13 @@ class Arm:
     name: str
     command: list[str]
     env: dict[str, str] = field(default_factory=dict)
-    before: Callable[[], None] = lambda: None
+    emptied: tuple[Path, ...] = ()  # before each run
     seconds: list[float] = field(default_factory=list)
     peak: list[float] = field(default_factory=list)
 
     def run(self) -> None:
-        self.before()
+        for directory in self.emptied:
+            shutil.rmtree(directory, ignore_errors=True)
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "GRAPHMEND"))}
         start = time.perf_counter()
         process = subprocess.Popen([sys.executable, *self.command], env={**clean, "HF_HUB_OFFLINE": "1", **self.env})
@@ -54,18 +55,19 @@ class Arm:
             raise RuntimeError(f"{self.name}: {self.command} failed with {status}")
 
 
-def compare(arms: list[Arm], repeats: int) -> dict[str, dict[str, Any]]:
+def compare(arms: list[Arm], repeats: int, jobs: int = 1) -> dict[str, dict[str, Any]]:
     """Run every arm once to warm it, then `repeats` times in turn; ratios are to the first arm.
 
-    A ratio is the median of those of neighbouring runs: what drifts on the machine drifts for both.
+    A ratio is the median of those of neighbouring runs: what drifts on the machine drifts for both.  So many jobs run
+    at a time, each arm beside every other, in turn.
     """
     for arm in arms:
         arm.run()
         arm.seconds.clear()
         arm.peak.clear()
-    for _ in range(repeats):
-        for arm in arms:
-            arm.run()
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(arm.run) for number in range(repeats) for arm in _turned(arms, number)]:
+            done.result()
     base = arms[0]
     found = {}
     for arm in arms:
@@ -76,40 +78,41 @@ def compare(arms: list[Arm], repeats: int) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _turned(arms: list[Arm], number: int) -> list[Arm]:
+    first = number % len(arms)
+    return arms[first:] + arms[:first]
+
+
 def measure(repeats: int, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """By program: the arms of `compare`.  "no bytecode" arms find no .pyc either, as on a new machine."""
     with tempfile.TemporaryDirectory() as folder:
-        warm, cold, compiled = Path(folder, "warm"), Path(folder, "cold"), Path(folder, "pycache")
-
-        def empty() -> None:
-            for directory in (cold, compiled):
-                shutil.rmtree(directory, ignore_errors=True)
+        warm, cold, stocks, hooks = (Path(folder, name) for name in ("warm", "cold", "stocks", "hooks"))
 
         def hooked(cache: Path, **more: str) -> dict[str, str]:
             return {"GRAPHMEND_MODULES": "transformers", "GRAPHMEND_CACHE_DIR": str(cache), **more}
 
         found: dict[str, dict[str, Any]] = {}
-        new = {"PYTHONPYCACHEPREFIX": str(compiled)}
+        jobs = min(2, os.cpu_count() or 1)  # importing takes one core
         for name in names:
             stock, hook = ["-c", PROGRAMS[name]], ["-c", f"import graphmend_hook; {PROGRAMS[name]}"]
             arms = [
                 Arm("stock", stock),
                 Arm("hook, cached", hook, hooked(warm)),
-                Arm("hook, empty cache", hook, hooked(cold), empty),
+                Arm("hook, empty cache", hook, hooked(cold), (cold,)),
             ]
-            found[f"import: {name}"] = compare(arms, repeats)
+            found[f"import: {name}"] = compare(arms, repeats, jobs)
             if name == "one model":
                 arms = [
-                    Arm("stock, no bytecode", stock, new, empty),
-                    Arm("hook, no bytecode", hook, hooked(cold, **new), empty),
+                    Arm("stock, no bytecode", stock, {"PYTHONPYCACHEPREFIX": str(stocks)}, (stocks,)),
+                    Arm("hook, no bytecode", hook, hooked(cold, PYTHONPYCACHEPREFIX=str(hooks)), (cold, hooks)),
                 ]
-                found[f"import: {name}, new machine"] = compare(arms, min(5, repeats))
+                found[f"import: {name}, new machine"] = compare(arms, min(5, repeats), jobs)
         program, out = str(Path(graphmend_hook.__file__).with_name("demo_t5.py")), str(Path(folder, "out.json"))
         run = ["-m", "graphmend_hook", program, out, "inductor"]
         arms = [
             Arm("stock", [program, out, "inductor"]),
             Arm("hook, cached", run, {"GRAPHMEND_CACHE_DIR": str(warm)}),
-            Arm("hook, empty cache", run, {"GRAPHMEND_CACHE_DIR": str(cold)}, empty),
+            Arm("hook, empty cache", run, {"GRAPHMEND_CACHE_DIR": str(cold)}, (cold,)),
         ]
         found["compile and run T5, inductor"] = compare(arms, min(3, repeats))
     return found

@@ -70,6 +70,7 @@ def breaks(result: Json) -> list[Table]:
         f"leave {papers['after']} and the paper {papers['paper']}; to zero: ours {papers['to zero']}, the paper's "
         f"{papers['to zero in the paper']}.",
         "The paper, over all 27: 122 breaks, of which 34 are left; 21 rows to zero.",
+        "Where the switches change no graph, what they would do under Inductor is what `off` does: not run again.",
     ]
     title = f"Graph breaks, transformers {result['versions']['transformers']}, torch {result['versions']['torch']}"
     return [Table(title, columns, body, below)]
