@@ -36,7 +36,8 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, on transformers 4.52.4."""
     with_torch(session, "test")
-    session.run("pytest", "-n", "2", *session.posargs)
+    # A worker that is done takes over from the other: the last tests, whole models, are long.
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
 
 
 @nox.session(python="3.11")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, queue, retrace, tracer
+from . import dynamo, off, queue, retrace, tracer
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 # What a container may hold, and how deep: every item costs tracing time.
@@ -34,18 +34,19 @@ def tracing() -> bool:
     return is_dynamo_compiling() and not is_exporting()
 
 
-def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
+def deferrable(graphmend_target: object, method: str, values: tuple[Any, ...]) -> bool:
     """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
 
-    target: the receiver of the call, or the function itself where `method` is "".
+    graphmend_target: the receiver of the call, or the function itself where `method` is "".
     values: the leaf values of its arguments, as of the call.
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
-    why = refusal(target, method, values)
+    why = refusal(graphmend_target, method, values)
     if why:
         tracer.record(why)
         return False
+    off.look(method)
     return True
 
 
@@ -53,6 +54,9 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, .
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
+        return
+    if off.is_off():
+        retrace.expect_success()
         return
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
 

@@ -194,13 +194,18 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
 
 
 def _whole_numbers(making: _Making) -> list[torch.fx.Node]:
-    """What the tensor is made of, instead of a tensor of floats: a few whole numbers, where nothing else decides it."""
+    """What the tensor is made of, instead of a tensor of floats: a few whole numbers, where nothing else decides it.
+
+    Not where something is written to: they may have been other numbers when it was made of them.
+    """
+    if any(map(only_writes, making.operations)):
+        return [making.root]
     found: dict[torch.fx.Node, None] = {}
     waiting = [making.root]
     while waiting:
         node = waiting.pop()
         value = node.meta.get("example_value")
-        if not isinstance(value, torch.Tensor) or only_writes(node):
+        if not isinstance(value, torch.Tensor):
             return [making.root]
         if not value.is_floating_point() and value.numel() <= _SMALL:
             found[node] = None
@@ -212,10 +217,10 @@ def _whole_numbers(making: _Making) -> list[torch.fx.Node]:
 
 
 def _part(making: _Making, root: torch.fx.Node) -> _Making:
-    """The part of it that makes `root`, with all that is written."""
+    """The part of it that makes `root`."""
     if root is making.root:
         return making
-    needed = {root} | {node for node in making.operations if only_writes(node)}
+    needed = {root}
     for node in reversed(making.operations):
         if node in needed:
             needed.update(node.all_input_nodes)

@@ -143,6 +143,10 @@ class Spice:
     floating: bool = False
 
 
+# Rows of three experts, the last of which is never hit, as a loop over them begins.
+EXPERTS = (
+    "w$i = $t.reshape(-1).float()\nhit$i = torch.stack([w$i > 0, w$i < 0, w$i > 900])\nout$i = torch.zeros_like(w$i)\n"
+)
 SPICES = {
     "dtype": Spice(
         [
@@ -342,6 +346,54 @@ SPICES = {
             "$v = $t.tolist()",
         ],
         tests=["$s.item() > 0", "float($s) < 3", "bool($p)", "$p.item()", "int($t.gt(0).sum()) % 2 == 0"],
+    ),
+    "numbers": Spice(
+        [
+            "$v = int(($t > 0).sum())\n$z = $t.reshape(-1)[:$v]",
+            "$v = $t.long().abs().sum() % 3\nfor i in range($v):\n    $o = $o + i",
+            "$z = torch.arange(($t > 0).sum()) + $s",
+            "$v = torch.unique($t)\n$z = $t + $v.shape[0]",
+            "$v = torch.unique_consecutive($t.reshape(-1), return_counts=True)\n$z = $v[0] * $v[1]",
+            "sizes$i = torch.tensor([n, 1])\n$z = torch.zeros(sizes$i[0], sizes$i[1]) + $s",
+            "$z = $t.repeat_interleave(torch.tensor(2))",
+            "$z = $t.reshape(-1).nonzero() + 1",
+            "$v = [float(u) for u in $t.reshape(-1)]",
+            "$v = any($t.reshape(-1))\nif $v:\n    $o = $e",
+            "for count in torch.tensor([n, 2]):\n    $o = $o + count\n    $z = $t.reshape(-1)[: count // 2]",
+        ],
+        tests=["$s.item() > n", "int($s) % 2", "len($t.unique()) > 1"],
+    ),
+    "masks": Spice(
+        [
+            "m$i = $o > 0\nw$i = $e\n$o[m$i] = w$i[m$i]",
+            "m$i = $o > 0\nw$i = $e\n$o[m$i] += w$i[m$i]",
+            "m$i = $o < 1\nw$i = $e\n$o[~m$i] -= w$i[~m$i]",
+            "w$i = $o[...]\nm$i = w$i > 0\n$o[m$i] = w$i[m$i]\n$z = w$i",
+            "m$i = $t > 0\n$z = $t + $t[m$i].sum()",
+            "m$i = $o > 0\n$o[m$i] += $o[m$i] * 2",
+            "m$i = $o > 0\n$o[m$i] *= 2",
+            "m$i = $t != 0\n$z = torch.cat([$t[m$i], $t[~m$i]])",
+            "w$i = $t.reshape(-1)\nw$i = w$i[w$i > 0]\n$z = w$i[w$i < 2] * 2",
+        ],
+        train=True,
+    ),
+    "experts": Spice(
+        [
+            EXPERTS + "for e in range(3):\n    (rows,) = torch.where(hit$i[e])\n    if rows.shape[0] == 0:\n"
+            "        continue\n    state = w$i[rows] * 2\n    out$i.index_add_(0, rows, state)\n$z = out$i",
+            EXPERTS + "for e in range(3):\n    (rows,) = torch.where(hit$i[e])\n    if rows.numel() > 0:\n"
+            "        state = pick(w$i[rows])\n        out$i.index_add_(0, rows, state)\n$z = out$i",
+            EXPERTS + "for e in range(3):\n    (rows,) = torch.where(hit$i[e])\n    if rows.numel() > 0:\n"
+            "        state = noisy(w$i[rows])\n        out$i.index_add_(0, rows, state)\n$z = out$i",
+            EXPERTS + "hits$i = hit$i.any(-1).nonzero()\nfor e in hits$i:\n    (rows,) = torch.where(hit$i[e[0]])\n"
+            "    state = w$i[rows] + $s\n    out$i.index_add_(0, rows, state)\n$z = out$i",
+            EXPERTS + "hits$i = hit$i.any(-1).nonzero(as_tuple=True)[0].tolist()\n$B\nfor e in hits$i:\n"
+            "    (rows,) = torch.where(hit$i[e])\n    state = w$i[rows] / 2\n"
+            "    out$i.index_add_(0, rows, state)\n$z = out$i + state",
+            EXPERTS + "hits$i = hit$i.any(-1).nonzero()\nfor e in hits$i:\n    e = e[0]\n    if e == n:\n"
+            "        continue\n    (rows,) = torch.where(hit$i[e])\n    state = checked(w$i[rows])\n"
+            "    out$i.index_add_(0, rows, state)\n$z = out$i",
+        ],
     ),
     "messages": Spice(
         [

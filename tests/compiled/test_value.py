@@ -322,3 +322,13 @@ def test_a_mask_of_what_a_mask_has_selected(backend: str) -> None:
     compiled = Compiled("masked_rows_again", backend)
     for shift in (0, 9, -9, 40, -40):
         assert compiled(X + shift, X[:, 0] > -3) == 1
+
+
+def test_a_whole_number_that_is_written_to_later(named: Callable[..., None]) -> None:
+    """H: the guard would look at what was written, and take 4 for 6."""
+    named("*")
+    compiled = Compiled("fractions_of_what_is_written_later")
+    for count in (6, 4, 6):
+        mask = MASK.clone()
+        mask[count:] = 0
+        compiled(X, mask)

@@ -288,3 +288,10 @@ def counted_off(x, places):
     for step in range(images + videos):
         x = x + step
     return x
+
+
+def fractions_of_what_is_written_later(x, mask):
+    rows = mask[:, 0].sum()
+    step = 1 / rows
+    rows.clamp_(max=3)
+    return torch.arange(0, 1 - 1e-6, step) * x.sum() * rows

@@ -1,0 +1,160 @@
+"""Loggers that are off: no delivery in the compiled code, and every record that eager would have had."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from observing import Counting, import_mended
+
+from graphmend_hook.epilogue import deliver
+
+SOURCE = """
+import logging
+import torch
+log = logging.getLogger("off_cases")
+quiet = log
+
+def steps(x):
+    log.debug("before %s", x.shape[0])
+    y = x * 2
+    quiet.info("mean %s", y.mean())
+    return y + 1
+
+def switched(x):
+    log.disabled = False
+    y = x * 2
+    log.warning("on again")
+    return y + 1
+"""
+X = torch.ones(4)
+
+
+class Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> ModuleType:
+    path = tmp_path / "off_cases.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return import_mended(path, "off_cases")
+
+
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    logger, handler = logging.getLogger("off_cases"), Kept()
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(logging.NOTSET)
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def deliveries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many items each delivery had."""
+    found: list[int] = []
+    stock: Callable[..., None] = deliver.deliver
+
+    def counted(items: Any) -> None:
+        found.append(len(items))
+        stock(items)
+
+    monkeypatch.setattr("graphmend_hook.epilogue.install.deliver", counted)
+    monkeypatch.setattr("graphmend_hook.epilogue.install._connected", False)
+    torch._dynamo.reset()
+    return found
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_logger_that_is_off_costs_no_delivery(
+    module: ModuleType, kept: Kept, deliveries: list[int], backend: str
+) -> None:
+    counting = Counting(backend)
+    compiled = torch.compile(module.steps, backend=counting, fullgraph=True)
+    for _ in range(2):
+        assert torch.equal(compiled(X), X * 2 + 1)
+    assert (kept.texts, deliveries, counting.graphs) == ([], [], 1)
+
+
+def test_it_is_looked_at_before_each_call(module: ModuleType, kept: Kept) -> None:
+    """H: a level, a logger or everything that is switched on and off later."""
+    counting = Counting("eager")
+    compiled = torch.compile(module.steps, backend=counting, fullgraph=True)
+    logger = logging.getLogger("off_cases")
+    for level, expected in (
+        (logging.WARNING, []),
+        (logging.INFO, ["mean tensor(2.)"]),
+        (logging.DEBUG, ["before 4", "mean tensor(2.)"]),
+        (logging.WARNING, []),
+        (logging.DEBUG, ["before 4", "mean tensor(2.)"]),
+    ):
+        logger.setLevel(level)
+        compiled(X)
+        assert kept.texts == expected
+        kept.texts.clear()
+    assert counting.graphs == 3
+    logging.disable(logging.INFO)
+    compiled(X)
+    assert (kept.texts, counting.graphs) == ([], 3)
+    logging.disable(logging.NOTSET)
+    logger.disabled = True
+    compiled(X)
+    logger.disabled = False
+    assert kept.texts == []
+    compiled(X)
+    assert kept.texts == ["before 4", "mean tensor(2.)"]
+
+
+def test_methods_of_ones_own(module: ModuleType, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H: what is called in the place of a method may do more, whatever the level."""
+    logger = logging.getLogger("off_cases")
+    seen: list[str] = []
+    compiled = torch.compile(module.steps, backend="eager")
+    compiled(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(logger, "info", lambda text, *args: seen.append(text % args))
+        compiled(X)
+    assert seen == ["mean tensor(2.)"]
+    compiled(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(logging.Logger, "debug", lambda self, text, *args: seen.append(text % args))
+        compiled(X)
+    assert seen == ["mean tensor(2.)", "before 4"]
+    with monkeypatch.context() as patch:
+        patch.setattr(logging.Logger, "isEnabledFor", lambda self, level: True)
+        compiled(X)
+    assert kept.texts == ["before 4", "mean tensor(2.)"]
+
+
+def test_a_logger_that_is_switched_on_in_the_region(module: ModuleType, kept: Kept) -> None:
+    """H: while tracing, the logger itself is still off."""
+    logger = logging.getLogger("off_cases")
+    compiled = torch.compile(module.switched, backend="eager")
+    for _ in range(2):
+        logger.disabled = True
+        compiled(X)
+    logger.disabled = False
+    assert kept.texts == ["on again"] * 2
+
+
+def test_another_logger_in_its_place(module: ModuleType, kept: Kept) -> None:
+    compiled = torch.compile(module.steps, backend="eager")
+    compiled(X)
+    other = logging.Logger("another", logging.DEBUG)
+    other.addHandler(kept)
+    module.quiet = other
+    compiled(X)
+    assert kept.texts == ["mean tensor(2.)"]
