@@ -5,8 +5,8 @@ A delivery takes some microseconds of each call, to find out what a logger could
 
 from __future__ import annotations
 
-import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from . import code_guards
@@ -31,21 +31,19 @@ _METHODS = {
 def look(method: str) -> None:
     """Is the logger at hand off for that method?  `is_off` has the answer."""
     output = translator().output
+    output.graphmend_is_off = False
     variable = held("graphmend_target")
-    output.graphmend_is_off = (
-        method in _LEVELS
-        and variable.source is not None
-        and _silent(python_of(variable), method)
-        and not any(map(_is_of_logging, output.side_effects.store_attr_mutations))
-    )
-    if output.graphmend_is_off:
-        logger = python_of(variable)
-        guarded = vars(output).setdefault("graphmend_off", set())
-        if (logger, method) not in guarded:
-            guarded.add((logger, method))
-            code_guards.install(
-                [variable.source], functools.partial(_silent, method=method), f"{method} of the logger is off"
-            )
+    if method not in _LEVELS or variable.source is None:
+        return
+    logger = python_of(variable)
+    silent = _question(type(logger), method)
+    if not silent(logger) or any(map(_is_of_logging, output.side_effects.store_attr_mutations)):
+        return
+    output.graphmend_is_off = True
+    guarded = vars(output).setdefault("graphmend_off", set())
+    if (logger, method) not in guarded:
+        guarded.add((logger, method))
+        code_guards.install([variable.source], silent, f"{method} of the logger is off")
 
 
 @at_trace_time(otherwise=False)
@@ -59,11 +57,18 @@ def _is_of_logging(changed: Any) -> bool:
     return isinstance(getattr(changed, "value", None), (logging.Logger, logging.Manager))
 
 
-def _silent(logger: Any, method: str) -> bool:
-    """Does that method, which is nobody's own, have nothing to do?"""
-    kind = type(logger)
-    return (
-        all(getattr(kind, name, None) is _METHODS.get(name, _METHODS) for name in (method, "isEnabledFor"))
-        and vars(logger).keys().isdisjoint((method, "isEnabledFor"))
-        and not logger.isEnabledFor(_LEVELS[method])
-    )
+def _question(kind: Any, method: str) -> Callable[[Any], bool]:
+    """Does that method of a logger, which is nobody's own, have nothing to do?  It is asked before each call."""
+    level, methods = _LEVELS[method], {name: _METHODS.get(name) for name in (method, "isEnabledFor")}
+    stock, enabled = methods.values()
+
+    def silent(logger: Any) -> bool:
+        return (
+            type(logger) is kind
+            and getattr(kind, method) is stock
+            and kind.isEnabledFor is enabled
+            and methods.keys().isdisjoint(logger.__dict__)
+            and not logger.isEnabledFor(level)
+        )
+
+    return silent
