@@ -46,7 +46,7 @@ def micro(quick: bool) -> dict[str, float]:
     """The best time of each operation in seconds, by the name of its benchmark."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "micro.json")
-        speed = ["--benchmark-max-time=0.2", "--benchmark-min-rounds=3"] if quick else []
+        speed = ["--benchmark-max-time=0.2", "--benchmark-min-rounds=3" if quick else "--benchmark-min-rounds=5"]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "test_micro.py")]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         options = [f"--benchmark-json={out}", "--benchmark-columns=min,median,iqr", "--benchmark-sort=name", *speed]

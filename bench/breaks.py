@@ -43,14 +43,15 @@ def present(version: str) -> list[str]:
 
 def measure(names: Iterable[str], backends: Sequence[str], jobs: int = 2) -> list[dict[str, Any]]:
     """A line for each row and arm, with the untouched arm's eager results as what all are compared with."""
-    names = list(names)
+    names = list(names)[::-1]  # the last rows are the longest
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         seen = list(pool.map(lambda name: _observe_row(name, backends, Path(folder, name)), names))
-    return [summary(name, arm, row["off"], row[arm]) for name, row in zip(names, seen, strict=True) for arm in ARMS]
+    found = list(zip(names, seen, strict=True))[::-1]
+    return [summary(name, arm, row["off"], row[arm]) for name, row in found for arm in ARMS]
 
 
 def _observe_row(name: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
-    """By arm, one after the other; they share what Inductor has compiled, for nothing is timed here but tracing."""
+    """By arm, one after the other."""
     folder.mkdir()
     seen = {"off": _observe(name, "off", backends, folder)}
     # PyTorch's switches with a quick backend first: where they change no graph, the others have nothing new to say.
@@ -68,7 +69,9 @@ def _graphs(seen: dict[str, Any]) -> list[int]:
 def _observe(name: str, arm: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
     out = folder / f"{arm}.pt"
     command = [sys.executable, "-m", "bench.observation", name, str(out), *backends]
-    done = subprocess.run(command, env=environment(arm, folder), cwd=ROOT, capture_output=True, text=True, check=False)
+    # All rows and arms share what Inductor has compiled: nothing is timed here but tracing.
+    env = environment(arm, folder) | {"TORCHINDUCTOR_CACHE_DIR": str(folder.parent / "inductor")}
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         return {"died": done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]}
     seen: dict[str, Any] = torch.load(out)

@@ -64,6 +64,6 @@ def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:
 def measure(quick: bool) -> dict[str, Any]:
     return {
         "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else tuple(PROGRAMS)),
-        "forward": forward(FORWARD[:2] if quick else FORWARD, 10 if quick else 100, 10),
+        "forward": forward(FORWARD[:2] if quick else FORWARD, 10 if quick else 60, 10),
         "tracing": tracing(TRACED[:1] if quick else TRACED, 3),
     }
