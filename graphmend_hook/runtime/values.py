@@ -81,8 +81,8 @@ def text() -> str:
 
 @at_trace_time(otherwise=None)
 def refuse() -> None:
-    """Remember that the statement stays as it was, for the reason that `text` found last."""
-    record(translator().output.graphmend_unknown)
+    """Remember that the statement stays as it was, for the reason that `text` found last; where nobody asked, T01."""
+    record(getattr(translator().output, "graphmend_unknown", "GM104-T01"))
 
 
 def _making(root: torch.fx.Node) -> _Making:
