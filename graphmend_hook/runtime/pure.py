@@ -25,7 +25,7 @@ _PURE = names(
     "floor_divide full full_like gather ge greater greater_equal gt half index_select int interpolate isfinite isin "
     "isinf isnan le less less_equal linspace logical_and logical_not logical_or logical_xor long lt masked_fill max "
     "maximum mean meshgrid min minimum mod mul multiply narrow ne neg new_full new_ones new_tensor new_zeros nonzero "
-    "not_equal numel one_hot ones ones_like outer pad permute pow prod ravel remainder repeat repeat_interleave "
+    "not_equal numel ones ones_like outer pad permute pow prod ravel remainder repeat repeat_interleave "
     "reshape roll round scalar_tensor searchsorted select sort split sqrt squeeze stack sub subtract sum t tensor "
     "tile to transpose tril triu true_divide trunc type type_as unbind unfold unique_consecutive unsqueeze view "
     "view_as where zeros zeros_like"
