@@ -54,13 +54,13 @@ def _switch_on(setting: str) -> bool:
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
     if not getattr(config, setting):
         setattr(config, setting, True)
-        output.graphmend_switched = setting
+        vars(output).setdefault("graphmend_switched", set()).add(setting)
     return True
 
 
 def _switch_off(output: Any, _error: BaseException | None = None) -> None:
     from torch._dynamo import config
 
-    setting = vars(output).pop("graphmend_switched", None)
-    if setting is not None:
+    # Two of them, where what was captured raised an exception that the traced code has caught.
+    for setting in vars(output).pop("graphmend_switched", ()):
         setattr(config, setting, False)

@@ -5,6 +5,7 @@ So a frame that cannot do without its breaks is compiled as it is without the ho
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -44,8 +45,9 @@ def _clean_up(output: Any, outer: BaseException | None) -> None:
     error = sys.exc_info()[1]
     type(output).cleanup(output)
     output.mark_bytecode_tracing_stop()
-    for action in output.graphmend_at_end:
-        action(output, None if error is outer else error)
+    with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; the others are called all the same
+        for action in output.graphmend_at_end:
+            stack.callback(action, output, None if error is outer else error)
 
 
 def _judge(output: Any, error: BaseException | None) -> None:

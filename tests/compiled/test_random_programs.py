@@ -73,6 +73,7 @@ BATCH = 50
 REDUCED = 3  # failures of one part that are reduced; the others are only named
 TRIES = 150
 CALLS = 3
+SWITCHED = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")  # Dynamo's settings, for one operation each
 HELPERS = set(re.findall(r"^def (\w+)", PRELUDE, re.MULTILINE))
 
 
@@ -403,6 +404,11 @@ def compare(program: Program, function: str, plain: ModuleType, mended: ModuleTy
             if names:
                 yield Failure(program, "compiled" if compiled else "eager", call, names, expected[call], actual)
                 break
+    left_on = [name for name in SWITCHED if getattr(torch._dynamo.config, name)]
+    if left_on:
+        for setting in left_on:
+            setattr(torch._dynamo.config, setting, False)
+        yield Failure(program, f"left on: {left_on}")
     if queue.graphmend_pending:
         queue.graphmend_pending.clear()
         yield Failure(program, "an effect was left in the queue")

@@ -332,3 +332,13 @@ def test_a_whole_number_that_is_written_to_later(named: Callable[..., None]) -> 
         mask = MASK.clone()
         mask[count:] = 0
         compiled(X, mask)
+
+
+def test_no_setting_is_left_on_where_what_is_captured_fails() -> None:
+    """H: Dynamo's settings are switched on for one operation; the order to trace anew must not keep them on."""
+    x = torch.randn(2000)
+    for function in pair("fails_under_capture"):
+        with pytest.raises(IndexError, match="too many indices"):
+            torch.compile(function, backend="eager")(x)
+        assert not torch._dynamo.config.capture_dynamic_output_shape_ops
+        assert not torch._dynamo.config.capture_scalar_outputs
