@@ -43,11 +43,12 @@ def present(version: str) -> list[str]:
 
 def measure(names: Iterable[str], backends: Sequence[str], jobs: int = 2) -> list[dict[str, Any]]:
     """A line for each row and arm, with the untouched arm's eager results as what all are compared with."""
-    names = list(names)[::-1]  # the last rows are the longest
+    names = list(names)
+    longest_first = names[::-1]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        seen = list(pool.map(lambda name: _observe_row(name, backends, Path(folder, name)), names))
-    found = list(zip(names, seen, strict=True))[::-1]
-    return [summary(name, arm, row["off"], row[arm]) for name, row in found for arm in ARMS]
+        found = pool.map(lambda name: _observe_row(name, backends, Path(folder, name)), longest_first)
+        seen = dict(zip(longest_first, found, strict=True))
+    return [summary(name, arm, seen[name]["off"], seen[name][arm]) for name in names for arm in ARMS]
 
 
 def _observe_row(name: str, backends: Sequence[str], folder: Path) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _observe_row(name: str, backends: Sequence[str], folder: Path) -> dict[str, 
     # PyTorch's switches with a quick backend first: where they change no graph, the others have nothing new to say.
     seen["knobs"] = _observe(name, "knobs", backends[:1], folder)
     if _graphs(seen["knobs"]) != _graphs(seen["off"]) and len(backends) > 1:
-        seen["knobs"] = _observe(name, "knobs", backends, folder)
+        seen["knobs"] |= _observe(name, "knobs", backends[1:], folder)
     seen["on"] = _observe(name, "on", backends, folder)
     return seen
 

@@ -123,6 +123,14 @@ class Evidence:
                 found.add(target)
         return frozenset(found)
 
+    def may_be_mask(self, node: ast.expr) -> bool:
+        """May it be an index that selects by truths, or by numbers out of a tensor?"""
+        if is_comparison(node, self.masks):
+            return True
+        if isinstance(node, (ast.Compare, ast.UnaryOp, ast.Name, ast.Call, ast.BinOp, ast.Attribute)):
+            return self.of(node) is not Taint.NO
+        return False
+
     def _items_bound(self, target: ast.expr, iterated: ast.expr, items: Collection[str]) -> set[str]:
         if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
             if iterated.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:

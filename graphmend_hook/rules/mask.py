@@ -38,9 +38,8 @@ import re
 from dataclasses import dataclass
 
 from ..analysis.scopes import ModuleScope, Place
-from ..analysis.taint import Taint, is_comparison
 from ..diagnostics import Refusal
-from ..templates import Template
+from ..templates import Template, constant
 from .surroundings import evidence, unsuitable
 
 CODE = "GM106"
@@ -53,19 +52,20 @@ else:
     ORIGINAL
 """
 )
-_ADDED = Template("if not (GM.compiling() and GM.move_sum(OWNER, MASK, SOURCE)):\n    ORIGINAL")
-_SUBTRACTED = Template("if not (GM.compiling() and GM.move_difference(OWNER, MASK, SOURCE)):\n    ORIGINAL")
+_UPDATED = Template("if not (GM.compiling() and GM.move(OWNER, MASK, SOURCE, OPERATION)):\n    ORIGINAL")
+# What updates in place without a product, whose gradient could be 0 times infinity: the names that `operator` has.
+_OPERATIONS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub"}
 
 
 @dataclass(frozen=True)
 class Move:
-    """``owner[mask] = source[mask]``, or ``+=`` or ``-=``, and its template."""
+    """``owner[mask] = source[mask]``, or ``+=`` or ``-=``, of which `operation` is the name."""
 
     statement: ast.stmt
     owner: ast.Name
     mask: ast.expr
     source: ast.Name
-    template: Template
+    operation: str
 
 
 class Mask:
@@ -83,37 +83,29 @@ class Mask:
         return unsuitable(place, scope, CODE) or found
 
     def rewrite(self, candidate: Move) -> list[ast.stmt]:
-        move = candidate
-        return move.template.fill(
-            move.statement,
-            OWNER=move.owner,
-            MASK=move.mask,
-            SOURCE=move.source,
-            WRITTEN=move.owner,
-            CHOSEN=move.mask,
-            ORIGINAL=move.statement,
-        )
+        at, holes = candidate.statement, {"OWNER": candidate.owner, "MASK": candidate.mask, "SOURCE": candidate.source}
+        if candidate.operation:
+            return _UPDATED.fill(at, **holes, OPERATION=constant(candidate.operation, at), ORIGINAL=at)
+        return _MOVED.fill(at, **holes, WRITTEN=candidate.owner, CHOSEN=candidate.mask, ORIGINAL=at)
 
 
 def _move(statement: ast.stmt) -> Move | None:
     """The move that the statement is, if it is one of plain names, which may be evaluated twice."""
-    match statement:
-        case ast.Assign(targets=[ast.Subscript(value=ast.Name() as owner, slice=mask)], value=ast.Subscript() as read):
-            template = _MOVED
-        case ast.AugAssign(
-            target=ast.Subscript(value=ast.Name() as owner, slice=mask), op=ast.Add(), value=ast.Subscript() as read
-        ):
-            template = _ADDED
-        case ast.AugAssign(
-            target=ast.Subscript(value=ast.Name() as owner, slice=mask), op=ast.Sub(), value=ast.Subscript() as read
-        ):
-            template = _SUBTRACTED
-        case _:
-            return None
-    source = read.value
-    if not isinstance(source, ast.Name) or not _is_plain(mask) or ast.dump(mask) != ast.dump(read.slice):
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target, operation = statement.targets[0], ""
+    elif isinstance(statement, ast.AugAssign) and type(statement.op) in _OPERATIONS:
+        target, operation = statement.target, _OPERATIONS[type(statement.op)]
+    else:
         return None
-    return Move(statement, owner, mask, source, template)
+    read = statement.value
+    if not isinstance(target, ast.Subscript) or not isinstance(read, ast.Subscript):
+        return None
+    owner, mask, source = target.value, target.slice, read.value
+    if not isinstance(owner, ast.Name) or not isinstance(source, ast.Name):
+        return None
+    if not _is_plain(mask) or ast.dump(mask) != ast.dump(read.slice):
+        return None
+    return Move(statement, owner, mask, source, operation)
 
 
 def _is_plain(mask: ast.expr) -> bool:
@@ -127,7 +119,5 @@ def _is_plain(mask: ast.expr) -> bool:
 
 def _may_be_mask(mask: ast.expr, place: Place, scope: ModuleScope) -> bool:
     known = evidence(place.function, scope)
-    if is_comparison(mask, known.masks) or known.of(mask) is not Taint.NO:
-        return True
     operand = mask.operand if isinstance(mask, ast.UnaryOp) else mask
-    return isinstance(operand, ast.Name) and operand.id in known.untyped
+    return known.may_be_mask(mask) or (isinstance(operand, ast.Name) and operand.id in known.untyped)

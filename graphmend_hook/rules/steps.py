@@ -81,7 +81,7 @@ def _only_assigns(statement: ast.stmt) -> bool:
 
 
 def _skips(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and emptiness(statement)[0] and emptiness(statement)[1] is not None
+    return isinstance(statement, ast.If) and all(emptiness(statement))
 
 
 def _is_name(target: ast.expr) -> bool:

@@ -274,7 +274,7 @@ class _Finder:
                 if self._may_be_tensor(argument):
                     self._ask("GM.known(A)", argument)
         elif isinstance(call.func, ast.Name) and call.func.id in _TRUTHS:
-            if len(call.args) == 1 and (self._may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
+            if len(call.args) == 1 and (self._evidence.may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
                 self._ask("GM.elements(A)", call.args[0])
         elif qualified == "itertools.groupby" and _is_grouped_read(call):
             self.found.setdefault(id(call), Question("GM.groupby(A, B)", tuple(call.args)))
@@ -285,7 +285,7 @@ class _Finder:
         """``x[mask]``."""
         index = node.slice
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        if not any(map(self._may_be_mask, parts)):
+        if not any(map(self._evidence.may_be_mask, parts)):
             return
         asked = _outside_of_subscript(index)
         if isinstance(node.ctx, ast.Load):
@@ -304,13 +304,6 @@ class _Finder:
                 for item in operand.elts:
                     if self._is_handed_in(item) or self._may_be_tensor(item):
                         self._ask("GM.known(A)", item)
-
-    def _may_be_mask(self, node: ast.expr) -> bool:
-        if is_comparison(node, self._evidence.masks):
-            return True
-        if isinstance(node, (ast.Compare, ast.UnaryOp, ast.Name, ast.Call, ast.BinOp, ast.Attribute)):
-            return self._evidence.of(node) is not Taint.NO
-        return False
 
     def _shaped_by_data(self, call: ast.Call, name: str, of_torch: bool) -> bool:
         """``nonzero``, ``where`` of one tensor, ``repeat_interleave``."""

@@ -7,7 +7,8 @@ Dynamo inlines these functions and folds their tests; in eager none of them runs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,13 +19,13 @@ from .conditions import has_elements, has_truth, holds_data, undecided
 from .tracer import has_known_shape
 
 _MOST_CONSTANTS = 1024  # of a list, in the trace
+_MOST_SYMBOLS = 64  # of a list, in the graph
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
 
     _ARRAYS: tuple[type, ...] = (ndarray,)
 except ImportError:  # torch can do without
     _ARRAYS = ()
-_MOST_SYMBOLS = 64  # of a list, in the graph
 
 
 def item(graphmend_tensor: Any) -> Any:
@@ -77,7 +78,7 @@ def known(value: Any) -> Any:
 
 def elements(tensor: Any) -> Any:
     """`tensor`, or a list of its elements where it has one dimension and they are known."""
-    found = tolist(tensor) if _is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 else None
+    found = tolist(tensor) if _is_asked(tensor) and tensor.dim() == 1 else None
     return tensor if found is None else found
 
 
@@ -109,14 +110,10 @@ def settle(test: Any) -> Any:
 def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
     """``tensor.nonzero(as_tuple=as_tuple)``."""
     if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim():
-        found = _places(graphmend_tensor) if has_known_shape(graphmend_tensor) else None
+        found = _places(graphmend_tensor)
         if found is not None:
             return found if as_tuple else torch.stack(found, 1)
-        if capture.begin_shape():
-            found = graphmend_tensor.nonzero(as_tuple=as_tuple)
-            capture.end()
-            return found
-        values.refuse()
+        return _captured(torch_nonzero, graphmend_tensor, as_tuple)
     return None
 
 
@@ -144,12 +141,7 @@ def taken(container: Any, index: Any) -> Any:
     index = positions(index)
     masks = index if isinstance(index, tuple) else (index,)
     if any([isinstance(mask, torch.Tensor) and mask.dtype is torch.bool for mask in masks]):  # noqa: C419
-        if capture.begin_shape():
-            found = container[index]
-            capture.end()
-            return found
-        values.refuse()
-        return None
+        return _captured(operator.getitem, container, index)
     return container[index]
 
 
@@ -163,7 +155,7 @@ def positions(index: Any) -> Any:
 
 
 def _positions_of(part: Any) -> tuple[Any, ...]:
-    if _is_asked(part) and part.dtype is torch.bool and part.dim() and has_elements(part):
+    if _is_asked(part) and part.dtype is torch.bool and part.dim() and holds_data(part):
         found = _places(part)
         if found is not None:
             return found
@@ -173,15 +165,8 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
 def distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
     """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
     if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim() == 1:
-        if has_known_shape(graphmend_tensor):
-            found = _distinct(graphmend_tensor, name, counts)
-            if found is not None:
-                return found
-        if capture.begin_shape():
-            found = torch_distinct(graphmend_tensor, name, counts)
-            capture.end()
-            return found
-        values.refuse()
+        found = _distinct(graphmend_tensor, name, counts)
+        return _captured(torch_distinct, graphmend_tensor, name, counts) if found is None else found
     return None
 
 
@@ -202,14 +187,10 @@ def all_distinct(tensor: Any, name: str, counts: bool) -> Any:
     return getattr(tensor, name)(return_counts=counts) if counts else getattr(tensor, name)()
 
 
-def _distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
-    if not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
-        return None
-    text = values.text()
-    if not text:
-        return None
-    numbers = _numbers(graphmend_tensor, text)
-    if "-0.0" in text.split(" "):  # equal to 0.0: which of them is kept is torch's own affair
+def _distinct(tensor: Any, name: str, counts: bool) -> Any:
+    numbers = _all_numbers(tensor)
+    # -0.0 is equal to 0.0: which of them is kept is torch's own affair.
+    if numbers is None or any([str(number) == "-0.0" for number in numbers]):  # noqa: C419
         return None
     found: list[list[Any]] = []
     for number in sorted(numbers) if name == "unique" else numbers:
@@ -217,9 +198,8 @@ def _distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
             found[-1][1] += 1
         else:
             found.append([number, 1])
-    device = graphmend_tensor.device
-    made = torch.tensor([number for number, _ in found], dtype=graphmend_tensor.dtype, device=device)
-    return (made, torch.tensor([count for _, count in found], device=device)) if counts else made
+    made = torch.tensor([number for number, _ in found], dtype=tensor.dtype, device=tensor.device)
+    return (made, torch.tensor([count for _, count in found], device=tensor.device)) if counts else made
 
 
 def groupby(items: Any, key: Any) -> Any:
@@ -249,17 +229,33 @@ def total(graphmend_tensor: Any) -> int | None:
     return None
 
 
-def _places(graphmend_tensor: Any) -> tuple[torch.Tensor, ...] | None:
-    """What ``nonzero(as_tuple=True)`` gives, where the elements are known."""
-    if not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
+def _captured(operation: Callable[..., Any], *operands: Any) -> Any:
+    """What an operation gives whose shape the data decides, as a symbol of the graph; None, recorded, if it may not."""
+    if not capture.begin_shape():
+        values.refuse()
+        return None
+    found = operation(*operands)
+    capture.end()
+    return found
+
+
+def _all_numbers(graphmend_tensor: Any) -> list[Any] | None:
+    """The elements, where they are known and not too many for the trace."""
+    if not has_known_shape(graphmend_tensor) or not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
         return None
     text = values.text()
-    if not text:
+    return _numbers(graphmend_tensor, text) if text else None
+
+
+def _places(tensor: Any) -> tuple[torch.Tensor, ...] | None:
+    """What ``nonzero(as_tuple=True)`` gives, where the elements are known."""
+    numbers = _all_numbers(tensor)
+    if numbers is None:
         return None
-    chosen = [place for place, number in enumerate(_numbers(graphmend_tensor, text)) if number]
+    chosen = [place for place, number in enumerate(numbers) if number]
     found = []
-    for size in reversed(graphmend_tensor.shape):
-        found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=graphmend_tensor.device))
+    for size in reversed(tensor.shape):
+        found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=tensor.device))
         chosen = [place // size for place in chosen]
     return tuple(reversed(found))
 

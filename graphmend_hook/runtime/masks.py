@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -11,27 +12,15 @@ from . import tracer
 from .conditions import has_elements
 
 
-def move(owner: Any, mask: Any, source: Any) -> bool:
-    """``owner[mask] = source[mask]``; False, with nothing done, where that may be something else."""
-    if not _is_elementwise(owner, mask, source):
+def move(owner: Any, mask: Any, source: Any, operation: str = "") -> bool:
+    """``owner[mask] = source[mask]``, or ``+=`` or ``-=``; False, with nothing done, where it may be something else.
+
+    operation: the name that `operator` has for it: "add", "sub", or "" for the plain assignment.
+    """
+    if not _is_elementwise(owner, mask, source) or (operation == "sub" and owner.dtype is torch.bool):
         return False
-    owner.copy_(torch.where(_spread(mask, owner), source, owner))
-    return True
-
-
-def move_sum(owner: Any, mask: Any, source: Any) -> bool:
-    """``owner[mask] += source[mask]`` likewise."""
-    if not _is_elementwise(owner, mask, source):
-        return False
-    owner.copy_(torch.where(_spread(mask, owner), owner + source, owner))
-    return True
-
-
-def move_difference(owner: Any, mask: Any, source: Any) -> bool:
-    """``owner[mask] -= source[mask]`` likewise."""
-    if not _is_elementwise(owner, mask, source) or owner.dtype is torch.bool:
-        return False
-    owner.copy_(torch.where(_spread(mask, owner), owner - source, owner))
+    written = getattr(operator, operation)(owner, source) if operation else source
+    owner.copy_(torch.where(_spread(mask, owner), written, owner))
     return True
 
 

@@ -181,7 +181,10 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
             raise _Unknown("GM104-T01")
         made = [_part(making, root) for root in _whole_numbers(making)]
         parts = [
-            (guarded.Computation(part.root, part.operations, part.leaves), _readable(_result(part, real)))
+            (
+                guarded.Computation(part.root, part.operations, part.leaves),
+                value if part is making else _readable(_result(part, real)),
+            )
             for part in made
         ]
     if not all(computation.can_be_guarded(output.root_tx, answer) for computation, answer in parts):
