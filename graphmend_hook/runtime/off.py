@@ -23,7 +23,7 @@ _LEVELS = {
 _METHODS = {
     name: vars(logging.Logger)[name]
     for name in (*_LEVELS, "isEnabledFor")
-    if vars(logging.Logger)[name].__code__.co_filename == logging.__file__
+    if getattr(getattr(vars(logging.Logger)[name], "__code__", None), "co_filename", "") == logging.__file__
 }
 
 

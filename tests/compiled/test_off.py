@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -163,3 +165,12 @@ def test_another_logger_in_its_place(module: ModuleType, kept: Kept) -> None:
     module.quiet = other
     compiled(X)
     assert kept.texts == ["mean tensor(2.)"]
+
+
+def test_a_method_that_was_replaced_before_the_runtime_is_imported() -> None:
+    """H: something without code, such as a mock; the hook goes without the guard, and works."""
+    program = (
+        "import logging; from unittest import mock; logging.Logger.debug = mock.Mock()\n"
+        "import torch, graphmend_hook.runtime as runtime; runtime.connect(); assert runtime.connected"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
