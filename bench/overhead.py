@@ -13,7 +13,7 @@ from typing import Any
 
 from .arms import workers
 from .latency import PAIR
-from .processes import PROGRAMS
+from .processes import ALL
 
 FORWARD = ("t5", "whisper", "bart", "marian", "blenderbot", "biogpt", "pegasus", "layoutlmv3", "phi3", "grounding_dino")
 TRACED = ("t5", "bart_fp16", "blenderbot")
@@ -63,7 +63,7 @@ def whole_processes(repeats: int, names: Sequence[str]) -> dict[str, Any]:
 
 def measure(quick: bool) -> dict[str, Any]:
     return {
-        "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else tuple(PROGRAMS)),
+        "processes": whole_processes(3 if quick else 10, ("one model", "no torch") if quick else ALL),
         "forward": forward(FORWARD[:2] if quick else FORWARD, 10 if quick else 60, 10),
         "tracing": tracing(TRACED[:1] if quick else TRACED, 3),
     }

@@ -29,6 +29,8 @@ PROGRAMS = {
     "pipeline": "from transformers import pipeline",
     "no torch": "import argparse, asyncio, decimal, json, sqlite3",
 }
+NEW_MACHINE, T5 = "new machine", "compile and run T5, inductor"
+ALL = (*PROGRAMS, NEW_MACHINE, T5)
 
 
 @dataclass
@@ -84,7 +86,10 @@ def _turned(arms: list[Arm], number: int) -> list[Arm]:
 
 
 def measure(repeats: int, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """By program: the arms of `compare`.  "no bytecode" arms find no .pyc either, as on a new machine."""
+    """By program: the arms of `compare`.
+
+    names: of PROGRAMS, NEW_MACHINE (the first of them, where there is no .pyc either) and T5.
+    """
     with tempfile.TemporaryDirectory() as folder:
         warm, cold, stocks, hooks = (Path(folder, name) for name in ("warm", "cold", "stocks", "hooks"))
 
@@ -93,29 +98,40 @@ def measure(repeats: int, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
         found: dict[str, dict[str, Any]] = {}
         jobs = min(2, os.cpu_count() or 1)  # importing takes one core
-        for name in names:
-            stock, hook = ["-c", PROGRAMS[name]], ["-c", f"import graphmend_hook; {PROGRAMS[name]}"]
+        for name in [name for name in PROGRAMS if name in names]:
+            stock, hook = commands(PROGRAMS[name])
             arms = [
                 Arm("stock", stock),
                 Arm("hook, cached", hook, hooked(warm)),
                 Arm("hook, empty cache", hook, hooked(cold), (cold,)),
             ]
             found[f"import: {name}"] = compare(arms, repeats, jobs)
-            if name == "one model":
-                arms = [
-                    Arm("stock, no bytecode", stock, {"PYTHONPYCACHEPREFIX": str(stocks)}, (stocks,)),
-                    Arm("hook, no bytecode", hook, hooked(cold, PYTHONPYCACHEPREFIX=str(hooks)), (cold, hooks)),
-                ]
-                found[f"import: {name}, new machine"] = compare(arms, min(5, repeats), jobs)
-        program, out = str(Path(graphmend_hook.__file__).with_name("demo_t5.py")), str(Path(folder, "out.json"))
-        run = ["-m", "graphmend_hook", program, out, "inductor"]
-        arms = [
-            Arm("stock", [program, out, "inductor"]),
-            Arm("hook, cached", run, {"GRAPHMEND_CACHE_DIR": str(warm)}),
-            Arm("hook, empty cache", run, {"GRAPHMEND_CACHE_DIR": str(cold)}, (cold,)),
-        ]
-        found["compile and run T5, inductor"] = compare(arms, min(3, repeats))
+        if NEW_MACHINE in names:
+            stock, hook = commands(ONE_MODEL)
+            arms = [
+                Arm("stock, no bytecode", stock, {"PYTHONPYCACHEPREFIX": str(stocks)}, (stocks,)),
+                Arm("hook, no bytecode", hook, hooked(cold, PYTHONPYCACHEPREFIX=str(hooks)), (cold, hooks)),
+            ]
+            found[f"import: one model, {NEW_MACHINE}"] = compare(arms, min(5, repeats), jobs)
+        if T5 in names:
+            found[T5] = compare(t5(Path(folder, "out.json"), warm, cold), min(3, repeats))
     return found
+
+
+def commands(program: str) -> tuple[list[str], list[str]]:
+    """Without the hook and with it."""
+    return ["-c", program], ["-c", f"import graphmend_hook; {program}"]
+
+
+def t5(out: Path, warm: Path, cold: Path) -> list[Arm]:
+    """The demo's program, which writes what it finds to `out`; the caches of two arms."""
+    program = [str(Path(graphmend_hook.__file__).with_name("demo_t5.py")), str(out), "inductor"]
+    run = ["-m", "graphmend_hook", *program]
+    return [
+        Arm("stock", program),
+        Arm("hook, cached", run, {"GRAPHMEND_CACHE_DIR": str(warm)}),
+        Arm("hook, empty cache", run, {"GRAPHMEND_CACHE_DIR": str(cold)}, (cold,)),
+    ]
 
 
 if __name__ == "__main__":

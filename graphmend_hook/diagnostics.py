@@ -78,6 +78,8 @@ NOTICES = {
     "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",
     "GM008": "the cell {cell} runs unmended: mending it failed with {error}; please report this, and use "
     "%unload_ext graphmend_hook to silence it",
+    "GM009": "the compiled graph of {function} raised {error}, which the function as it was written does not; that ran "
+    "instead, from the start",
 }
 
 

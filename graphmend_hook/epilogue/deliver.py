@@ -10,7 +10,6 @@ import torch
 
 from ..diagnostics import notice
 from ..runtime import queue
-from .replay import Condition, conditions_met
 
 log = logging.getLogger("graphmend_hook")
 _NOTE = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
@@ -22,7 +21,7 @@ def deliver(items: list[queue.Item]) -> None:
     What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
     the delivery as it would have ended the function.
     """
-    conditions = [item[2] for item in items if item[0] is not queue.ITEM]
+    conditions = [item[1] for item in items if item[0] is not queue.ITEM]
     held = iter(_read(conditions) if conditions else ())
     for item in items:
         if item[0] is queue.ITEM:
@@ -34,40 +33,28 @@ def deliver(items: list[queue.Item]) -> None:
 def deliver_after_failure(items: list[queue.Item] | None) -> None:
     """Make the calls whose values exist although the graph raised; say that it did, and how many calls are lost.
 
-    Which of them eager would have reached before the operation that failed cannot be told, so none is held back.  But a
-    guard that had failed by then is what eager would have raised: its exception replaces that of the graph.
+    That is where its frame may not run again.  Which of the calls eager would have reached before the operation that
+    failed cannot be told, so none is held back.
     """
-    seen = conditions_met()
-    failed = sys.exc_info()[1]
-    known = [_recovered(item, seen) for item in items or ()]
-    guards = [item for item in known if item[0] is queue.GUARD and not _is_missing(item) and bool(item[2])]
-    if guards:
-        known = known[: known.index(guards[0])]
-    # A guard that was not reached, or held, has nothing to say.
-    known = [item for item in known if item[0] is not queue.GUARD]
+    known = [item for item in items or () if item[0] is not queue.GUARD]
     complete = [item for item in known if not _is_missing(item)]
     lost = "all" if items is None else len(known) - len(complete)
-    if lost or (complete and not guards):  # what precedes a guard that failed is what eager had reached
-        log.warning("%s", notice("GM006", error=type(failed).__name__, count=len(complete), lost=lost))
+    if lost or complete:
+        log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
     deliver(complete)
-    for guard in guards:
-        _call(guard, after=failed)
 
 
-def _call(item: queue.Item, after: BaseException | None = None) -> None:
+def _call(item: queue.Item) -> None:
     """Make the call of an item that has a condition."""
-    _, _, _, delivery, target, *values = item
+    _, _, delivery, target, *values = item
     if item[0] is not queue.GUARD:
         delivery(target, values)
         return
     try:
         delivery(target, values)
     except Exception as error:
-        note = _NOTE if after is None else f"{_NOTE}, which had failed by then: {type(after).__name__}: {after}"
         if sys.version_info >= (3, 11):
-            error.add_note(note)
-        if after is not None and error.__cause__ is None:
-            error.__suppress_context__ = True
+            error.add_note(_NOTE)
         raise
 
 
@@ -77,15 +64,6 @@ def _read(predicates: list[torch.Tensor]) -> list[bool]:
         read: list[bool] = torch.stack(predicates).tolist()
         return read
     return [bool(predicate) for predicate in predicates]
-
-
-def _recovered(item: queue.Item, seen: dict[int, Condition]) -> queue.Item:
-    """An item with what the replay met, in place of the outputs that the graph did not give."""
-    if item[0] is queue.ITEM or item[1] not in seen:
-        return item
-    predicate, shown = seen[item[1]]
-    kept = [shown.get(place, value) if value is queue.MISSING else value for place, value in enumerate(item[5:])]
-    return (*item[:2], predicate, *item[3:5], *kept)
 
 
 def drain(_nothing: None = None) -> None:

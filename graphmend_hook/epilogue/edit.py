@@ -7,21 +7,22 @@ Dynamo replays appends to a module's list by assigning to the whole of it after 
     <the items>  LOAD_GLOBAL __import_...  LOAD_ATTR queue  LOAD_ATTR graphmend_pending  <slice>  ...  STORE_SUBSCR
 
 Loading ``graphmend_sink`` instead makes that assignment the delivery.  Around the call of the graph goes a handler that
-builds the items once more, without the graph's outputs, and hands them over before the exception goes on.
+builds the items once more, without the graph's outputs, and hands them over before the exception goes on; or one that
+runs the frame again, and returns what that gives.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from bytecode import Bytecode, Instr, Label
-from bytecode.instr import TryBegin, TryEnd
+from bytecode.instr import FreeVar, TryBegin, TryEnd
 
 from ..runtime import queue
 
+RANDOM = "graphmend_random"
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
 # What the expression that builds the items may consist of; anything else is not built a second time.
 _PURE = (
@@ -30,16 +31,27 @@ _PURE = (
 )
 
 
+class Rerun:
+    """How generated code runs its frame again: as ``rerun[items, cells]``, with what is deferred and its closure.
+
+    draws: does the graph draw random numbers?  Then ``rerun[None]``, the state of the generators, is wanted before it,
+        under the name RANDOM.
+    """
+
+    def __init__(self, code: CodeType, draws: bool) -> None:
+        self.code, self.draws = code, draws
+
+
 class NotUnderstoodError(Exception):
     """The code reaches for `graphmend_pending` in a way that these edits do not know."""
 
 
-def redirect_replay(code: CodeType, again: Callable[..., None] | None = None) -> CodeType | None:
-    """`code` with its replay redirected to the sink, None if there is none.  Raises NotUnderstoodError.
+def redirect_replay(code: CodeType, rerun: Rerun | None = None) -> CodeType | None:
+    """`code` with its replay redirected to the sink, None if nothing is to be done.  Raises NotUnderstoodError.
 
-    again: called with the arguments of the graph if that raised, before what is left of the items is handed over.
+    rerun: what runs the frame again if the graph raises.
     """
-    if PENDING not in code.co_names:
+    if PENDING not in code.co_names and rerun is None:
         return None
     edited = Bytecode.from_code(code)
     loads = [index for index, item in enumerate(edited) if isinstance(item, Instr) and _name(item) == PENDING]
@@ -49,8 +61,8 @@ def redirect_replay(code: CodeType, again: Callable[..., None] | None = None) ->
         if load.name != "LOAD_ATTR" or not _takes_whole_slice(edited, index + 1):
             raise NotUnderstoodError(f"{load.name} {PENDING} is not followed by an assignment to the whole list")
         load.arg = (load.arg[0], SINK) if isinstance(load.arg, tuple) else SINK
-    if len(loads) == 1:
-        _deliver_on_failure(edited, loads[0], again)
+    if len(loads) <= 1:
+        _handle_failure(edited, loads, rerun)
     return edited.to_code()
 
 
@@ -64,35 +76,55 @@ def drain_on_return(code: CodeType) -> CodeType:
     return edited.to_code()
 
 
-def _deliver_on_failure(edited: Bytecode, pending_load: int, again: Callable[..., None] | None) -> None:
+def _handle_failure(edited: Bytecode, loads: list[int], rerun: Rerun | None) -> None:
     """Insert the handler around the call of the graph, if the code has the shape that it needs."""
     call = _graph_call(edited)
     if call is None:
         return
     first, last = call
-    owner = _expression_start(edited, pending_load)
-    items = _expression_start(edited, owner - 1)
-    graph_output = _name(_instruction(edited, last))
-    build = _rebuilt(edited, items, owner, str(graph_output))
+    items: list[Any] = [Instr("BUILD_LIST", 0)]
+    for load in loads:
+        owner = _expression_start(edited, load)
+        items = _rebuilt(edited, _expression_start(edited, owner - 1), owner, str(_name(_instruction(edited, last))))
+    if rerun is not None and {*rerun.code.co_freevars} <= {*edited.freevars}:
+        cells = [Instr("LOAD_CLOSURE", FreeVar(name)) for name in rerun.code.co_freevars]
+        _insert_handler(edited, first, last, [*_run_again(rerun, items, cells)], returns=True)
+        if rerun.draws:
+            edited[first:first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
+    elif loads:
+        handed_over = [*items, Instr("LOAD_CONST", queue.graphmend_failed), Instr("LOAD_CONST", None)]
+        _insert_handler(edited, first, last, [*handed_over, Instr("STORE_SUBSCR")], returns=False)
+
+
+def _run_again(rerun: Rerun, items: list[Any], cells: list[Instr]) -> list[Any]:
+    """``rerun[items, cells]``; an item needs no calling convention."""
+    return _item(rerun, [*items, *cells, Instr("BUILD_TUPLE", len(cells)), Instr("BUILD_TUPLE", 2)])
+
+
+def _item(owner: object, key: list[Any]) -> list[Any]:
+    return [Instr("LOAD_CONST", owner), *key, Instr("BINARY_SUBSCR")]
+
+
+def _insert_handler(edited: Bytecode, first: int, last: int, body: list[Any], returns: bool) -> None:
+    """Put ``try: ... except BaseException: <body>; raise`` around the instructions, or ``return <body>``."""
     handler = Label()
-    call_again = [] if again is None else _called_again(edited[first:last], again)
-    replay = [
-        *call_again,
-        *build,
-        Instr("LOAD_CONST", queue.graphmend_failed),
-        Instr("LOAD_CONST", None),
-        Instr("STORE_SUBSCR"),
-    ]
     if sys.version_info >= (3, 11):
-        # As `try: ... except BaseException: <replay>; raise` compiles: the cleanup restores the exception around us.
+        # As that compiles: the cleanup restores the exception around us.
         cleanup, around = Label(), TryBegin(handler, push_lasti=False)
         inside = TryBegin(cleanup, push_lasti=True)
-        edited += [handler, inside, Instr("PUSH_EXC_INFO"), *replay, Instr("RERAISE", 0), TryEnd(inside)]
+        edited += [handler, inside, Instr("PUSH_EXC_INFO")]
+        if returns:
+            left = [Instr("SWAP", 2), Instr("POP_EXCEPT"), Instr("RETURN_VALUE")]
+            edited += [Instr("POP_TOP"), *body, TryEnd(inside), *left]
+        else:
+            edited += [*body, Instr("RERAISE", 0), TryEnd(inside)]
         edited += [cleanup, Instr("COPY", 3), Instr("POP_EXCEPT"), Instr("RERAISE", 1)]
         edited.insert(last + 1, TryEnd(around))
         edited.insert(first, around)
     else:
-        edited += [handler, *replay, Instr("RERAISE", 0)]
+        left = [Instr("ROT_FOUR"), Instr("POP_EXCEPT"), Instr("RETURN_VALUE")] if returns else [Instr("RERAISE", 0)]
+        dropped = [Instr("POP_TOP")] * 3 if returns else []
+        edited += [handler, *dropped, *body, *left]
         edited.insert(last + 1, Instr("POP_BLOCK"))
         edited.insert(first, Instr("SETUP_FINALLY", handler))
 
@@ -112,19 +144,6 @@ def _graph_call(edited: Bytecode) -> tuple[int, int] | None:
             if depth == 0:
                 return first, index
     return None
-
-
-def _called_again(call: list[Any], again: Callable[..., None]) -> list[Any]:
-    """The expression `call` with another function; nothing if it cannot be evaluated twice."""
-    while call and isinstance(call[-1], Instr) and call[-1].name == "DELETE_FAST":  # of temporary names
-        call = call[:-1]
-    if not all(isinstance(item, Instr) and item.name.startswith((*_PURE, "POP_TOP")) for item in call):
-        return []
-    function = [Instr("LOAD_CONST", again)]
-    if sys.version_info >= (3, 11):
-        null = Instr("PUSH_NULL")
-        function = [*function, null] if sys.version_info >= (3, 13) else [null, *function]
-    return [*function, *(item.copy() for item in call[1:]), Instr("POP_TOP")]
 
 
 def _expression_start(edited: Bytecode, end: int) -> int:

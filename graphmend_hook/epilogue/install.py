@@ -17,7 +17,7 @@ from torch._dynamo.eval_frame import set_eval_frame
 from ..diagnostics import notice
 from ..runtime import queue
 from ..version import __version__
-from . import replay
+from . import rerun
 from .deliver import deliver, deliver_after_failure, drain
 from .edit import drain_on_return, redirect_replay
 
@@ -56,10 +56,10 @@ def _slot(receive: Callable[[Any], None]) -> Any:
     return type("Slot", (), {"__setitem__": skip(assign)})()
 
 
-def on_generated_code(_original: CodeType, generated: CodeType) -> CodeType | None:
+def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
     """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
     try:
-        return redirect_replay(generated, replay.prepared())
+        return redirect_replay(generated, rerun.prepared(original))
     except Exception as error:
         # What was traced under `understood` is traced anew at its next call, and then declines to defer.
         log.debug("generated code of %s not understood: %s", generated.co_name, error)

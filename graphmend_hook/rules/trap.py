@@ -32,8 +32,8 @@ After
 When a guard fails
     What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
     in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
-    protects fails inside the graph, the guard's exception wins, as in eager: the captured graph is interpreted again to
-    see which conditions it had met (`epilogue.replay`).
+    protects fails inside the graph, the guard's exception wins, as in eager: the function runs again as it was written
+    (`epilogue.rerun`).
 
 Obligations proved here, each with its refusal
     GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`rules.where`)

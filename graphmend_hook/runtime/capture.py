@@ -1,7 +1,8 @@
 """Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
 
 A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
-without: then the read breaks the graph, as it did.
+without: then the read breaks the graph, as it did.  An operation on sizes that do not fit fails with its own exception,
+as in eager: the frame is run again (`epilogue.rerun`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 
 import torch
 
-from . import retrace
+from . import code_guards, retrace
+from .records import record_of
 from .tracer import at_trace_time, held, node_of, translator
 
 # By Dynamo's setting: that of the symbols' own environment.
@@ -44,17 +46,39 @@ def end() -> None:
 def _switch_on(setting: str) -> bool:
     from torch._dynamo import config
 
+    from ..epilogue import install, rerun
+
     output = translator().output
     if output.export or retrace.is_uncaptured() or output.current_tracer.parent is not None:
         return False
+    if not _is_allowed(output):
+        return False
     retrace.expect_success()
     retrace.at_end(output, _switch_off)
+    install.connect()
+    rerun.keep(output)
     output.graphmend_captured = True
     shapes = output.shape_env  # of this compilation alone; the backend's too
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
     if not getattr(config, setting):
         setattr(config, setting, True)
         vars(output).setdefault("graphmend_switched", set()).add(setting)
+    return True
+
+
+def _is_allowed(output: Any) -> bool:
+    """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
+    known = record_of(output)
+    if known.capture_failed and not output.root_tx.one_graph:
+        output.graphmend_unknown = "GM104-T06"
+        return False
+    if not hasattr(output, "graphmend_captured"):
+        arguments = [node.meta.get("grapharg") for node in output.graph.find_nodes(op="placeholder")]
+        sources = [argument.source for argument in arguments if argument is not None and argument.is_tensor][:1]
+        if not sources or code_guards.inputs_at(sources, output.root_tx) is None:
+            return False
+        if not output.root_tx.one_graph:
+            code_guards.install(sources, lambda _: not known.capture_failed, "no captured size has failed")
     return True
 
 

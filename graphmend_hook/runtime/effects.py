@@ -61,7 +61,7 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, .
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
 
 
-def append(item: tuple[Any, ...]) -> None:
+def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     """Put an item where the epilogue finds it; `refusal` has been asked."""
     if dynamo.in_a_body():
         dynamo.in_any_body(queue.graphmend_pending.append, item)
@@ -69,6 +69,7 @@ def append(item: tuple[Any, ...]) -> None:
         queue.graphmend_pending.append(item)
     dynamo.replay_last(id(queue.graphmend_pending))
     retrace.expect_success()
+    retrace.expect_failure(is_guard)
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:

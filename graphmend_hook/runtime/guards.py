@@ -48,15 +48,9 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
         if method is None and in_graph:
             torch._assert_async(~predicate, target)
             continue
-        decided = effects.kept(predicate)  # as it is now; and the place in the graph where the guard stands
-        kept = [effects.kept(value) for value in values]
         kind = queue.GUARD if method is None else queue.EFFECT
-        effects.append((kind, _key(decided, kept), decided, delivery, target, *kept))
-
-
-def _key(graphmend_condition: torch.Tensor, graphmend_values: list[Any]) -> int:
-    """The number under which the condition can be had if the graph fails."""
-    return traced_sides.remember_condition()
+        kept = [effects.kept(value) for value in (predicate, *values)]  # as they are now
+        effects.append((kind, kept[0], delivery, target, *kept[1:]), is_guard=method is None)
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:

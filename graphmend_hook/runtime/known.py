@@ -112,7 +112,7 @@ def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
     if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim():
         found = _places(graphmend_tensor)
         if found is not None:
-            return found if as_tuple else torch.stack(found, 1)
+            return found if as_tuple else torch.stack(found).t()  # laid out as `torch.nonzero` does
         return _captured(torch_nonzero, graphmend_tensor, as_tuple)
     return None
 
@@ -138,20 +138,43 @@ def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if not _is_asked(container):
         return None
-    index = positions(index)
-    masks = index if isinstance(index, tuple) else (index,)
-    if any([isinstance(mask, torch.Tensor) and mask.dtype is torch.bool for mask in masks]):  # noqa: C419
+    index = positions(container, index)
+    parts = index if isinstance(index, tuple) else (index,)
+    if any([_is_mask(part) for part in parts]):  # noqa: C419
         return _captured(operator.getitem, container, index)
     return container[index]
 
 
-def positions(index: Any) -> Any:
+def positions(container: Any, index: Any) -> Any:
     """`index`, with the places that a mask selects instead of the mask, where they are known."""
-    if isinstance(index, tuple):
-        parts = [_positions_of(part) for part in index]
-        return tuple([place for part in parts for place in part])
-    found = _positions_of(index)
-    return index if len(found) == 1 and found[0] is index else found
+    parts = index if isinstance(index, tuple) else (index,)
+    if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
+        return index
+    found = [place for part in parts for place in _positions_of(part)]
+    return index if len(found) == 1 and found[0] is index else tuple(found)
+
+
+def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
+    """Have the masks the shape of the dimensions that they select from?  Places would not tell."""
+    dimension = 0
+    for number, part in enumerate(parts):
+        if part is Ellipsis:
+            dimension = len(shape) - sum([_dimensions(later) for later in parts[number + 1 :]])
+        elif _is_mask(part) and has_known_shape(part) and part.shape != shape[dimension : dimension + part.dim()]:
+            return False
+        dimension += _dimensions(part)
+    return True
+
+
+def _dimensions(part: Any) -> int:
+    """How many of a tensor's dimensions the part of an index stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    return part.dim() if _is_mask(part) else 1
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, torch.Tensor) and part.dtype is torch.bool
 
 
 def _positions_of(part: Any) -> tuple[Any, ...]:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
-# (EFFECT, key, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
-# (GUARD, key, predicate, delivery, target, *values): likewise, and the call raises.
-# `key` is the number of the condition in its graph.
+# (EFFECT, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
+# (GUARD, predicate, delivery, target, *values): likewise, and the call raises.
 Item = tuple[Any, ...]
 
 

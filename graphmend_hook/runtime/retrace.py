@@ -28,6 +28,16 @@ def expect_success() -> None:
         at_end(output, _judge)
 
 
+@at_trace_time(otherwise=None)
+def expect_failure(is_guard: bool) -> None:
+    """Run the frame again if its graph fails: what eager would have done by then is not done yet, such as a guard."""
+    from ..epilogue import rerun
+
+    output = translator().output
+    output.graphmend_guarded = is_guard or getattr(output, "graphmend_guarded", False)
+    rerun.keep(output)
+
+
 def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:
     """Call `action` once, with the output and the exception if there is one, at the end of this trace of the frame.
 
@@ -55,14 +65,14 @@ def _judge(output: Any, error: BaseException | None) -> None:
 
     if isinstance(error, RestartAnalysis):
         if hasattr(output, "graphmend_captured") and "data-dependent" in str(error.restart_reason).lower():
-            _leave_uncaptured("a decision depends on a number that was captured")
+            leave_uncaptured("a decision depends on a number that was captured")
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         reason = f"{type(error).__name__} after something was mended"
         log.debug("%s: %s", reason, error)
         if hasattr(output, "graphmend_captured"):
-            _leave_uncaptured(reason)
+            leave_uncaptured(reason)
         _abandon(reason)
 
 
@@ -85,7 +95,7 @@ def follows_guard() -> bool:
     Then the compilation is abandoned, except under ``fullgraph=True``.
     """
     tracer = translator()
-    if not hasattr(tracer.output, "graphmend_conditions") or not is_in_finally(tracer):
+    if not getattr(tracer.output, "graphmend_guarded", False) or not is_in_finally(tracer):
         return False
     _abandon("an effect in a finally follows a guard", tracer.one_graph)
     return True
@@ -117,7 +127,7 @@ def is_uncaptured() -> bool:
     return is_abandoned() or hasattr(CompileContext.try_get(), "graphmend_uncaptured")
 
 
-def _leave_uncaptured(reason: str) -> None:
+def leave_uncaptured(reason: str) -> None:
     """Trace the frame anew, with the reads of numbers as they were written, unless that has been done."""
     from torch._guards import CompileContext
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from .retrace import trace_anew
-from .tracer import at_trace_time, fake_of, held, log, node_of, python_of, site_of, translator
+from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
 from .writes import are_apart, only_computes, operations, storages_of, written_by
 
 
@@ -55,21 +55,6 @@ def reads_plainly(attribute: str) -> bool:
 def defined_in(modules: tuple[str, ...]) -> bool:
     """Is the function at hand defined in one of those modules?"""
     return getattr(python_of(held("graphmend_check")), "__module__", "") in modules
-
-
-@at_trace_time(otherwise=0)
-def remember_condition() -> int:
-    """Keep the graph for the case that it fails, with the condition at hand; the number of the condition in it."""
-    from ..epilogue.replay import prepare
-
-    output = translator().output
-    if not hasattr(output, "graphmend_conditions"):
-        output.graphmend_conditions = []
-        output.register_finalizer_fns.append(lambda module: prepare(module, output.graphmend_conditions))
-    values = {place: node_of(value) for place, value in enumerate(held("graphmend_values").items)}
-    shown = {place: node for place, node in values.items() if node is not None}
-    output.graphmend_conditions.append((held("graphmend_condition").as_proxy().node, shown))
-    return len(output.graphmend_conditions) - 1
 
 
 @at_trace_time(otherwise=False)

@@ -8,17 +8,15 @@ the real tensors, on their device, so the value is the one that eager would read
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from types import CodeType
-from weakref import WeakKeyDictionary
 
 import torch
-from torch._guards import CompileContext
 
 from . import guarded, queue
 from .guarded import text_of
 from .pure import is_pure, is_small, only_writes
+from .records import record_of
 from .retrace import is_abandoned
 from .tracer import at_trace_time, held, log, node_of, record, translator
 from .writes import are_apart, storages_of, written_by
@@ -28,20 +26,6 @@ _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """What a frame was compiled for.
-
-    answers: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
-    """
-
-    answers: dict[str, set[str]] = field(default_factory=dict)
-    combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
-
-
-_frames: WeakKeyDictionary[CodeType, _Frame] = WeakKeyDictionary()
 
 
 class _Unknown(Exception):  # noqa: N818  control flow, not an error
@@ -238,19 +222,6 @@ def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.T
     return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves})
 
 
-def _frame() -> _Frame:
-    """What the frame at hand was compiled for, as long as Dynamo has code for it."""
-    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
-
-    code = translator().output.root_tx.f_code
-    if not _debug_get_cache_entry_list(code):  # the first time, or after `torch._dynamo.reset`
-        context = CompileContext.try_get()
-        if getattr(context, "graphmend_frame", None) is not code:  # not merely traced anew
-            context.graphmend_frame = code
-            _frames.pop(code, None)
-    return _frames.setdefault(code, _Frame())
-
-
 def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
     """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
     code = translator().output.root_tx.f_code
@@ -258,7 +229,7 @@ def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
     resumed = code.co_name.startswith("torch_dynamo_resume_in")
     if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
         raise _Unknown("GM104-T02")
-    answers = _frame().answers
+    answers = record_of(translator().output).answers
     for part, answer in parts:
         known = answers.setdefault(part.key, set())
         if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
@@ -270,7 +241,7 @@ def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
 def _check_few(now: set[tuple[str, str]]) -> None:
     """Raise _Unknown if the frame has been compiled for many other values already."""
     output = translator().output
-    seen = _frame().combinations
+    seen = record_of(output).combinations
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
         raise _Unknown("GM104-T05")
     if not hasattr(output, "graphmend_values"):

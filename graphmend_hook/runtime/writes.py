@@ -38,12 +38,19 @@ _NUMPY = frozenset(
         *("and_", "eq", "ge", "gt", "le", "lt", "ne", "or_"),
     }
 )
+# The argument of functions that update an operand in place, without a name that says so.
+_UPDATING = {
+    "batch_norm": "training",
+    "instance_norm": "use_input_stats",
+    "embedding": "max_norm",
+    "embedding_bag": "max_norm",
+}
 _HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_operator")
 
 
 def only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers?"""
-    return not node.op.startswith("call") or not (_draws(node) or _writes(node))
+    return not node.op.startswith("call") or not (draws(node) or _writes(node) or _updates(node))
 
 
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
@@ -64,7 +71,7 @@ def written_by(node: torch.fx.Node) -> set[int]:
         named = dict(zip([argument.name for argument in schema.arguments], node.args)) | node.kwargs  # noqa: B905
         written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         operands = [named.get(name) for name in written]
-    elif not _is_known(node):
+    elif not _is_known(node) or _updates(node):
         operands = [node.args, node.kwargs]
     elif _writes(node):
         operands = [node.args[:1], node.kwargs.get("out")]
@@ -154,7 +161,17 @@ def _writes(node: torch.fx.Node) -> bool:
     return (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs or _is_asked_to_write(node)
 
 
-def _draws(node: torch.fx.Node) -> bool:
+def _updates(node: torch.fx.Node) -> bool:
+    """Is it one of those that update an operand if an argument says so: running statistics, rows of a table?"""
+    argument = _UPDATING.get(name_of(node))
+    if argument is None:
+        return False
+    if getattr(node.target, "__module__", "") != "torch.nn.functional":
+        return True
+    return _argument(node, argument) not in (None, False)
+
+
+def draws(node: torch.fx.Node) -> bool:
     """May it draw random numbers?  Dropout does not while its argument ``training`` is false."""
     return name_of(node).startswith(_RANDOM) and _argument(node, "training") is not False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -48,6 +49,46 @@ def look_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     y = x[index]
     logger.warning("after")
     return y
+
+
+def count_and_look_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    x[0] += 1
+    return look_up(x, index)
+
+
+def draw_and_look_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    drawn = torch.rand(3)
+    print("drawn", drawn)
+    y = look_up(x + drawn, index)
+    print("drawn", torch.rand(3))
+    return y
+
+
+def make_closure() -> Callable[..., torch.Tensor]:
+    calls = 0
+
+    def look_up_in_a_closure(x: torch.Tensor, *index: torch.Tensor, scale: float = 2.0, **rest: float) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        logger.warning("call %s %s", calls, scale)
+        return [x[at] * scale for at in index][0]
+
+    return look_up_in_a_closure
+
+
+look_up_in_a_closure = make_closure()
+
+
+def normed_and_looked_up(x: torch.Tensor, state: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    y = torch.nn.functional.batch_norm(x, state[0], state[1], training=True)
+    logger.warning("normed")
+    return y[index]
+
+
+def renormed_and_looked_up(x: torch.Tensor, state: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    y = torch.nn.functional.embedding(x.long(), state, max_norm=1.0)
+    logger.warning("embedded")
+    return y[index]
 
 
 def warn(x: torch.Tensor) -> torch.Tensor:
@@ -133,6 +174,7 @@ def hushed(x: torch.Tensor) -> torch.Tensor:
 
 
 def sized_and_looked_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    x += 1
     y = torch.cat([x, x])
     logger.warning("shape %s", y.shape)
     return y[index]

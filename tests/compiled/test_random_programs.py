@@ -22,6 +22,7 @@ What the compiled mended program may do otherwise:
   other way round.  What the program itself can see of that, by `is` or a change in place, is compared.
 - To the text of an error that Dynamo meets while tracing it adds the place, and an operation that cannot be done on
   the shapes at hand raises TorchRuntimeError, a RuntimeError.
+- Autograd's functions have the names of the operations in the graph (docs/where.md).
 - What the compiled *original* does not do as eager does, the mended one need not do either.
 
 To trace is what takes the time.  So a function whose code object is the one that Python makes of the original, and that
@@ -132,7 +133,7 @@ class Seen:
         kind = type(value).__name__
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
-            layout = str(value.dtype), tuple(value.shape), value.stride()
+            layout = str(value.dtype), tuple(value.shape), value.stride() if value.numel() else ()
             return (kind, *layout, repr(value.detach().tolist()))  # repr: nan equals nan, -0.0 is not 0.0
         if isinstance(value, list | tuple):
             return (kind, *map(self.describe, value))
@@ -152,7 +153,7 @@ class Seen:
 
 
 class Notices(logging.Handler):
-    """What the hook itself says: each is a fault, but GM006, which says that a graph raised."""
+    """What the hook itself says: each is a fault, but GM006 and GM009, which say that a graph raised."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -160,7 +161,7 @@ class Notices(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if not text.startswith("GM006"):
+        if not text.startswith(("GM006", "GM009")):
             self.texts.append(f"{text} {record.exc_info[1] if record.exc_info else ''}")
 
 
@@ -241,7 +242,13 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
 
 def in_any_file(effect: tuple[object, ...]) -> tuple[object, ...]:
     """Without the number of the file: two have the helpers, and Dynamo takes one for the other (docs/defer.md)."""
-    return tuple(re.sub(r"(random_programs)_\d+", r"\1", part) if isinstance(part, str) else part for part in effect)
+    texts = [re.sub(r"(random_programs)_\d+", r"\1", part) if isinstance(part, str) else part for part in effect]
+    return tuple(of_any_operation(part) if isinstance(part, str) else part for part in texts)
+
+
+def of_any_operation(text: str) -> str:
+    """Without the names of autograd's functions."""
+    return re.sub(r"\b[A-Z]\w*Backwards?\d*\b|(?<=output \d of )[\w:]+", "Backward", text)
 
 
 def by_torch(effect: tuple[object, ...]) -> bool:
@@ -265,7 +272,7 @@ def gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
         if terms:
             torch.stack(terms).sum().backward()
     except RuntimeError as error:
-        return str(error)
+        return of_any_operation(str(error))
     # Sums of gradients: zeros of the untaken side may turn -0.0 into 0.0.
     return [None if leaf.grad is None else repr((leaf.grad + 0.0).tolist()) for leaf in leaves]
 

@@ -342,3 +342,82 @@ def test_no_setting_is_left_on_where_what_is_captured_fails() -> None:
             torch.compile(function, backend="eager")(x)
         assert not torch._dynamo.config.capture_dynamic_output_shape_ops
         assert not torch._dynamo.config.capture_scalar_outputs
+
+
+LONG = torch.arange(8000.0).reshape(2000, 4)  # with so many rows that no mask of them is known
+# Two calls that go well, after which no more than their sizes is known, and one that does not.
+FAILING: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "writes_as_many": tuple((LONG, LONG[:, 0] < bound, X[:4]) for bound in (13, 14, 20)),
+    "reshapes_what_is_selected": tuple((LONG, LONG[:, 0] < bound, 4) for bound in (9, 10, 5)),
+    "checks_what_is_selected": tuple((LONG, LONG[:, 0] < bound) for bound in (9, 10, 5)),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", FAILING)
+def test_what_fails_on_a_size_has_its_own_exception(name: str, backend: str) -> None:
+    """H: the graph asserts sizes before it does anything, in words of its own."""
+    first, second, bad = FAILING[name]
+    compiled = Compiled(name, backend)
+    compiled(*first)
+    graphs = compiled(*second)
+    errors = []
+    for call in (compiled.plain, compiled.call):
+        with pytest.raises(Exception) as caught, torch.no_grad():
+            call(*copy.deepcopy(bad))
+        errors.append((caught.type, caught.value.args, str(caught.value)))
+    assert errors[1] == errors[0]
+    assert compiled(*first) == graphs
+
+
+def outcome(call: Callable[..., Any], *inputs: Any) -> Any:
+    try:
+        return call(*inputs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # Inductor fails while compiling, without the hook too
+@pytest.mark.parametrize("shapes", [((4, 4), (4, 4)), ((4, 4), (5, 4)), ((5, 5), (4, 4)), ((4, 4), (2, 1))])
+@pytest.mark.parametrize("name", ["selects_under_a_mask_that_does_not_fit", "writes_under_a_mask_that_does_not_fit"])
+def test_a_mask_that_does_not_fit(name: str, shapes: tuple[tuple[int, ...], ...], backend: str) -> None:
+    """H: the places that a small mask selects exist, though the mask has another length."""
+    plain, mended = pair(name)
+    inputs = [*map(torch.ones, shapes), torch.tensor([True, False, True, False])]
+    expected, found = (outcome(call, *inputs) for call in (plain, torch.compile(mended, backend=backend)))
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["counts_off_what_is_expanded", "draws_and_adds_what_is_selected"])
+def test_what_is_taken_for_granted_of_a_size_need_not_hold(
+    name: str, backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """H: a size that may be 1 is broadcast, where the graph asserts that it is not: a program that ran would fail."""
+    compiled = Compiled(name, backend)
+    with torch._inductor.config.patch(fallback_random=True):
+        graphs = [compiled(X, torch.full((2000,), count)) for count in (3, 1) * 5]
+    if backend != "aot_eager":  # which leaves the assertion out
+        assert "GM009" in caplog.text
+        assert "GM104-T06" in {code for code, *_ in refusals.seen}
+    assert graphs[-1] == graphs[-2]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_graph_that_writes_to_its_inputs_takes_nothing_for_granted(backend: str) -> None:
+    """H: it cannot be run twice."""
+    compiled = Compiled("writes_to_what_came_in", backend)
+    assert compiled(LONG.clone(), LONG[:, 0] < 9, 4) > 1
+    x = LONG.clone()
+    with pytest.raises(RuntimeError, match="is invalid for input of size 8"), torch.no_grad():
+        compiled.call(x, LONG[:, 0] < 5, 4)
+    assert torch.equal(x, LONG + 1)
+
+
+def test_places_are_laid_out_as_torch_does() -> None:
+    """H: known places are stacked; `view` tells."""
+    plain, mended = pair("places_of_a_mask")
+    mask = torch.eye(3, dtype=torch.bool)
+    found, expected = (call(X, mask)[0] for call in (torch.compile(mended, backend="eager"), plain))
+    assert torch.equal(found, expected)
+    assert found.stride() == expected.stride()

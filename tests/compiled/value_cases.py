@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+logger = logging.getLogger(__name__)
 
 
 def made_of_a_shape(x):
@@ -300,3 +304,59 @@ def fractions_of_what_is_written_later(x, mask):
 def fails_under_capture(x):
     """What is captured fails on the shapes at hand."""
     return x[x > 0, 0, 0]
+
+
+def places_of_a_mask(x, mask):
+    """Places in rows and columns, and how they are laid out."""
+    return mask.nonzero(), x.sum()
+
+
+def selects_under_a_mask_that_does_not_fit(x, y, mask: torch.Tensor):
+    """Its places are within the first tensor and not within the second, or within both."""
+    return x[:, mask].sum() + y[..., mask, 0].sum() + y[None, mask].sum()
+
+
+def writes_under_a_mask_that_does_not_fit(x, y, mask: torch.Tensor):
+    """The same, written to."""
+    x, y = x * 1, y * 1
+    x[mask] = 1.0
+    y[mask, :] = 2.0
+    y[..., mask] = 3.0
+    return x, y
+
+
+def writes_as_many(x, mask: torch.Tensor, made):
+    """As many rows as the mask has."""
+    x = x * 2
+    x[mask] = made + 1
+    return x
+
+
+def reshapes_what_is_selected(x, mask: torch.Tensor, rows):
+    """A size that fits some of the data."""
+    logger.warning("%s", x.shape)
+    return x[mask].reshape(rows, 3)
+
+
+def counts_off_what_is_expanded(x, count):
+    """A number of the data, as a size that may be 1."""
+    return (x + 1)[: count.max().item()].expand(3, 4) * 2
+
+
+def draws_and_adds_what_is_selected(x, count):
+    """Random numbers that are drawn before the graph fails."""
+    drawn = torch.rand(3, 4)
+    return (x + 1)[: count.max().item()].expand(3, 4) + drawn + torch.rand(3, 1)
+
+
+def checks_what_is_selected(x, mask: torch.Tensor):
+    """The program's own check has its own text."""
+    rows = x[mask]
+    torch._check(rows.shape[0] == 3, lambda: "three rows are needed")
+    return rows.reshape(3, 4)
+
+
+def writes_to_what_came_in(x, mask: torch.Tensor, rows):
+    """What came in has been written to by then."""
+    x += 1
+    return x[mask].reshape(rows, 3)

@@ -165,3 +165,69 @@ def test_the_slice_forms_of_all_versions() -> None:
     bounds = [Instr("LOAD_CONST", None), Instr("LOAD_CONST", None)]
     assert edit._takes_whole_slice(Bytecode([*bounds, Instr("BUILD_SLICE", 2)]), 0)
     assert not edit._takes_whole_slice(Bytecode([Instr("LOAD_CONST", 0), *bounds]), 0)
+
+
+class Again(edit.Rerun):
+    """Notes what it is asked for; `value` is what the frame gives."""
+
+    def __init__(self, code: types.CodeType, draws: bool, value: Any) -> None:
+        super().__init__(code, draws)
+        self.value, self.asked = value, []
+
+    def __getitem__(self, given: Any) -> Any:
+        frame = sys._getframe(1)
+        self.asked.append((given, sys.exc_info()[0], dict(frame.f_locals)))
+        if isinstance(self.value, Exception):
+            raise self.value
+        return "states" if given is None else self.value
+
+
+def closure(kept: Any) -> types.FunctionType:
+    def inner(x: Any) -> Any:
+        graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+        return graph_out_0[0], kept
+
+    return inner  # type: ignore[return-value]
+
+
+def fails(*_: Any) -> Any:
+    raise IndexError("in the graph")
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_a_frame_is_run_again(slots: Delivered, draws: bool) -> None:
+    again = Again(generated.__code__, draws, "again")
+    code = edit.redirect_replay(generated.__code__, again)
+    assert code is not None
+    assert function(code, fails)(1) == "again"
+    assert sys.exc_info() == (None, None, None)
+    *states, (given, kind, found) = again.asked
+    assert given == ([("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))], ())
+    assert kind is IndexError
+    assert found == {"x": 1, edit.RANDOM: "states"} if draws else {"x": 1}
+    assert [(given, kind) for given, kind, _ in states] == ([(None, None)] if draws else [])
+    again.asked.clear()
+    assert function(code, lambda x: (10 * x, 20 * x))(1) == 10
+    assert len(again.asked) == draws
+    assert slots == [("graphmend_sink", ITEMS)]
+
+
+def test_a_frame_without_items_and_with_a_closure() -> None:
+    original = closure(3)
+    again = Again(original.__code__, False, "again")
+    code = edit.redirect_replay(original.__code__, again)
+    assert code is not None
+    names = {"__compiled_fn_1": fails}
+    assert types.FunctionType(code, names, closure=original.__closure__)(1) == "again"
+    assert again.asked[0][0] == ([], original.__closure__)
+    names = {"__compiled_fn_1": lambda x: (2 * x,)}
+    assert types.FunctionType(code, names, closure=original.__closure__)(1) == (2, 3)
+
+
+def test_what_the_frame_raises_when_it_is_run_again() -> None:
+    original = closure(3)
+    code = edit.redirect_replay(original.__code__, Again(original.__code__, False, ValueError("its own")))
+    assert code is not None
+    with pytest.raises(ValueError, match="its own"):
+        types.FunctionType(code, {"__compiled_fn_1": fails}, closure=original.__closure__)(1)
+    assert sys.exc_info() == (None, None, None)
