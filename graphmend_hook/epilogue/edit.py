@@ -14,6 +14,7 @@ runs the frame again, and returns what that gives.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from types import CodeType
 from typing import Any
 
@@ -34,11 +35,11 @@ _PURE = (
 class Rerun:
     """How generated code runs its frame again: as ``rerun[items, cells]``, with what is deferred and its closure.
 
-    draws: does the graph draw random numbers?  Then ``rerun[None]``, the state of the generators, is wanted before it,
-        under the name RANDOM.
+    draws: the devices on which the graph draws random numbers.  If there are any, ``rerun[None]``, the state of their
+        generators, is wanted before it, under the name RANDOM.
     """
 
-    def __init__(self, code: CodeType, draws: bool) -> None:
+    def __init__(self, code: CodeType, draws: Collection[Any]) -> None:
         self.code, self.draws = code, draws
 
 

@@ -16,7 +16,7 @@ import inspect
 import logging
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -37,7 +37,7 @@ _NOTE = "graphmend_hook: raised by the function as it was written, after its com
 
 
 class _Last(threading.local):
-    prepared: tuple[object, bool] | None = None
+    prepared: tuple[object, set[torch.device]] | None = None
 
 
 _last = _Last()
@@ -62,7 +62,7 @@ def _prepare(output: Any, module: torch.fx.GraphModule) -> None:
     _last.prepared = None
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     if not output.random_calls and _is_repeatable(nodes, module):
-        _last.prepared = (CompileContext.try_get(), any(map(draws, nodes)))
+        _last.prepared = (CompileContext.try_get(), set(_drawn_on(nodes)))
     elif hasattr(output, "graphmend_captured") and _takes_for_granted(output) and not output.root_tx.one_graph:
         retrace.leave_uncaptured("a graph that cannot be run again asserts what it takes for granted")
 
@@ -78,8 +78,16 @@ def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule)
         return False
 
 
+def _drawn_on(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.device]:
+    for node in filter(draws, nodes):
+        values = [operand.meta.get("example_value") for operand in (node, *node.all_input_nodes)]
+        yield from (value.device for value in values if isinstance(value, torch.Tensor))
+
+
 def _takes_for_granted(output: Any) -> bool:
     """Does the graph assert more of a captured number than bounds, past which eager fails too?"""
+    if retrace.are_above_one():
+        return True
     asserted = [item.expr for items in output.shape_env.deferred_runtime_asserts.values() for item in items]
     return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
 
@@ -88,7 +96,7 @@ def _item(rerun: Rerun, given: tuple[list[queue.Item] | None, tuple[CellType, ..
     """The state of the generators, or what the frame that this is called from gives when it is run again."""
     prior = set_eval_frame(None)
     try:
-        return _random_states() if given is None else _run(rerun.code, sys._getframe(1), *given)
+        return _random_states(rerun.draws) if given is None else _run(rerun.code, sys._getframe(1), *given)
     finally:
         set_eval_frame(prior)
 
@@ -112,8 +120,8 @@ def _run(code: CodeType, frame: FrameType, items: list[queue.Item] | None, cells
         positional += values[names.varargs]
     if names.varkw:
         keywords |= values[names.varkw]
-    if RANDOM in values:
-        _set_random_states(values[RANDOM])
+    for device, state in values.get(RANDOM, {}).items():
+        _generators(device).set_rng_state(state, *_index(device))
     try:
         value = function(*positional, **keywords)
     except Exception as error:
@@ -139,11 +147,14 @@ def _forget(error: BaseException, failed: BaseException) -> None:
     error.__context__ = None
 
 
-def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+def _random_states(devices: Collection[torch.device]) -> dict[torch.device, torch.Tensor]:
+    return {device: _generators(device).get_rng_state(*_index(device)) for device in devices}
 
 
-def _set_random_states(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1]:
-        torch.cuda.set_rng_state_all(states[1])
+def _generators(device: torch.device) -> Any:
+    """The module of torch that has the generators of such devices."""
+    return torch if device.type == "cpu" else torch.get_device_module(device)
+
+
+def _index(device: torch.device) -> tuple[torch.device, ...]:
+    return () if device.type == "cpu" else (device,)

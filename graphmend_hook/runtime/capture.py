@@ -40,7 +40,11 @@ def begin_shape() -> bool:
 @at_trace_time(otherwise=None)
 def end() -> None:
     """Switch it off again, if it was switched on here."""
-    _switch_off(translator().output)
+    output = translator().output
+    _switch_off(output)
+    if retrace.are_above_one():
+        for symbol in output.shape_env.var_to_range.keys() - output.graphmend_symbols:
+            torch._check(output.shape_env.create_symintnode(symbol, hint=None) > 1)
 
 
 def _switch_on(setting: str) -> bool:
@@ -59,6 +63,7 @@ def _switch_on(setting: str) -> bool:
     rerun.keep(output)
     output.graphmend_captured = True
     shapes = output.shape_env  # of this compilation alone; the backend's too
+    output.graphmend_symbols = set(shapes.var_to_range)
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
     if not getattr(config, setting):
         setattr(config, setting, True)

@@ -24,8 +24,8 @@ def expect_success() -> None:
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
     """
     output = translator().output
-    if not output.root_tx.one_graph:
-        at_end(output, _judge)
+    output.graphmend_one_graph = output.root_tx.one_graph  # who is no more when it ends
+    at_end(output, _judge)
 
 
 @at_trace_time(otherwise=None)
@@ -63,17 +63,18 @@ def _clean_up(output: Any, outer: BaseException | None) -> None:
 def _judge(output: Any, error: BaseException | None) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
+    one_graph, captured = output.graphmend_one_graph, hasattr(output, "graphmend_captured")
     if isinstance(error, RestartAnalysis):
-        if hasattr(output, "graphmend_captured") and "data-dependent" in str(error.restart_reason).lower():
-            leave_uncaptured("a decision depends on a number that was captured")
+        if captured and "data-dependent" in str(error.restart_reason).lower():
+            _capture_less("a decision depends on a number that was captured", one_graph)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         reason = f"{type(error).__name__} after something was mended"
         log.debug("%s: %s", reason, error)
-        if hasattr(output, "graphmend_captured"):
-            leave_uncaptured(reason)
-        _abandon(reason)
+        if captured:
+            _capture_less(reason, one_graph)
+        _abandon(reason, one_graph)
 
 
 @at_trace_time(otherwise=None)
@@ -125,6 +126,29 @@ def is_uncaptured() -> bool:
     from torch._guards import CompileContext
 
     return is_abandoned() or hasattr(CompileContext.try_get(), "graphmend_uncaptured")
+
+
+def _capture_less(reason: str, one_graph: bool) -> None:
+    """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
+
+    That is what most backends fail on.  Then, with numbers as they were written, unless ``fullgraph=True`` forbids it.
+    """
+    from torch._guards import CompileContext
+
+    context = CompileContext.try_get()
+    if context is not None and not are_above_one() and not is_uncaptured():
+        log.debug("captured numbers are taken to be above one: %s", reason)
+        context.graphmend_above_one = True
+        trace_anew(reason)
+    if not one_graph:
+        leave_uncaptured(reason)
+
+
+def are_above_one() -> bool:
+    """Is it taken for granted in this compilation that captured numbers are neither 0 nor 1?"""
+    from torch._guards import CompileContext
+
+    return hasattr(CompileContext.try_get(), "graphmend_above_one")
 
 
 def leave_uncaptured(reason: str) -> None:

@@ -28,7 +28,8 @@ _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasat
 }
 _RANDOM = (
     *("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu"),
-    *("uniform", "exponential", "permutation", "shuffle", "choice"),
+    *("uniform", "exponential", "permutation", "shuffle", "choice", "log_normal", "cauchy", "geometric", "binomial"),
+    *("gumbel", "_standard_gamma", "_sample_dirichlet", "trunc_normal"),
 )
 # Functions and operators of numpy that give to the bit what torch gives; Dynamo has them as operations on tensors.
 _NUMPY = frozenset(
@@ -173,6 +174,8 @@ def _updates(node: torch.fx.Node) -> bool:
 
 def draws(node: torch.fx.Node) -> bool:
     """May it draw random numbers?  Dropout does not while its argument ``training`` is false."""
+    if name_of(node) == "scaled_dot_product_attention":
+        return bool(node.kwargs.get("dropout_p", (*node.args, 0, 0)[4]) != 0)  # after query, key, value, mask
     return name_of(node).startswith(_RANDOM) and _argument(node, "training") is not False
 
 

@@ -421,3 +421,22 @@ def test_places_are_laid_out_as_torch_does() -> None:
     found, expected = (call(X, mask)[0] for call in (torch.compile(mended, backend="eager"), plain))
     assert torch.equal(found, expected)
     assert found.stride() == expected.stride()
+
+
+def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Inductor compares sizes of a product with 1: it is taken for granted that they are not, and asserted."""
+    compiled = Compiled("multiplied_by_as_many_rows", "inductor")
+    runs = {}
+    for count in (3, 4, 5, 1, 6, 0):
+        found = compiled(X, torch.full((2000,), count))
+        runs[count] = (found, "GM009" in caplog.text)
+    assert runs[5] == (runs[4][0], False)  # one graph for the value of the first call, one for all others
+    assert runs[1] == (runs[4][0], True)
+    assert runs[6][0] > runs[1][0]
+    assert "GM104-T06" in {code for code, *_ in refusals.seen}
+
+
+def test_a_size_that_a_backend_compares_with_one_in_a_single_graph() -> None:
+    """There is nothing to fall back to but eager, each time."""
+    compiled = Compiled("multiplied_by_as_many_rows", "inductor", fullgraph=True)
+    assert [compiled(X, torch.full((2000,), count)) for count in (4, 5, 1, 6, 0)][1:] == [3, 3, 3, 3]
