@@ -88,8 +88,8 @@ def _handle_failure(edited: Bytecode, loads: list[int], rerun: Rerun | None) -> 
         owner = _expression_start(edited, load)
         items = _rebuilt(edited, _expression_start(edited, owner - 1), owner, str(_name(_instruction(edited, last))))
     if rerun is not None and {*rerun.code.co_freevars} <= {*edited.freevars}:
-        load = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
-        cells = [Instr(load, FreeVar(name)) for name in rerun.code.co_freevars]
+        opcode = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
+        cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
         _insert_handler(edited, first, last, [*_run_again(rerun, items, cells)], returns=True)
         if rerun.draws:
             edited[first:first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
