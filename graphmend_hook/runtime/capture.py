@@ -42,9 +42,15 @@ def end() -> None:
     """Switch it off again, if it was switched on here."""
     output = translator().output
     _switch_off(output)
-    if retrace.are_above_one():
-        for symbol in output.shape_env.var_to_range.keys() - output.graphmend_symbols:
+    if not retrace.are_above_one():
+        return
+    for symbol, bounds in output.shape_env.var_to_range.items():
+        if symbol in output.graphmend_symbols:
+            continue
+        if bounds.upper > 1:
             torch._check(output.shape_env.create_symintnode(symbol, hint=None) > 1)
+        elif not output.root_tx.one_graph:
+            retrace.leave_uncaptured("a captured number is at most one")
 
 
 def _switch_on(setting: str) -> bool:
