@@ -84,13 +84,13 @@ def _handle_failure(edited: Bytecode, loads: list[int], rerun: Rerun | None) -> 
         return
     first, last = call
     items: list[Any] = [Instr("BUILD_LIST", 0)]
-    for load in loads:
-        owner = _expression_start(edited, load)
+    if loads:
+        owner = _expression_start(edited, loads[0])
         items = _rebuilt(edited, _expression_start(edited, owner - 1), owner, str(_name(_instruction(edited, last))))
     if rerun is not None and {*rerun.code.co_freevars} <= {*edited.freevars}:
         opcode = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
         cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
-        _insert_handler(edited, first, last, [*_run_again(rerun, items, cells)], returns=True)
+        _insert_handler(edited, first, last, _run_again(rerun, items, cells), returns=True)
         if rerun.draws:
             edited[first:first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
     elif loads:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
-import threading
 from collections.abc import Collection, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
@@ -36,13 +35,6 @@ log = logging.getLogger("graphmend_hook")
 _NOTE = "graphmend_hook: raised by the function as it was written, after its compiled graph had failed with"
 
 
-class _Last(threading.local):
-    prepared: tuple[object, set[torch.device]] | None = None
-
-
-_last = _Last()
-
-
 def keep(output: Any) -> None:
     """See to it that the frame is run again if the graph that Dynamo is tracing fails."""
     if not hasattr(output, "graphmend_kept"):
@@ -52,18 +44,17 @@ def keep(output: Any) -> None:
 
 def prepared(code: CodeType) -> Rerun | None:
     """What runs the frame of `code`, of which code has just been generated, again; None if it may not be."""
-    taken, _last.prepared = _last.prepared, None
-    if taken is None or taken[0] is not CompileContext.try_get():  # that of a compilation that failed
-        return None
-    return _Frame(code, taken[1])
+    drawn_on = getattr(CompileContext.try_get(), "graphmend_drawn_on", None)
+    return None if drawn_on is None else _Frame(code, drawn_on)
 
 
 def _prepare(output: Any, module: torch.fx.GraphModule) -> None:
-    _last.prepared = None
     nodes = [node for node in operations(module) if node.op.startswith("call")]
-    if not output.random_calls and _is_repeatable(nodes, module):
-        _last.prepared = (CompileContext.try_get(), set(_drawn_on(nodes)))
-    elif hasattr(output, "graphmend_captured") and _takes_for_granted(output) and not output.root_tx.one_graph:
+    repeatable = not output.random_calls and _is_repeatable(nodes, module)
+    CompileContext.get().graphmend_drawn_on = set(_drawn_on(nodes)) if repeatable else None
+    if repeatable:
+        return
+    if hasattr(output, "graphmend_captured") and _takes_for_granted(output) and not output.root_tx.one_graph:
         retrace.leave_uncaptured("a graph that cannot be run again asserts what it takes for granted")
 
 

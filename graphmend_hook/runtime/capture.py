@@ -15,6 +15,7 @@ import torch
 from . import code_guards, retrace
 from .records import record_of
 from .tracer import at_trace_time, held, node_of, translator
+from .writes import tensor_inputs
 
 # By Dynamo's setting: that of the symbols' own environment.
 _ALLOWED = {
@@ -42,13 +43,16 @@ def end() -> None:
     """Switch it off again, if it was switched on here."""
     output = translator().output
     _switch_off(output)
-    if not retrace.are_above_one():
-        return
-    for symbol, bounds in output.shape_env.var_to_range.items():
-        if symbol in output.graphmend_symbols:
-            continue
-        if bounds.upper > 1:
-            torch._check(output.shape_env.create_symintnode(symbol, hint=None) > 1)
+    if retrace.are_above_one():
+        _assert_above_one(output)
+
+
+def _assert_above_one(output: Any) -> None:
+    """Assert in the graph that the symbols which have come since capture was switched on are above 1."""
+    shapes = output.shape_env
+    for symbol in [symbol for symbol in shapes.var_to_range if symbol not in output.graphmend_symbols]:
+        if shapes.var_to_range[symbol].upper > 1:
+            torch._check(shapes.create_symintnode(symbol, hint=None) > 1)
         elif not output.root_tx.one_graph:
             retrace.leave_uncaptured("a captured number is at most one")
 
@@ -84,8 +88,7 @@ def _is_allowed(output: Any) -> bool:
         output.graphmend_unknown = "GM104-T06"
         return False
     if not hasattr(output, "graphmend_captured"):
-        arguments = [node.meta.get("grapharg") for node in output.graph.find_nodes(op="placeholder")]
-        sources = [argument.source for argument in arguments if argument is not None and argument.is_tensor][:1]
+        sources = [node.meta["grapharg"].source for node in tensor_inputs(output)][:1]
         if not sources or code_guards.inputs_at(sources, output.root_tx) is None:
             return False
         if not output.root_tx.one_graph:

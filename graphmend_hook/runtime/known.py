@@ -139,19 +139,22 @@ def taken(container: Any, index: Any) -> Any:
     if not _is_asked(container):
         return None
     index = positions(container, index)
-    parts = index if isinstance(index, tuple) else (index,)
-    if any([_is_mask(part) for part in parts]):  # noqa: C419
+    if any([_is_mask(part) for part in _parts(index)]):  # noqa: C419
         return _captured(operator.getitem, container, index)
     return container[index]
 
 
 def positions(container: Any, index: Any) -> Any:
     """`index`, with the places that a mask selects instead of the mask, where they are known."""
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = _parts(index)
     if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
         return index
     found = [place for part in parts for place in _positions_of(part)]
     return index if len(found) == 1 and found[0] is index else tuple(found)
+
+
+def _parts(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from torch._guards import CompileContext
+
 from .handlers import is_caught, is_in_finally
 from .tracer import at_trace_time, log, translator
 
@@ -34,7 +36,8 @@ def expect_failure(is_guard: bool) -> None:
     from ..epilogue import rerun
 
     output = translator().output
-    output.graphmend_guarded = is_guard or getattr(output, "graphmend_guarded", False)
+    if is_guard:
+        output.graphmend_guarded = True
     rerun.keep(output)
 
 
@@ -96,7 +99,7 @@ def follows_guard() -> bool:
     Then the compilation is abandoned, except under ``fullgraph=True``.
     """
     tracer = translator()
-    if not getattr(tracer.output, "graphmend_guarded", False) or not is_in_finally(tracer):
+    if not hasattr(tracer.output, "graphmend_guarded") or not is_in_finally(tracer):
         return False
     _abandon("an effect in a finally follows a guard", tracer.one_graph)
     return True
@@ -104,8 +107,6 @@ def follows_guard() -> bool:
 
 def _abandon(reason: str, one_graph: bool = False) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
-    from torch._guards import CompileContext
-
     context = CompileContext.try_get()  # one for all attempts to trace the frame
     if context is not None and not one_graph and not is_abandoned():
         context.graphmend_abandoned = True
@@ -115,16 +116,12 @@ def _abandon(reason: str, one_graph: bool = False) -> None:
 @at_trace_time(otherwise=True)
 def is_abandoned() -> bool:
     """Is every statement of this compilation to be traced as it was written?"""
-    from torch._guards import CompileContext
-
     return hasattr(CompileContext.try_get(), "graphmend_abandoned")
 
 
 @at_trace_time(otherwise=True)
 def is_uncaptured() -> bool:
     """Is every number in this compilation to be read as it was written?"""
-    from torch._guards import CompileContext
-
     return is_abandoned() or hasattr(CompileContext.try_get(), "graphmend_uncaptured")
 
 
@@ -133,8 +130,6 @@ def _capture_less(reason: str, one_graph: bool) -> None:
 
     That is what most backends fail on.  Then, with numbers as they were written, unless ``fullgraph=True`` forbids it.
     """
-    from torch._guards import CompileContext
-
     context = CompileContext.try_get()
     if context is not None and not are_above_one() and not is_uncaptured():
         log.debug("captured numbers are taken to be above one: %s", reason)
@@ -146,15 +141,11 @@ def _capture_less(reason: str, one_graph: bool) -> None:
 
 def are_above_one() -> bool:
     """Is it taken for granted in this compilation that captured numbers are neither 0 nor 1?"""
-    from torch._guards import CompileContext
-
     return hasattr(CompileContext.try_get(), "graphmend_above_one")
 
 
 def leave_uncaptured(reason: str) -> None:
     """Trace the frame anew, with the reads of numbers as they were written, unless that has been done."""
-    from torch._guards import CompileContext
-
     log.debug("numbers are read as they were written: %s", reason)
     context = CompileContext.try_get()
     if context is not None and not is_uncaptured():
@@ -166,4 +157,5 @@ def trace_anew(reason: str) -> NoReturn:
     """Let Dynamo forget what it has traced of the frame, and start again."""
     from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
 
+    vars(CompileContext.get()).pop("graphmend_drawn_on", None)  # by the graph that there is no more
     raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")

@@ -96,7 +96,7 @@ def are_apart(output: Any, relied_on: set[int], written: set[int]) -> bool:
 
     If so, the code that is being compiled will run only where that is so.
     """
-    inputs = [node for node in output.graph.nodes if node.op == "placeholder" and _is_tensor(node)]
+    inputs = tensor_inputs(output)
     changed = [node for node in inputs if not written.isdisjoint(storages_of(node))]
     kept = [node for node in inputs if not relied_on.isdisjoint(storages_of(node))] if changed else []
     pairs = [(one, other) for one in kept for other in changed if one is not other]
@@ -124,9 +124,10 @@ def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
     return first.stop <= second.start or second.stop <= first.start
 
 
-def _is_tensor(node: torch.fx.Node) -> bool:
-    argument = node.meta.get("grapharg")
-    return argument is not None and argument.is_tensor
+def tensor_inputs(output: Any) -> list[torch.fx.Node]:
+    """The inputs of the graph that are tensors of the frame."""
+    arguments = {node: node.meta.get("grapharg") for node in output.graph.find_nodes(op="placeholder")}
+    return [node for node, argument in arguments.items() if argument is not None and argument.is_tensor]
 
 
 def _example(node: torch.fx.Node) -> Any:

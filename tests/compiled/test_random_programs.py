@@ -241,9 +241,14 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
 
 
 def in_any_file(effect: tuple[object, ...]) -> tuple[object, ...]:
-    """Without the number of the file: two have the helpers, and Dynamo takes one for the other (docs/defer.md)."""
-    texts = [re.sub(r"(random_programs)_\d+", r"\1", part) if isinstance(part, str) else part for part in effect]
-    return tuple(of_any_operation(part) if isinstance(part, str) else part for part in texts)
+    """Without the number of the file: two have the helpers, and Dynamo takes one for the other (docs/defer.md).
+
+    Nor with the names of operations.
+    """
+    return tuple(
+        of_any_operation(re.sub(r"(random_programs)_\d+", r"\1", part)) if isinstance(part, str) else part
+        for part in effect
+    )
 
 
 def of_any_operation(text: str) -> str:
