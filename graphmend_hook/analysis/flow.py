@@ -33,14 +33,14 @@ class Flow:
         self._needed: dict[int, Names] = {}
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
         self._forward(node.body, frozenset(argument.arg for argument in arguments if argument))
-        self._always_needed = _captured(node)
+        self.captured = _captured(node)
         self._backward(node.body, _NONE, _Exits())
 
     def bound_before(self, statement: ast.stmt) -> Names:
         return self._bound.get(id(statement), _NONE)
 
     def needed_after(self, statement: ast.stmt) -> Names:
-        return self._needed.get(id(statement), _NONE) | self._always_needed
+        return self._needed.get(id(statement), _NONE) | self.captured
 
     def _forward(self, block: Sequence[ast.stmt], bound: Names | None) -> Names | None:
         """The names bound at the end of `block`, None where control does not get there."""

@@ -26,6 +26,9 @@ After
     ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
     constant of the trace.
 
+    ``name = np.random.uniform(0, 1)`` (`rules.draws`) draws after the graph, where the trace does not get to a place
+    that looks at the number.
+
 Obligations proved here, each with its refusal
     GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)
     GM101-R02  no ``*args`` or ``**kwargs``: the number of values must be known
@@ -36,9 +39,10 @@ Obligations proved here, each with its refusal
     GM101-R07  the function is not a coroutine: Dynamo does not trace those
     GM101-R08  the call's value is not used
     GM101-R09  no argument that is evaluated after text is formatted could change the text
+    GM101-R10  a number that is drawn is only the left side of comparisons, and its call is plain
 
 Obligations checked on the traced values (`runtime.effects`), each falling back to the original statement
-    GM101-T01 to GM101-T12, listed in `runtime.refusals`.
+    GM101-T01 to GM101-T13, listed in `runtime.refusals`.
 
 The native alternative, and what it loses
     ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;
@@ -55,6 +59,7 @@ from ..analysis.names import root_name
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
 from ..templates import RUNTIME, Template, target_at
+from . import draws
 from .effects import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from .leaves import Leaves
 from .surroundings import compiled_elsewhere
@@ -116,19 +121,22 @@ class LookupCandidate:
     lookup: ast.Call
 
 
+Candidate = DeferCandidate | LookupCandidate | draws.DrawCandidate
+
+
 class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 1
+    version = 2
     fallback = False
     trigger = re.compile(
         rb"\b(?:print|warn)\b|\.(?:"
         + "|".join(sorted(LOGGER_METHODS)).encode()
-        + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import"
+        + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import|\.random\b"
     )
 
-    def match(self, place: Place, scope: ModuleScope) -> DeferCandidate | LookupCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
         statement = place.statement
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)) or not isinstance(statement.value, ast.Call):
             return None
@@ -137,8 +145,12 @@ class Defer:
             if not _is_effect(place, call, scope):
                 return None
             return _refusal(place, call, scope) or self._candidate(place, statement, call, scope)
-        if isinstance(statement, ast.Assign) and _is_lookup(place, call, scope):
-            return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
+        if isinstance(statement, ast.Assign):
+            if _is_lookup(place, call, scope):
+                return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
+            drawn = draws.match(place, statement, call, scope)
+            if drawn is not None:
+                return drawn
         return USED if _is_known_function(place, call, scope) else None
 
     @staticmethod
@@ -146,7 +158,9 @@ class Defer:
         candidate, leaves = _take_apart(place, statement, call, scope)
         return NOISY if leaves.are_noisy_after_text else candidate
 
-    def rewrite(self, candidate: DeferCandidate | LookupCandidate) -> list[ast.stmt]:
+    def rewrite(self, candidate: Candidate) -> list[ast.stmt]:
+        if isinstance(candidate, draws.DrawCandidate):
+            return draws.rewrite(candidate)
         at = candidate.statement
         if isinstance(candidate, LookupCandidate):
             stored = candidate.statement.targets[0]

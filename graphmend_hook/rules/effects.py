@@ -16,6 +16,12 @@ LOGGER_METHODS = frozenset(
     | {"debug_once", "info_once", "warning_once", "error_once", "warning_advice"}
 )
 
+# Functions that draw from numpy's global generator and return a number, if they are given no size.
+DRAWS = frozenset(
+    {f"numpy.random.{name}" for name in ("rand", "randint", "randn", "random", "random_sample", "uniform")}
+    | {f"numpy.random.{name}" for name in ("exponential", "normal", "standard_normal")}
+)
+
 # Keywords that make a call depend on the frame, the exception or the stream of its moment.
 FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"})
 

@@ -11,6 +11,7 @@ import sys
 # By module: the functions that rewritten code calls while it is traced.
 CALLED_BY_REWRITTEN_CODE = {
     "effects": ("tracing", "deferrable", "defer", "get_logger"),
+    "draws": ("drawable", "draw"),
     "select": ("select", "required"),
     "conditions": (
         *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
@@ -42,7 +43,7 @@ CALLED_BY_REWRITTEN_CODE = {
     "masks": ("move",),
     "traced_sides": ("watch", "harmless"),
 }
-ABI = 8  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 9  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False
 
 

@@ -1,13 +1,14 @@
 """Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
 
 A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
-without: then the read breaks the graph, as it did.  An operation on sizes that do not fit fails with its own exception,
-as in eager: the frame is run again (`epilogue.rerun`).
+with fewer, then without (`retrace`): the read breaks the graph, as it did.  An operation on sizes that do not fit fails
+with its own exception, as in eager: the frame is run again (`epilogue.rerun`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -43,18 +44,24 @@ def end() -> None:
     """Switch it off again, if it was switched on here."""
     output = translator().output
     _switch_off(output)
+    new = [symbol for symbol in output.shape_env.var_to_range if symbol not in output.graphmend_symbols]
+    output.graphmend_captured.update(dict.fromkeys(map(str, new), _count(output)))
     if retrace.are_above_one():
-        _assert_above_one(output)
+        _assert_above_one(output, new)
 
 
-def _assert_above_one(output: Any) -> None:
-    """Assert in the graph that the symbols which have come since capture was switched on are above 1."""
+def _assert_above_one(output: Any, symbols: Iterable[Any]) -> None:
     shapes = output.shape_env
-    for symbol in [symbol for symbol in shapes.var_to_range if symbol not in output.graphmend_symbols]:
+    for symbol in symbols:
         if shapes.var_to_range[symbol].upper > 1:
             torch._check(shapes.create_symintnode(symbol, hint=None) > 1)
         elif not output.root_tx.one_graph:
             retrace.leave_uncaptured("a captured number is at most one")
+
+
+def _count(output: Any) -> int:
+    """How many operations have captured something so far?"""
+    return len({*output.graphmend_captured.values()})
 
 
 def _switch_on(setting: str) -> bool:
@@ -65,13 +72,12 @@ def _switch_on(setting: str) -> bool:
     output = translator().output
     if output.export or retrace.is_uncaptured() or output.current_tracer.parent is not None:
         return False
-    if not _is_allowed(output):
+    if not _is_allowed(output) or _count(output) >= retrace.most_captured():
         return False
     retrace.expect_success()
     retrace.at_end(output, _switch_off)
     install.connect()
     rerun.keep(output)
-    output.graphmend_captured = True
     shapes = output.shape_env  # of this compilation alone; the backend's too
     output.graphmend_symbols = set(shapes.var_to_range)
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
@@ -93,6 +99,7 @@ def _is_allowed(output: Any) -> bool:
             return False
         if not output.root_tx.one_graph:
             code_guards.install(sources, lambda _: not known.capture_failed, "no captured size has failed")
+        output.graphmend_captured = {}  # the symbols, and which capture they came with
     return True
 
 

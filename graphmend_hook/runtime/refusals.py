@@ -15,6 +15,7 @@ REFUSALS = {
     "GM101-T10": "a handler around a traced call could catch what the effect raises",
     "GM101-T11": "the frame needs its breaks: compiling it without them fails, or an `assert` in it stands in a `try`",
     "GM101-T12": "the effect stands in a `finally` and would also follow the failure of a guard",
+    "GM101-T13": "the number that is drawn is looked at, or an operation of another library may draw as well",
     "GM102-T01": "the test is a tensor with more or less than one element, or one with behaviour of its own",
     "GM102-T02": "the sides give tensors that differ in type, dtype, shape, strides, device or requires_grad",
     "GM102-T03": "the sides give different Python values",

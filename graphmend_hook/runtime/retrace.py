@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -15,6 +17,10 @@ from torch._guards import CompileContext
 
 from .handlers import is_caught, is_in_finally
 from .tracer import at_trace_time, log, translator
+
+# How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
+_DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
+_UNBACKED = re.compile(r"\bu\d+\b")
 
 
 @at_trace_time(otherwise=None)
@@ -68,15 +74,15 @@ def _judge(output: Any, error: BaseException | None) -> None:
 
     one_graph, captured = output.graphmend_one_graph, hasattr(output, "graphmend_captured")
     if isinstance(error, RestartAnalysis):
-        if captured and "data-dependent" in str(error.restart_reason).lower():
-            _capture_less("a decision depends on a number that was captured", one_graph)
+        if captured and _DECIDING.search(str(error.restart_reason)):
+            _capture_less(output, "a decision depends on a number that was captured", str(error.restart_reason))
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         reason = f"{type(error).__name__} after something was mended"
         log.debug("%s: %s", reason, error)
         if captured:
-            _capture_less(reason, one_graph)
+            _capture_less(output, reason, str(error))
         _abandon(reason, one_graph)
 
 
@@ -122,21 +128,37 @@ def is_abandoned() -> bool:
 @at_trace_time(otherwise=True)
 def is_uncaptured() -> bool:
     """Is every number in this compilation to be read as it was written?"""
-    return is_abandoned() or hasattr(CompileContext.try_get(), "graphmend_uncaptured")
+    return is_abandoned() or most_captured() == 0
 
 
-def _capture_less(reason: str, one_graph: bool) -> None:
+def most_captured() -> float:
+    """How many operations of this compilation may capture what they read?  The next breaks the graph."""
+    limit: float = getattr(CompileContext.try_get(), "graphmend_most_captured", math.inf)
+    return limit
+
+
+def _capture_less(output: Any, reason: str, error: str) -> None:
     """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
 
-    That is what most backends fail on.  Then, with numbers as they were written, unless ``fullgraph=True`` forbids it.
+    That is what most backends fail on.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error
+    names as it was written, so that the graph ends there, and then all of them.
     """
     context = CompileContext.try_get()
-    if context is not None and not are_above_one() and not is_uncaptured():
+    if context is not None and not are_above_one() and most_captured() == math.inf:
         log.debug("captured numbers are taken to be above one: %s", reason)
         context.graphmend_above_one = True
         trace_anew(reason)
-    if not one_graph:
-        leave_uncaptured(reason)
+    if output.graphmend_one_graph:
+        return
+    last = _last_named(error, output.graphmend_captured) if most_captured() == math.inf else 0
+    leave_uncaptured(reason, after=last)
+
+
+def _last_named(error: str, captured: dict[str, int]) -> int:
+    """Which capture is the last of those whose numbers the error is about?  The first, 0, where that cannot be told."""
+    expression = _DECIDING.search(error)
+    named = _UNBACKED.findall(expression[1]) if expression else ()
+    return max([captured.get(symbol, 0) for symbol in named], default=0)
 
 
 def are_above_one() -> bool:
@@ -144,13 +166,29 @@ def are_above_one() -> bool:
     return hasattr(CompileContext.try_get(), "graphmend_above_one")
 
 
-def leave_uncaptured(reason: str) -> None:
-    """Trace the frame anew, with the reads of numbers as they were written, unless that has been done."""
-    log.debug("numbers are read as they were written: %s", reason)
+def leave_uncaptured(reason: str, after: int = 0) -> None:
+    """Trace the frame anew, with the reads of numbers as they were written, but for the first; unless that was done."""
+    log.debug("numbers are read as they were written, but for the first %d: %s", after, reason)
     context = CompileContext.try_get()
     if context is not None and not is_uncaptured():
-        context.graphmend_uncaptured = True
+        context.graphmend_most_captured = after
+        vars(context).pop("graphmend_above_one", None)
         trace_anew(reason)
+
+
+@at_trace_time(otherwise=None)
+def draw_at_once() -> None:
+    """Trace the frame anew, with numbers drawn where they are written."""
+    context = CompileContext.try_get()
+    if context is not None and not draws_at_once():
+        context.graphmend_draws_at_once = True
+        trace_anew("a number is drawn")
+
+
+@at_trace_time(otherwise=True)
+def draws_at_once() -> bool:
+    """Is every number in this compilation to be drawn where it is written?"""
+    return hasattr(CompileContext.try_get(), "graphmend_draws_at_once")
 
 
 def trace_anew(reason: str) -> NoReturn:

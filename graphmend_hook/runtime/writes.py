@@ -155,6 +155,15 @@ def _is_known(node: torch.fx.Node) -> bool:
     )
 
 
+def is_of_torch(node: torch.fx.Node) -> bool:
+    """Is it none of the operations that others have added?"""
+    if not node.op.startswith("call"):
+        return True
+    if hasattr(node.target, "namespace"):
+        return node.target.namespace in ("aten", "prims", "higher_order")
+    return _is_known(node) or _is_wrapped(node)
+
+
 def _writes(node: torch.fx.Node) -> bool:
     """Do the operation's name or arguments say that it writes in place?"""
     name = name_of(node)

@@ -3,6 +3,7 @@
 import logging
 import warnings
 
+import numpy as np
 import torch
 
 log = logging.getLogger(__name__)
@@ -15,6 +16,10 @@ class Base(torch.nn.Module):
         warnings.warn("a", *[UserWarning])
         print("a", file=log)
         return x
+
+    def draws(self, x):
+        number = np.random.uniform()
+        return x * number
 
     def raises(self, x):
         if x.sum() > 0:

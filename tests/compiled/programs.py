@@ -25,6 +25,7 @@ PRELUDE = """
 import logging
 import warnings
 
+import numpy as np
 import torch
 
 logger = logging.getLogger("random_programs")
@@ -255,6 +256,18 @@ SPICES = {
             "if $p:\n    $o = $t + torch.randn($t.shape).to($t.dtype)\nelse:\n    $o = $e",
         ],
         tensors=["torch.rand_like($t.float())"],
+    ),
+    "draws": Spice(
+        [
+            "d$i = np.random.uniform(0, 1)\nskip$i = flag and (d$i < 0.5)\nif not skip$i:\n    $o = $e",
+            "for i in range(n):\n    d$i = np.random.rand()\n    if n > 2 and d$i >= 0.5:\n        continue\n    $o = $e",
+            "d$i = np.random.normal($k)\n$B\nif self.training and d$i > 0.5:\n    $o = $e",
+            "if $q:\n    d$i = np.random.uniform()\n    $o = $e if flag and d$i <= 0.5 else $t",
+            "d$i = np.random.uniform()\nif $G:\n    raise ValueError('guard $i')\nif flag and d$i < 0.3:\n    $o = $e",
+            "d$i = np.random.uniform()\nif $p and d$i < 0.5:\n    $o = $e",
+            "d$i = np.random.randint(5)\nlogger.info('log $i')\n$z = $t * np.random.rand() if flag and d$i > 2 else $e",
+            "d$i = np.random.uniform()\nself.k = d$i < 0.5",
+        ],
     ),
     "raising": Spice(
         [

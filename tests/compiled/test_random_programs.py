@@ -13,7 +13,7 @@ The names do not start with ``GRAPHMEND_`` because that would be a setting that 
 
 What is compared, for three calls of each program: the value (type, dtype, shape, stride, bits), which objects and
 storages are the same, ``requires_grad``, gradients (None is not zero), the exception (type, text, arguments, cause),
-every effect in order and place, the state of `self`, of the module and of the inputs, and that of the random generator.
+every effect in order and place, the state of `self`, of the module and of the inputs, and of the random generators.
 What the compiled mended program may do otherwise:
 
 - After an exception only the exception is compared, and that no effect of eager is missing if it is one that the program
@@ -53,6 +53,7 @@ from typing import Any
 from unittest import mock
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import strategies as st
@@ -205,6 +206,7 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
     given = arguments(program, call)
     module.TALLY = 0
     torch.manual_seed(call)
+    np.random.seed(call)
     raised: list[BaseException] = []
 
     def run() -> Any:
@@ -220,7 +222,7 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int) -> d
         observed = observe(run, "random_programs")
     finally:
         logging.getLogger("graphmend_hook").removeHandler(notices)
-    rng_state = torch.get_rng_state().numpy().tobytes()
+    rng_state = torch.get_rng_state().numpy().tobytes(), np.random.bytes(8)
     seen = Seen()
     result = {
         "error": seen.describe(raised[0]) if raised else None,

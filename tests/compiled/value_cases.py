@@ -366,3 +366,11 @@ def multiplied_by_as_many_rows(x, count):
     """As vits has it: a product of matrices, whose size Inductor compares with 1."""
     rows = torch.arange(count.max().item()).unsqueeze(0).unsqueeze(-1) < count.view(1, 1, -1)
     return torch.matmul(rows.to(x.dtype), x.expand(250, 8, 4).reshape(1, 2000, 4))
+
+
+def convolved_as_many_rows(x, count):
+    """As vits has it: what a mask selects lowers, a convolution whose size is another number of the data does not."""
+    chosen = x.expand(250, 8, 4).reshape(2000, 4)[count > 3] * 2
+    rows = torch.arange(count.max().item()).unsqueeze(0).unsqueeze(-1) < count.view(1, 1, -1)
+    spoken = torch.matmul(rows.to(x.dtype), x.expand(250, 8, 4).reshape(1, 2000, 4)).transpose(1, 2)
+    return chosen, torch.nn.functional.conv1d(torch.flip(spoken, [1]), torch.ones(64, 4, 1))
