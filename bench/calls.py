@@ -24,17 +24,17 @@ LIBRARY = Path(__file__).with_name("library.py")
 NUMBER = 1000
 
 
-def load_plain(name: str) -> ModuleType:
-    return load(name, SourceFileLoader(name, str(LIBRARY)))
+def load_plain(name: str, file: Path = LIBRARY) -> ModuleType:
+    return load(name, SourceFileLoader(name, str(file)))
 
 
-def load_mended(name: str, cache: Path) -> ModuleType:
-    return load(name, MendingLoader(name, str(LIBRARY), Mender(Settings(cache_dir=cache), Ledger())))
+def load_mended(name: str, cache: Path, file: Path = LIBRARY) -> ModuleType:
+    return load(name, MendingLoader(name, str(file), Mender(Settings(cache_dir=cache), Ledger())))
 
 
 def load(name: str, loader: SourceFileLoader) -> ModuleType:
-    """The functions of library.py once more, under a name of their own, so that Dynamo keeps the arms apart."""
-    spec = importlib.util.spec_from_file_location(name, LIBRARY, loader=loader)
+    """The functions of a file once more, under a name of their own, so that Dynamo keeps the arms apart."""
+    spec = importlib.util.spec_from_file_location(name, loader.path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

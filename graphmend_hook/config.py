@@ -12,8 +12,9 @@ from pathlib import Path
 
 from .diagnostics import ConfigError
 
-RULE_NAMES = ("defer", "trap", "sweep", "where", "mask", "value")
+RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
+COND_MODES = ("fullgraph", "always")
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
@@ -31,6 +32,7 @@ class Settings:
     rules: names of the rules that may rewrite.
     guards: what becomes of guards on tensors: "exact" raises their exception at the end of the graph, "async" makes
         them assertions of the graph that no host waits for, "keep" leaves them alone.
+    cond: where the rule of that name applies: "fullgraph", where a graph break would be an error, or "always".
     values: names, or globs, of inputs whose values compiled code may be specialised on (``image_grid_thw``).
     cache_dir: where transformed bytecode is kept; None chooses a per-user directory.
     strict: "nothing was mended" and "imported too early" are errors.
@@ -43,6 +45,7 @@ class Settings:
     deny: tuple[str, ...] = ()
     rules: tuple[str, ...] = RULE_NAMES
     guards: str = "exact"
+    cond: str = "fullgraph"
     values: tuple[str, ...] = ()
     cache_dir: Path | None = None
     strict: bool = False
@@ -82,6 +85,7 @@ class Settings:
             deny=split_list(env.get("GRAPHMEND_DENY", "")),
             rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
             guards=parse_guards(env.get("GRAPHMEND_GUARDS", "")),
+            cond=parse_cond(env.get("GRAPHMEND_COND", "")),
             values=split_list(env.get("GRAPHMEND_VALUES", "")),
             cache_dir=parse_directory("GRAPHMEND_CACHE_DIR", env),
             strict=parse_switch("GRAPHMEND_STRICT", env),
@@ -103,6 +107,7 @@ class Settings:
             "GRAPHMEND_DENY": join_list(map(_absolute, self.deny)),
             "GRAPHMEND_RULES": ",".join(self.rules) or "none",
             "GRAPHMEND_GUARDS": self.guards,
+            "GRAPHMEND_COND": self.cond,
             "GRAPHMEND_VALUES": join_list(self.values),
             "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
             "GRAPHMEND_STRICT": "1" if self.strict else "",
@@ -174,6 +179,14 @@ def parse_guards(text: str) -> str:
     if mode in GUARD_MODES:
         return mode
     raise ConfigError(f"GRAPHMEND_GUARDS: {text!r} is not a way to treat guards; use {', '.join(GUARD_MODES)}")
+
+
+def parse_cond(text: str) -> str:
+    """``""`` means ``fullgraph``; any other text than a mode is a ConfigError."""
+    mode = text.strip().lower() or COND_MODES[0]
+    if mode in COND_MODES:
+        return mode
+    raise ConfigError(f"GRAPHMEND_COND: {text!r} is not a place for torch.cond; use {', '.join(COND_MODES)}")
 
 
 def parse_directory(name: str, env: Mapping[str, str]) -> Path | None:

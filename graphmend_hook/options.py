@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .config import Settings, parse_guards, parse_level, parse_report, parse_rules, split_list
+from .config import Settings, parse_cond, parse_guards, parse_level, parse_report, parse_rules, split_list
 from .diagnostics import ConfigError
 from .program import Program
 from .version import __version__
@@ -47,6 +47,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
     parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
     parser.add_argument("--guards", metavar="MODE", help="guards on tensors: exact (default), async, keep")
+    parser.add_argument("--cond", metavar="MODE", help="torch.cond for branches: fullgraph (default), always")
     parser.add_argument("--values", metavar="LIST", help="inputs on whose values compiled code may be specialised")
     parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
 
@@ -89,6 +90,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "deny": split_list,
     "rules": parse_rules,
     "guards": parse_guards,
+    "cond": parse_cond,
     "values": split_list,
     "cache_dir": lambda text: Path(text).expanduser().absolute(),
     "report": parse_report,

@@ -51,6 +51,7 @@ class Hook:
         directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
         ledger.hooks.append(HookRecord(self.settings, directory))
         queue.guards, queue.values = self.settings.guards, self.settings.values
+        queue.cond = self.settings.cond
         queue.specialise = "value" in self.settings.rules
         sys.meta_path.insert(0, self._finder)
         _active.append(self)

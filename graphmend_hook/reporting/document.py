@@ -30,6 +30,7 @@ RULE_OF_CODE = {
     "GM104": "value",
     "GM105": "sweep",
     "GM106": "mask",
+    "GM107": "cond",
 }
 
 

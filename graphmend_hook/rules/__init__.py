@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import Rule
+from .cond import Cond
 from .defer import Defer
 from .mask import Mask
 from .sweep import Sweep
@@ -12,4 +13,4 @@ from .where import Where
 
 __all__ = ["ORDER", "Rule"]
 
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Mask(), Value())
+ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Cond(), Mask(), Value())

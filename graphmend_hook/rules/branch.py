@@ -1,4 +1,7 @@
-"""What [Where] and [Trap] emit: both sides evaluated and one selected where the test is a tensor, else the original."""
+"""What [Where], [Trap] and [Cond] emit: two functions, one for each side, and what makes one result of them.
+
+Where the test is no tensor, or that cannot be done, the statement runs as it was written.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if GM.compiling():
     OUTCOME = None
     if WHEN:
         DEFINE
-        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
+        OUTCOME = JOIN(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
     if OUTCOME is not None:
         ASSIGN
     else:
@@ -36,8 +39,9 @@ class BranchCandidate:
     """A statement that both rules emit in the same way.
 
     original: the statement as it stands, free of what other rules do to the statements inside.
-    decided: what runs while tracing if the test is a Python value after all, or the sides cannot be merged.
-    predicate: what the sides are selected by, if not the test itself; known: a further condition of the rewrite.
+    decided: what runs while tracing if the test is a Python value after all, or the sides cannot be joined.
+    predicate: what decides, if not the test itself; known: a further condition of the rewrite.
+    join: what of the runtime makes one result of the sides.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
@@ -49,6 +53,7 @@ class BranchCandidate:
     returns: bool = False
     predicate: ast.expr | None = None
     known: ast.expr | None = None
+    join: str = "select"
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
@@ -58,6 +63,7 @@ class BranchCandidate:
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
+            JOIN=expression(f"GM.{self.join}", at),
             DEFINE=self.prepare + self.branch.definitions,
             WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),

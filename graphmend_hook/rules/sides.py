@@ -48,6 +48,7 @@ _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 _CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY)")
 _MOST_STATEMENTS = 60
+_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
 @dataclass
@@ -380,3 +381,13 @@ class Sides:
 def returns(statement: ast.If) -> bool:
     """Is there a ``return`` in it?"""
     return any(isinstance(node, ast.Return) for node in walk(statement))
+
+
+def following(place: Place) -> list[ast.stmt]:
+    """What follows an early return, up to the end of the function."""
+    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
+        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
+    tail = place.block[place.index + 1 :]
+    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
+        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+    return [*tail]

@@ -69,11 +69,10 @@ from .declined import Declined
 from .identity import needs_identity
 from .lower import Lowering
 from .shared_calls import Hoisted, split
-from .sides import Sides, returns
+from .sides import Sides, following, returns
 from .surroundings import unsuitable
 
 CODE = "GM102"
-_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
 class Where:
@@ -104,7 +103,7 @@ class Where:
         sides = Sides(lowering)
         hoisted = Hoisted()
         if returns(statement):
-            tail = _tail(place)
+            tail = following(place)
             branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
         else:
             then, orelse, hoisted = split(statement, lowering)
@@ -125,13 +124,3 @@ class Where:
             prepare=hoisted.before,
             finish=hoisted.after,
         )
-
-
-def _tail(place: Place) -> list[ast.stmt]:
-    """What follows an early return, up to the end of the function."""
-    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
-        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
-    tail = place.block[place.index + 1 :]
-    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
-        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
-    return [*tail]

@@ -11,6 +11,7 @@ import sys
 # By module: the functions that rewritten code calls while it is traced.
 CALLED_BY_REWRITTEN_CODE = {
     "effects": ("tracing", "deferrable", "defer", "get_logger"),
+    "conds": ("conditional",),
     "draws": ("drawable", "draw"),
     "select": ("select", "required"),
     "conditions": (
@@ -34,7 +35,7 @@ CALLED_BY_REWRITTEN_CODE = {
         *("item_of", "slice"),
     ),
     "known": (
-        *("item", "tolist", "known", "elements", "decide", "settle"),
+        *("item", "tolist", "known", "elements", "decide", "settle", "settled"),
         *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
         *("distinct", "torch_distinct", "all_distinct"),
     ),

@@ -93,18 +93,24 @@ def decide(test: Any) -> Any:
     return _decide(test)
 
 
-def _decide(graphmend_tensor: Any) -> Any:
+def _decide(graphmend_tensor: Any, is_last: bool = True) -> Any:
     if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
         text = values.text()
         if text:
             return _numbers(graphmend_tensor, text)[0]
-        values.refuse()
+        if is_last:
+            values.refuse()
     return graphmend_tensor
 
 
 def settle(test: Any) -> Any:
     """The test of a branch whose sides cannot be merged: as `decide`, if the rule [Value] is asked for."""
     return decide(test) if queue.specialise else test
+
+
+def settled(test: Any) -> Any:
+    """Likewise, of a branch that need not be decided."""
+    return _decide(test, is_last=False) if queue.specialise else test
 
 
 def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:

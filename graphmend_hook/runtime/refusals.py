@@ -38,6 +38,11 @@ REFUSALS = {
     "GM105-T02": "gradients would differ: a step without rows gives zeros where there would be none",
     "GM105-T03": "the loop has too many steps to make all of them",
     "GM106-T01": "the tensors differ in shape, dtype or device, or the mask does not fit their first dimensions",
+    "GM107-T01": "gradients are wanted: what only one side depends on would get zeros where there would be none",
+    "GM107-T02": "a side gives what is no plain tensor, or the sides give tensors that differ in more than values",
+    "GM107-T03": "a side could not be captured, or what a backend was handed could not be compiled",
+    "GM107-T04": "a side writes to a tensor that is older than it, or what it gives is written in place later",
+    "GM107-T05": "torch.cond may be slower than the graph break; fullgraph=True or GRAPHMEND_COND=always asks for it",
 }
 
 # (code, file, line, function), once each, in the order of tracing.

@@ -81,6 +81,10 @@ def _judge(output: Any, error: BaseException | None) -> None:
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         reason = f"{type(error).__name__} after something was mended"
         log.debug("%s: %s", reason, error)
+        if hasattr(output, "graphmend_conditional"):
+            from . import conds
+
+            conds.forgo(output)
         if captured:
             _capture_less(output, reason, str(error))
         _abandon(reason, one_graph)

@@ -12,6 +12,8 @@ from .retrace import trace_anew
 from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
 from .writes import are_apart, only_computes, operations, storages_of, written_by
 
+Site = tuple[str, int] | None
+
 
 @at_trace_time(otherwise=False)
 def succeeds() -> bool:
@@ -65,7 +67,7 @@ def begin_sides() -> bool:
         return False
     output = tracer.output
     if not hasattr(output, "graphmend_sides"):
-        output.graphmend_sides, output.graphmend_reads = [], []
+        output.graphmend_sides = []
     output.graphmend_sides.append((set(output.current_tracer.graph.nodes), changes(output)))
     return True
 
@@ -106,18 +108,24 @@ def expect_no_writes() -> None:
     Which of the two tensors a later write changes is for the data to decide.
     """
     tracer = translator()
-    output = tracer.output
+    nodes = [held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right", "graphmend_selected")]
+    expect_unwritten(tracer.output, site_of(tracer), nodes)
+
+
+def expect_unwritten(output: Any, site: Site, nodes: list[torch.fx.Node]) -> None:
+    """Trace anew, without the site, if the memory of one of the nodes is written to after the last of them."""
+    if "graphmend_reads" not in vars(output):
+        output.graphmend_reads = []
     if not output.graphmend_reads:
         output.register_finalizer_fns.append(lambda module: _judge_writes(output, module))
-    nodes = [held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right", "graphmend_selected")]
-    output.graphmend_reads.append(_Read(site_of(tracer), nodes))
+    output.graphmend_reads.append(_Read(site, nodes))
 
 
 @at_trace_time(otherwise=None)
 def accept_write() -> None:
     """The write that has just been traced is the branch's own."""
     output = translator().output
-    if output.graphmend_reads:
+    if getattr(output, "graphmend_reads", ()):
         write, site = next(reversed(output.current_tracer.graph.nodes)), output.graphmend_reads[-1].site
         for read in output.graphmend_reads:
             if read.site == site:
@@ -128,7 +136,7 @@ def accept_write() -> None:
 class _Read:
     """What a branch at `site` selects from, and what it selects."""
 
-    site: tuple[str, int] | None
+    site: Site
     nodes: list[torch.fx.Node]
     own_writes: list[torch.fx.Node] = field(default_factory=list)
 
@@ -160,10 +168,10 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
     return found
 
 
-harmful: set[tuple[str, int] | None] = {None}  # the sites that may not be traced as branches
+harmful: set[Site] = {None}  # the sites that may not be traced as branches
 
 
-def trace_without(site: tuple[str, int] | None, reason: str) -> None:
+def trace_without(site: Site, reason: str) -> None:
     harmful.add(site)
     trace_anew(reason)
 

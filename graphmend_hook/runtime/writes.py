@@ -57,9 +57,9 @@ def only_computes(node: torch.fx.Node) -> bool:
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
     """The nodes of the graph in order, those of the bodies that an operation calls before the operation itself."""
     for node in module.graph.nodes:
-        for body in _bodies(node, module):
+        for body in bodies_of(node, module):
             yield from operations(body)
-        if not node.op.startswith("call") or next(_bodies(node, module), None) is None:
+        if not node.op.startswith("call") or next(bodies_of(node, module), None) is None:
             yield node
 
 
@@ -219,7 +219,7 @@ def name_of(node: torch.fx.Node) -> str:
     return name.removeprefix("wrapped_") if _is_wrapped(node) else name
 
 
-def _bodies(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
+def bodies_of(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
     """The graphs that a higher-order operation is given."""
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         for operand in node.all_input_nodes:
