@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch._guards import CompileContext
 from torch.compiler import is_dynamo_compiling
 
 from . import refusals
@@ -21,13 +22,16 @@ OWN_FILES = frozenset(map(str, Path(__file__).parent.glob("*.py")))
 def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.
 
-    A question that this torch's tracer cannot answer must not end the trace: the answer is then `otherwise`.
+    A question that this torch's tracer cannot answer must not end the trace: the answer is then `otherwise`.  So it is
+    where nothing is being traced: behind a graph break inside a function of ours, which is then compiled by itself.
     Dynamo stores the result as a global of the traced module under the name of the function's code, so the name is
     one that no module has.
     """
 
     def mark(question: Callable[P, T]) -> Callable[P, T]:
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+            if CompileContext.try_get() is None:
+                return otherwise
             try:
                 return question(*args, **kwargs)
             except Exception as error:

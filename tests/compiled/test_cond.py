@@ -33,6 +33,7 @@ LEFT_WHILE_TRACING = {
     "GivesOneTensorTwice": "GM107-T02",
     "UpdatesStatistics": "GM107-T04",
     "CountsCalls": "GM107-T03",
+    "Appends": "GM107-T03",
     "Logs": "GM107-T03",
     "ChecksInside": "GM107-T03",
     "DrawsOfNumpy": "GM107-T03",

@@ -361,8 +361,9 @@ def quick_and_quiet() -> Iterator[None]:
     unread = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
     uncaptured = mock.patch.object(logging.getLogger("random_programs"), "handlers", [])  # by pytest
     untimed = mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0, create=True)
+    conditional = mock.patch.object(queue, "cond", "always")
     try:
-        with unread, uncaptured, untimed:
+        with unread, uncaptured, untimed, conditional:
             yield
     finally:
         logger.setLevel(level)

@@ -448,3 +448,11 @@ def test_only_the_number_that_a_backend_fails_on_is_read_as_it_was_written() -> 
         compiled.counting.runs = 0
         compiled(X, torch.full((2000,), rows))
     assert compiled.counting.runs == 2
+
+
+def test_a_break_inside_the_runtime_is_no_question(caplog: pytest.LogCaptureFixture) -> None:
+    """What is compiled by itself, behind the break, runs without a tracer that could be asked."""
+    compiled = Compiled("moves_under_a_mask_without_dimensions")
+    compiled(X)
+    compiled(-X)
+    assert "cannot be told" not in caplog.text

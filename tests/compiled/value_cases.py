@@ -374,3 +374,11 @@ def convolved_as_many_rows(x, count):
     rows = torch.arange(count.max().item()).unsqueeze(0).unsqueeze(-1) < count.view(1, 1, -1)
     spoken = torch.matmul(rows.to(x.dtype), x.expand(250, 8, 4).reshape(1, 2000, 4)).transpose(1, 2)
     return chosen, torch.nn.functional.conv1d(torch.flip(spoken, [1]), torch.ones(64, 4, 1))
+
+
+def moves_under_a_mask_without_dimensions(x):
+    x = x.sum()
+    kept = x[...]
+    mask = kept > 0
+    x[mask] = kept[mask]
+    return x
