@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from . import code_guards, retrace
+from .endings import at_end
 from .records import record_of
 from .tracer import at_trace_time, held, node_of, translator
 from .writes import tensor_inputs
@@ -75,7 +76,7 @@ def _switch_on(setting: str) -> bool:
     if not _is_allowed(output) or _count(output) >= retrace.most_captured():
         return False
     retrace.expect_success()
-    retrace.at_end(output, _switch_off)
+    at_end(output, _switch_off)
     install.connect()
     rerun.keep(output)
     shapes = output.shape_env  # of this compilation alone; the backend's too

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .endings import name_of
 from .tracer import log
 
 _numbers = itertools.count()
@@ -30,12 +31,6 @@ def install(sources: Sequence[Any], holds: Callable[..., bool], note: str) -> No
     from torch._dynamo.guards import install_guard
 
     install_guard(sources[0].make_guard(functools.partial(_build, sources, holds, note)))
-
-
-def name_of(source: Any) -> str:
-    """The expression of a source: a property in today's torch, once a method."""
-    name = source.name
-    return name if isinstance(name, str) else str(name())
 
 
 def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builder: Any, guard: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import code_guards
+from .endings import name_of
 from .tracer import log
 from .writes import only_computes
 
@@ -32,7 +33,7 @@ class Computation:
         self._operations = [copies[node] for node in operations]
         self._leaves = [copies[node] for node in leaves]
         self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
-        names = map(code_guards.name_of, self._sources)
+        names = map(name_of, self._sources)
         self.key = "; ".join([*names, *(f"{node.target}{node.args}" for node in self._operations)])
         self.result_dtype = root.meta["example_value"].dtype
 

@@ -5,16 +5,13 @@ So a frame that cannot do without its breaks is compiled as it is without the ho
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
 import re
-import sys
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from torch._guards import CompileContext
 
+from .endings import at_end
 from .handlers import is_caught, is_in_finally
 from .tracer import at_trace_time, log, translator
 
@@ -45,28 +42,6 @@ def expect_failure(is_guard: bool) -> None:
     if is_guard:
         output.graphmend_guarded = True
     rerun.keep(output)
-
-
-def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:
-    """Call `action` once, with the output and the exception if there is one, at the end of this trace of the frame.
-
-    Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
-    """
-    if "cleanup" not in vars(output):
-        output.graphmend_at_end = []
-        output.cleanup = functools.partial(_clean_up, output, sys.exc_info()[1])
-    if action not in output.graphmend_at_end:
-        output.graphmend_at_end.append(action)
-
-
-def _clean_up(output: Any, outer: BaseException | None) -> None:
-    """What Dynamo calls instead of the output's own `cleanup`; `outer` is no exception of this trace."""
-    error = sys.exc_info()[1]
-    type(output).cleanup(output)
-    output.mark_bytecode_tracing_stop()
-    with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; the others are called all the same
-        for action in output.graphmend_at_end:
-            stack.callback(action, output, None if error is outer else error)
 
 
 def _judge(output: Any, error: BaseException | None) -> None:

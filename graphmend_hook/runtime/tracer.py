@@ -12,6 +12,7 @@ from torch._guards import CompileContext
 from torch.compiler import is_dynamo_compiling
 
 from . import refusals
+from .endings import at_end, forget_own_guards
 
 log = logging.getLogger("graphmend_hook.trace")
 P = ParamSpec("P")
@@ -33,6 +34,7 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
             if CompileContext.try_get() is None:
                 return otherwise
             try:
+                at_end(translator().output, forget_own_guards)
                 return question(*args, **kwargs)
             except Exception as error:
                 # An order to Dynamo, see `retrace.trace_anew`.

@@ -174,3 +174,12 @@ def test_a_method_that_was_replaced_before_the_runtime_is_imported() -> None:
         "import torch, graphmend_hook.runtime as runtime; runtime.connect(); assert runtime.connected"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_no_guard_is_on_the_package_itself(module: ModuleType) -> None:
+    """Its functions stay what they are; what settings say is guarded."""
+    torch.compile(module.steps, backend="eager")(X)
+    (entry,) = torch._dynamo.eval_frame._debug_get_cache_entry_list(module.steps.__code__)
+    guards = str(entry.guard_manager)
+    assert "_@graphmend" not in guards
+    assert "queue.understood" in guards
