@@ -106,7 +106,7 @@ class Cond:
             [pristine(statement)],
             expression("GM.settled(A)", statement, A=condition),
             branch,
-            decided(statement, lowering.carried),
+            decided(statement, lowering.carried, "GM.settle(TEST)"),
             returns(statement),
             join="conditional",
         )

@@ -120,7 +120,7 @@ def _remember() -> None:
     node = node_of(held("graphmend_given"))
     tensor = node.meta["example_value"]
     branch.memory |= set(storages_of(node))
-    branch.given.append((tensor.dtype, tensor.device, tensor.layout, (*tensor.shape,), tensor.stride()))
+    branch.given.append((tensor.dtype, tensor.device, tensor.layout, str(tensor.shape), str(tensor.stride())))
 
 
 @at_trace_time(otherwise=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,16 +32,16 @@ def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     def mark(question: Callable[P, T]) -> Callable[P, T]:
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-            if CompileContext.try_get() is None:
-                return otherwise
-            try:
+            with contextlib.suppress(AttributeError):  # nothing is being traced, or its end is being judged
                 at_end(translator().output, forget_own_guards)
+            try:
                 return question(*args, **kwargs)
             except Exception as error:
                 # An order to Dynamo, see `retrace.trace_anew`.
                 if type(error).__name__ == "UnspecializeRestartAnalysis":
                     raise
-                log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
+                if CompileContext.try_get() is not None:
+                    log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
                 return otherwise
 
         ask._dynamo_marked_constant = True  # type: ignore[attr-defined]
