@@ -193,11 +193,11 @@ class Finder:
         for position, argument in enumerate(call.args):
             if position in positions or sizes.ALL in positions:
                 asked = name in sizes.ASKED and self._is_handed_in(argument)
-                asked = asked or (name in sizes.ALWAYS_ASKED and isinstance(argument, ast.Name))
-                if asked or self._may_be_tensor(argument):
+                if asked or _is_always_asked(name, argument) or self._may_be_tensor(argument):
                     self._ask("GM.known(A)", argument)
-        for keyword in call.keywords:
-            if positions and keyword.arg in sizes.KEYWORDS and self._may_be_tensor(keyword.value):
+        for keyword in call.keywords if positions else ():
+            asked = _is_always_asked(name, keyword.value) or self._may_be_tensor(keyword.value)
+            if asked and keyword.arg in sizes.KEYWORDS:
                 self._ask("GM.known(A)", keyword.value)
 
     def _is_handed_in(self, node: ast.expr) -> bool:
@@ -219,6 +219,11 @@ class Finder:
         return isinstance(node, (ast.Name, ast.BinOp)) and any(
             isinstance(part, ast.Name) and part.id in self._evidence.items for part in walk(node)
         )
+
+
+def _is_always_asked(function: str, argument: ast.expr) -> bool:
+    parts = argument.elts if isinstance(argument, ast.Tuple) else [argument]
+    return function in sizes.ALWAYS_ASKED and all(isinstance(part, ast.Name) for part in parts)
 
 
 def _is_grouped_read(call: ast.Call) -> bool:

@@ -44,4 +44,4 @@ KEYWORDS = frozenset({"pad", "size", "steps"})  # the same by name
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 ASKED = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
 # These also of what an annotation says is a number, which is often said of a tensor of one.
-ALWAYS_ASKED = frozenset({"arange"})
+ALWAYS_ASKED = frozenset({"arange", "interpolate"})

@@ -159,7 +159,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 3
+    version = 4
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 

@@ -263,6 +263,7 @@ FORMS = {
     "rows_by_size": (X, torch.tensor([[8, 6], [4, 8]])),
     "called_longer_than": (X,),
     "arranged_by_a_tensor": (X, torch.tensor([[1, 4, 6]])),
+    "resized_by_tensors": (X, torch.tensor([[4, 6], [8, 3]])),
     "parted": (X, torch.tensor([3, 3, 4, 7, 8, 6, 9, 1, 5])),
     "repeated_list": (X, torch.tensor([5, 2, 7])),
     "fractions": (X, MASK),
@@ -287,7 +288,9 @@ def test_the_forms_break_without_the_hook(name: str) -> None:
     assert counting.graphs != 1
 
 
-@pytest.mark.parametrize("name", ["rows_by_size", "arranged_by_a_tensor", "repeated_list", "parted", "fractions"])
+@pytest.mark.parametrize(
+    "name", ["rows_by_size", "arranged_by_a_tensor", "resized_by_tensors", "repeated_list", "parted", "fractions"]
+)
 def test_the_forms_with_other_values(name: str, named: Callable[..., None]) -> None:
     """Of a second value, whatever becomes of it; of one that is named, one graph more."""
     first, second = FORMS[name][1], FORMS[name][1].clone()

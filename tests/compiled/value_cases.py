@@ -231,6 +231,15 @@ def arranged_by_a_tensor(x, grid):
     return arranged(x, grid[:, 1:].max())
 
 
+def resized(x, height: int, width: int):
+    return torch.nn.functional.interpolate(x[None, None], size=(height, width), mode="nearest")
+
+
+def resized_by_tensors(x, grid):
+    """As hunyuan_vl has it, whatever the annotation says."""
+    return [resized(x, height, width) for height, width in grid]
+
+
 def parted(x, starts):
     """As qwen2_5_vl and xmod have it."""
     starts = torch.unique_consecutive(starts)
