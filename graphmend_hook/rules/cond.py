@@ -93,6 +93,8 @@ class Cond:
         lowering = Lowering(place, scope)
         if lowering.taint(statement.test) is Taint.NO or unsuitable(place, scope, CODE) or _asks_more(place, scope):
             return None
+        if any(isinstance(node, ast.Raise) for node in walk(statement)):
+            return None  # a guard
         try:
             condition = lowering.test(statement.test)
         except Declined:

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..templates import RUNTIME
-
-# How Dynamo names this package's modules in guards: the global of rewritten code, and the globals of inlined functions.
-_OWN = (f"G[{RUNTIME!r}]", "G['__import_graphmend_hook_dot_runtime_dot_")
+# How Dynamo names this package's modules in guards: the global of rewritten code (`templates.RUNTIME`), and what it
+# makes of the modules of inlined functions.
+_OWN = ("G['_@graphmend']", "G['__import_graphmend_hook_dot_runtime_dot_")
 
 
 def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:

@@ -603,7 +603,7 @@ def f(self, x, y, n, flag):
 def test_the_programs_reach_every_rule() -> None:
     sites = [
         site
-        for seed in range(400)
+        for seed in range(600)
         for site in rewrite((PRELUDE + program_of(seed).source).encode(), "program.py", active_rules(RULE_NAMES)).sites
         if site.function.split(".")[0] == "f"
     ]
