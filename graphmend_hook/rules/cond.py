@@ -158,6 +158,8 @@ def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: 
             raise Declined("R08", f"a side contains `{ast.unparse(node)[:60]}`")
     if any(map(_leaves, sides)):
         raise Declined("R08", "a side leaves a loop that it stands in")
+    if "next" in names.read:
+        raise Declined("R08", "a side moves an iterator on")
     if {"super", "__class__"} & names.read or names.bound & place.function.flow.captured:
         raise Declined("R08", "a side reads the class around it, or binds a name that a closure reads")
     if place.inside_try:

@@ -6,19 +6,22 @@ the branch or, where a backend has failed, without any (`forgo`): it breaks the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import torch
 from torch._guards import CompileContext
 from torch.compiler import is_dynamo_compiling
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from . import queue, retrace, tracer
 from .conditions import truth
+from .handlers import is_caught
 from .select import Effect, Side
 from .speculation import Unspeculable, is_tensor
 from .traced_sides import Site, expect_unwritten, harmful
-from .tracer import at_trace_time, held, node_of, site_of, translator
+from .tracer import at_trace_time, held, node_of, python_of, site_of, translator
 from .writes import bodies_of, operations, storages_of, written_by
 
 _forgone: dict[Site, str] = {None: "GM107-T03"}  # the sites that may not be captured, and the code that says why
@@ -28,11 +31,12 @@ _forgone: dict[Site, str] = {None: "GM107-T03"}  # the sites that may not be cap
 class _Open:
     """The branch at `site`, whose sides are being traced.
 
-    given: what tells the tensors that the sides give, but for their values; memory: theirs; copied: that of what was
-    older, and had to be copied.
+    draws: how many of Python's random numbers were drawn before; given: what tells the tensors that the sides give, but
+    for their values; memory: theirs; copied: that of what was older, and had to be copied.
     """
 
     site: Site
+    draws: int = 0
     given: list[tuple[Any, ...]] = field(default_factory=list)
     memory: set[int] = field(default_factory=set)
     copied: set[int] = field(default_factory=set)
@@ -49,7 +53,7 @@ def conditional(
     except Unspeculable as error:
         tracer.record(error.args[0])
         return None
-    why = _begin()
+    why = _refusal(arguments, queue.cond == "always")
     if why:
         tracer.record(why)
         return None
@@ -62,6 +66,11 @@ def conditional(
     )
     _end()
     return outcome
+
+
+def _refusal(graphmend_arguments: tuple[Any, ...], always: bool) -> str:
+    """ "" where the branch may be captured, else the code of the refusal."""
+    return _begin(always)
 
 
 def _given(graphmend_value: Any) -> Any:
@@ -78,26 +87,44 @@ def _given(graphmend_value: Any) -> Any:
 
 
 @at_trace_time(otherwise="GM107-T03")
-def _begin() -> str:
-    """ "" where the branch may be captured, else the code of the refusal."""
+def _begin(always: bool) -> str:
     at = translator()
     output, site = at.output, site_of(at)
     code = getattr(CompileContext.try_get(), "graphmend_unconditional", "") or _forgone.get(site, "")
     if code:
         return code
-    if retrace.is_abandoned() or output.export:
+    if (
+        retrace.is_abandoned()
+        or output.export
+        or is_caught(at)
+        or any(map(_is_touchy, held("graphmend_arguments").items))
+    ):
         return "GM107-T03"
     if site in harmful:
         return "GM107-T04"
     if torch.is_grad_enabled():
         return "GM107-T01"
-    if queue.cond != "always" and not output.root_tx.one_graph:
+    if not always and not output.root_tx.one_graph:
         return "GM107-T05"
     if not hasattr(output, "graphmend_conditional"):
         output.graphmend_conditional = []
         output.register_finalizer_fns.append(lambda module: _look_at(output, module))
-    output.graphmend_conditional.append(_Open(site))
+    output.graphmend_conditional.append(_Open(site, len(output.random_calls)))
     return ""
+
+
+def _is_touchy(variable: Any) -> bool:
+    """Would tracing both sides show in it?  In an iterator, which moves on; in a module that learns its shapes."""
+    kind = type(variable.realize()).__name__
+    if "Iterator" in kind or "Generator" in kind or "Enumerate" in kind:
+        return True
+    if "NNModule" not in kind:
+        return False
+    return any(isinstance(part, LazyModuleMixin) and part.has_uninitialized_params() for part in _parts(variable))
+
+
+def _parts(module: Any) -> Iterator[torch.nn.Module]:
+    return python_of(module).modules()  # type: ignore[no-any-return]
 
 
 @at_trace_time(otherwise=True)
@@ -116,7 +143,12 @@ def _is_shared() -> bool:
 
 @at_trace_time(otherwise=None)
 def _remember() -> None:
-    branch = translator().output.graphmend_conditional[-1]
+    output = translator().output
+    branch = output.graphmend_conditional[-1]
+    if node_of(held("graphmend_value")).meta["example_value"].requires_grad:
+        _forgo_site("GM107-T01")
+    if len(output.random_calls) > branch.draws:  # they are drawn before the graph, for both sides
+        _forgo_site("GM107-T03")
     node = node_of(held("graphmend_given"))
     tensor = node.meta["example_value"]
     branch.memory |= set(storages_of(node))
@@ -136,7 +168,7 @@ def _end() -> None:
         nodes = [*output.current_tracer.graph.nodes]
         captured = max(index for index, node in enumerate(nodes) if node.target is torch.ops.higher_order.cond)
         older = [node for node in nodes[:captured] if not branch.copied.isdisjoint(storages_of(node))]
-        expect_unwritten(output, branch.site, [*older, *nodes[captured:]])
+        expect_unwritten(output, branch.site, older, nodes[captured:])
 
 
 @at_trace_time(otherwise=None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import dynamo, retrace
-from .effects import append, tracing, unstable_item
+from .effects import append, tracing
 from .queue import ITEM
 from .tracer import at_trace_time, held, python_of, record, translator
 from .writes import is_of_torch, operations
@@ -62,20 +62,25 @@ def number_of(drawn: Drawn) -> Any:
 
 
 def _refusal(values: tuple[Any, ...]) -> str:
-    if not _is_known():
+    for value in values:
+        if type(value) is not int and type(value) is not float:
+            return "GM101-T04"
+    if not _gives_a_number():
         return "GM101-T01"
     if retrace.draws_at_once():
         return "GM101-T13"
-    why = dynamo.standing(False, True) or unstable_item(values, 0)
-    return why or ("GM101-T12" if retrace.follows_guard() else "")
+    return dynamo.standing(False, True) or ("GM101-T12" if retrace.follows_guard() else "")
 
 
 @at_trace_time(otherwise=False)
-def _is_known() -> bool:
-    """Is it a method of numpy's global generator?"""
+def _gives_a_number() -> bool:
+    """Is it a method of numpy's global generator that gives one number, and does not fail?  Another generator tells."""
     numpy = sys.modules.get("numpy")
     function = python_of(held("graphmend_target"))
-    return numpy is not None and getattr(function, "__self__", None) is numpy.random.mtrand._rand
+    if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
+        return False
+    values = [value.as_python_constant() for value in held("values").items]
+    return isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float)
 
 
 @at_trace_time(otherwise=None)

@@ -86,14 +86,14 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     if not _is_effect(target, method):
         return "GM101-T01"
     why = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
-    return why or unstable_item(values, 0) or ("GM101-T12" if retrace.follows_guard() else "")
+    return why or _unstable_item(values, 0) or ("GM101-T12" if retrace.follows_guard() else "")
 
 
 def refusal_of_guard(values: tuple[Any, ...]) -> str:
     """The code of the refusal if an exception made of `values` cannot be raised at the end of the graph, else ""."""
     if not queue.understood:
         return "GM101-T09"
-    why = dynamo.standing(False, False) or unstable_item(values, 0)
+    why = dynamo.standing(False, False) or _unstable_item(values, 0)
     return why or ("GM101-T12" if retrace.follows_guard() else "")
 
 
@@ -126,15 +126,15 @@ def _unstable(value: object, depth: int) -> str:
             return "GM101-T02"
         return "GM101-T03" if dynamo.transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is tuple or kind is list:
-        return unstable_item(value, depth + 1)  # type: ignore[arg-type]
+        return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
     if kind is dict:
-        return unstable_item(value, depth + 1) or unstable_item(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+        return _unstable_item(value, depth + 1) or _unstable_item(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
     return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
 
 
-def unstable_item(values: Collection[object], depth: int) -> str:
+def _unstable_item(values: Collection[object], depth: int) -> str:
     if depth > _DEEPEST or len(values) > _MOST_ITEMS:
         return "GM101-T04"
     for value in values:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 from collections.abc import Callable
+from types import FunctionType, ModuleType
 from typing import Any
 
+_PACKAGE = __package__.partition(".")[0]
 # How Dynamo names this package's modules in guards: the global of rewritten code (`templates.RUNTIME`), and what it
-# makes of the modules of inlined functions.
-_OWN = ("G['_@graphmend']", "G['__import_graphmend_hook_dot_runtime_dot_")
+# makes of the modules of inlined functions; and what follows: attributes.
+_OWN = re.compile(r"G\['(?:_@graphmend|__import_(graphmend_hook\w*))'\]((?:\.\w+)*)")
 
 
 def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:
@@ -36,10 +39,7 @@ def _clean_up(output: Any, outer: BaseException | None) -> None:
 
 
 def forget_own_guards(output: Any, _error: BaseException | None) -> None:
-    """Drop Dynamo's guards on the functions of this package, which stay what they are: some thirty for each site.
-
-    Not those on `queue`, which holds what settings say, and whether this torch was understood.
-    """
+    """Drop Dynamo's guards on the functions of this package, which stay what they are: some thirty for each site."""
     with contextlib.suppress(AttributeError):  # a torch that keeps its guards otherwise keeps these
         guards = output.guards.inner
         for guard in [guard for guard in guards if _is_own(name_of(guard))]:
@@ -47,7 +47,27 @@ def forget_own_guards(output: Any, _error: BaseException | None) -> None:
 
 
 def _is_own(name: str) -> bool:
-    return name.startswith(_OWN) and ".queue" not in name
+    """Is it the name of a module or function of this package, or of a function's code?
+
+    Dynamo gives an object the name by which it met it first: behind one of our modules there may be `torch`, and all
+    that the program reads of it.  And `queue` holds what settings say, and whether this torch was understood.
+    """
+    found = _OWN.fullmatch(name)
+    if found is None:
+        return False
+    home = found[1].replace("_dot_", ".") if found[1] else __package__
+    owner: Any = sys.modules.get(home)
+    for attribute in found[2].removesuffix(".__code__").split(".")[1:]:
+        owner = getattr(owner, attribute, None)
+        if isinstance(owner, FunctionType):
+            home = owner.__module__
+        elif isinstance(owner, ModuleType):
+            home = owner.__name__
+        else:
+            return False
+        if home.partition(".")[0] != _PACKAGE or home.endswith(".queue"):
+            return False
+    return owner is not None
 
 
 def name_of(guarded: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,17 +109,22 @@ def expect_no_writes() -> None:
     Which of the two tensors a later write changes is for the data to decide.
     """
     tracer = translator()
-    nodes = [held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right", "graphmend_selected")]
-    expect_unwritten(tracer.output, site_of(tracer), nodes)
+    *sources, result = [
+        held(key).as_proxy().node for key in ("graphmend_left", "graphmend_right", "graphmend_selected")
+    ]
+    expect_unwritten(tracer.output, site_of(tracer), sources, [result])
 
 
-def expect_unwritten(output: Any, site: Site, nodes: list[torch.fx.Node]) -> None:
-    """Trace anew, without the site, if the memory of one of the nodes is written to after the last of them."""
+def expect_unwritten(output: Any, site: Site, sources: list[torch.fx.Node], results: list[torch.fx.Node]) -> None:
+    """Trace anew, without the site, if the memory of one of the nodes is written to after the last of them.
+
+    Likewise if it may be behind the graph break that the graph ends in: if both are still there.
+    """
     if "graphmend_reads" not in vars(output):
         output.graphmend_reads = []
     if not output.graphmend_reads:
         output.register_finalizer_fns.append(lambda module: _judge_writes(output, module))
-    output.graphmend_reads.append(_Read(site, nodes))
+    output.graphmend_reads.append(_Read(site, sources, results))
 
 
 @at_trace_time(otherwise=None)
@@ -137,7 +143,8 @@ class _Read:
     """What a branch at `site` selects from, and what it selects."""
 
     site: Site
-    nodes: list[torch.fx.Node]
+    sources: list[torch.fx.Node]
+    results: list[torch.fx.Node]
     own_writes: list[torch.fx.Node] = field(default_factory=list)
 
 
@@ -145,12 +152,26 @@ def _judge_writes(output: Any, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(operations(module))}
     writes = [(node, place, written) for node, place in order.items() if (written := written_by(node))]
     for read in output.graphmend_reads:
-        begin = max(order.get(node, -1) for node in read.nodes)
-        relied_on = {storage for node in read.nodes for storage in storages_of(node)}
+        nodes = [*read.sources, *read.results]
+        begin = max(order.get(node, -1) for node in nodes)
+        relied_on = _memory_of(nodes)
         later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
         written = {storage for _, storages in later for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(output, relied_on, written):
             trace_without(read.site, "a tensor that a branch selects is written in place later")
+        if output.compile_subgraph_reason.graph_break and _both_remain(read, module):
+            trace_without(read.site, "a tensor that a branch selects may be written in place behind a graph break")
+
+
+def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
+    """Are what is selected, and what it is selected from, both there when the graph has run?"""
+    given = module.graph.output_node().all_input_nodes
+    others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node not in read.results]
+    return any(node in read.results for node in given) and not _memory_of(read.sources).isdisjoint(_memory_of(others))
+
+
+def _memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
+    return {storage for node in nodes for storage in storages_of(node)}
 
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:

@@ -699,6 +699,17 @@ def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y + z
 
 
+@case(declined="GM102-T11")
+def h6_written_behind_a_graph_break(x: torch.Tensor) -> torch.Tensor:
+    y = x + 0
+    z = y
+    if y.sum() > 0:
+        y = y + 5
+    torch._dynamo.graph_break()
+    add_one(y)
+    return y + z
+
+
 @case(declined="GM102-R17")
 def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     y = x

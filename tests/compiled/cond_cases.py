@@ -4,6 +4,7 @@ Each takes `x` (64, 4), of which the layer `first` makes what no guard could tel
 """
 
 import logging
+import random
 
 import numpy as np
 import torch
@@ -280,6 +281,88 @@ class CountsCalls(Model):
         if x.sum() > 0:
             x = self.counted(x)
         return x * 2
+
+
+class DrawsOfPython(Model):
+    def noise(self):
+        return random.uniform(0, 1)
+
+    def forward(self, x):
+        x = self.hidden(x)
+        if x.sum() > 0:
+            y = self.a(x) * self.noise()
+        else:
+            y = self.b(x) + self.noise()
+        return y
+
+
+class MovesAnIteratorOn(Model):
+    def taken(self, items):
+        return next(items)[1]
+
+    def forward(self, x):
+        x = self.hidden(x)
+        items = enumerate([1.0, 2.0, 3.0])
+        if x.sum() > 0:
+            y = self.a(x) * self.taken(items)
+        else:
+            y = self.b(x) * self.taken(items)
+        return y * self.taken(items)
+
+
+class WithGradients(Model):
+    """The layer alone is without them."""
+
+    def trained(self, x):
+        with torch.enable_grad():
+            return self.a(x)
+
+    def forward(self, x):
+        x = self.hidden(x)
+        if x.sum() > 0:
+            y = self.trained(x)
+        else:
+            y = self.b(x)
+        return y.detach() * (2 + y.requires_grad)
+
+
+class CaughtByACaller(Model):
+    def picked(self, x):
+        if x.sum() > 0:
+            y = torch.index_select(self.a(x), 0, (x.sum() > 0).long().reshape(1) * 64)
+        else:
+            y = self.b(x)[:1]
+        return y
+
+    def forward(self, x):
+        x = self.hidden(x)
+        try:
+            y = self.picked(x)
+        except IndexError:
+            y = x[:1] * 5
+        return y
+
+
+class WritesBehindABreak(Model):
+    def forward(self, x):
+        x = self.hidden(x)
+        y = x
+        if x.sum() > 0:
+            y = self.a(x)
+        torch._dynamo.graph_break()
+        change(y)
+        return y * 2 + x
+
+
+class LearnsItsShape(Model):
+    def forward(self, x):
+        x = self.hidden(x)
+        lazy = nn.LazyLinear(4)
+        if x.sum() > 1e12:
+            x = lazy(x)
+        else:
+            x = self.b(x)
+        return x * (1 + isinstance(lazy.weight, nn.parameter.UninitializedParameter))
 
 
 class Appends(Model):

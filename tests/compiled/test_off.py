@@ -176,6 +176,20 @@ def test_a_method_that_was_replaced_before_the_runtime_is_imported() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_what_the_program_reads_of_torch_is_guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamo gives torch the name under which it met it first: an attribute of a module of ours."""
+    path = tmp_path / "flag_cases.py"
+    path.write_text(
+        "import torch\ndef flagged(x):\n    if x.sum() > 0:\n        y = x * 2\n    else:\n        y = x * 3\n"
+        "    if torch.backends.graphmend_flag:\n        y = y + 1\n    return y\n",
+        encoding="utf-8",
+    )
+    compiled = torch.compile(import_mended(path, "flag_cases").flagged, backend="eager")
+    for flag in (True, False, True):
+        monkeypatch.setattr(torch.backends, "graphmend_flag", flag, raising=False)
+        assert torch.equal(compiled(X), X * 2 + flag)
+
+
 def test_no_guard_is_on_the_package_itself(module: ModuleType) -> None:
     """Its functions stay what they are; what settings say is guarded."""
     torch.compile(module.steps, backend="eager")(X)
