@@ -175,18 +175,19 @@ def parse_rules(text: str) -> tuple[str, ...]:
 
 def parse_guards(text: str) -> str:
     """``""`` means ``exact``; any other text than a mode is a ConfigError."""
-    mode = text.strip().lower() or GUARD_MODES[0]
-    if mode in GUARD_MODES:
-        return mode
-    raise ConfigError(f"GRAPHMEND_GUARDS: {text!r} is not a way to treat guards; use {', '.join(GUARD_MODES)}")
+    return _parse_mode("GRAPHMEND_GUARDS", text, GUARD_MODES, "a way to treat guards")
 
 
 def parse_cond(text: str) -> str:
     """``""`` means ``fullgraph``; any other text than a mode is a ConfigError."""
-    mode = text.strip().lower() or COND_MODES[0]
-    if mode in COND_MODES:
+    return _parse_mode("GRAPHMEND_COND", text, COND_MODES, "a place for torch.cond")
+
+
+def _parse_mode(setting: str, text: str, modes: tuple[str, ...], what: str) -> str:
+    mode = text.strip().lower() or modes[0]
+    if mode in modes:
         return mode
-    raise ConfigError(f"GRAPHMEND_COND: {text!r} is not a place for torch.cond; use {', '.join(COND_MODES)}")
+    raise ConfigError(f"{setting}: {text!r} is not {what}; use {', '.join(modes)}")
 
 
 def parse_directory(name: str, env: Mapping[str, str]) -> Path | None:

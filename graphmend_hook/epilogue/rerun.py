@@ -27,7 +27,7 @@ from torch._guards import CompileContext
 from ..diagnostics import notice
 from ..runtime import queue, retrace
 from ..runtime.records import forbid_capture
-from ..runtime.writes import draws, operations, storages_of, written_by
+from ..runtime.writes import draws, operations, spares_inputs
 from .deliver import deliver_after_failure
 from .edit import RANDOM, Rerun
 
@@ -63,8 +63,7 @@ def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule)
     if not {getattr(node.target, "namespace", "aten") for node in nodes} <= {"aten", "prims"}:
         return False
     try:
-        inputs = {storage for node in module.graph.find_nodes(op="placeholder") for storage in storages_of(node)}
-        return all(inputs.isdisjoint(written_by(node)) for node in nodes)
+        return spares_inputs(module)
     except NotImplementedError:  # a wrapper of a function transform has no memory of its own
         return False
 

@@ -58,19 +58,17 @@ from ..analysis.names import DEFINITIONS, NamesIn, walk
 from ..analysis.scopes import ModuleScope, Place
 from ..analysis.taint import Taint
 from ..diagnostics import Refusal
-from ..templates import Template, argument, constant, display, expression, name, replaced
+from ..templates import Template, constant, display, expression, name, replaced
 from .branch import BranchCandidate, decided, pristine
 from .declined import Declined
 from .identity import needs_identity
 from .lower import Lowering
 from .questions import Finder
-from .sides import Branch, following, returns
+from .sides import MOST_STATEMENTS, Branch, following, returns, side_functions
 from .surroundings import unsuitable
 
 CODE = "GM107"
-_SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _RETURN = Template("return RESULT")
-_MOST_STATEMENTS = 60
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.If, ast.For, ast.While, ast.Pass),
     *(ast.Return, ast.Break, ast.Continue),
@@ -140,17 +138,14 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     if needed == []:
         raise Declined("R08", "the sides bind nothing that is read later")
     arguments = sorted((names.read | {*(needed or ())}) & place.function.hidden & bound_before)
-    definitions = [
-        _function(spelling, block, arguments, needed, statement)
-        for spelling, block in (("THEN", then), ("ELSE", orelse))
-    ]
+    definitions = side_functions(_body(then, needed, statement), _body(orelse, needed, statement), arguments, statement)
     return Branch(definitions, tuple(arguments), tuple(needed or ()), ())
 
 
 def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place, carried: frozenset[str]) -> None:
     nodes = [node for node in walk(*sides[0], *sides[1]) if isinstance(node, (ast.stmt, ast.expr))]
-    if sum(isinstance(node, ast.stmt) for node in nodes) > _MOST_STATEMENTS:
-        raise Declined("R07", f"the sides have more than {_MOST_STATEMENTS} statements")
+    if sum(isinstance(node, ast.stmt) for node in nodes) > MOST_STATEMENTS:
+        raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
     for node in nodes:
         strange = isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS)
         stores = isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
@@ -198,22 +193,14 @@ def _certain(block: Sequence[ast.stmt]) -> frozenset[str]:
     return found
 
 
-def _function(
-    spelling: str, block: list[ast.stmt], arguments: list[str], needed: list[str] | None, at: ast.stmt
-) -> ast.stmt:
-    """One side, as a function of what it reads: it returns a tuple of what is needed, or of what it returned."""
+def _body(block: list[ast.stmt], needed: list[str] | None, at: ast.stmt) -> list[ast.stmt]:
+    """What the function of a side does: it returns a tuple of what is needed, or of what it returned."""
     if needed is None:
-        body = [replaced(statement, _in_a_tuple) for statement in block]
-    else:
-        given = display([name(each, at) for each in needed], at)
-        # The very list that other rules edit.
-        falling = ast.copy_location(ast.If(constant(True, at), block, []), at)
-        body = [*([falling] if block else []), *_RETURN.fill(at, RESULT=given)]
-    definition = _SIDE.fill(at, BODY=body)[0]
-    assert isinstance(definition, ast.FunctionDef)
-    definition.name = name(spelling, at).id
-    definition.args.args += [argument(parameter, at) for parameter in arguments]
-    return definition
+        return [replaced(statement, _in_a_tuple) for statement in block]
+    given = display([name(each, at) for each in needed], at)
+    # The very list that other rules edit.
+    falling = ast.copy_location(ast.If(constant(True, at), block, []), at)
+    return [*([falling] if block else []), *_RETURN.fill(at, RESULT=given)]
 
 
 def _in_a_tuple(node: ast.AST) -> ast.AST | None:

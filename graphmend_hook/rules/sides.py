@@ -47,7 +47,7 @@ _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
 _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 _CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY)")
-_MOST_STATEMENTS = 60
+MOST_STATEMENTS = 60
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
@@ -83,7 +83,7 @@ class Sides:
     def __init__(self, lowering: Lowering) -> None:
         self._lowering = lowering
         self._place = lowering.place
-        self._left = _MOST_STATEMENTS
+        self._left = MOST_STATEMENTS
         self._in_place: frozenset[str] = frozenset()
         self._last: set[int] = set()
         self.has_effects = False
@@ -175,14 +175,7 @@ class Sides:
         slots: tuple[Slot, ...],
     ) -> Branch:
         arguments = tuple(sorted(then[1].reads | orelse[1].reads))
-        definitions: list[ast.stmt] = []
-        for spelling, (body, _) in (("THEN", then), ("ELSE", orelse)):
-            definition = _SIDE.fill(at, BODY=body)[0]
-            assert isinstance(definition, ast.FunctionDef)
-            definition.name = name(spelling, at).id
-            definition.args.args += [argument(parameter, at) for parameter in arguments]
-            definitions.append(definition)
-        return Branch(definitions, arguments, names, slots)
+        return Branch(side_functions(then[0], orelse[0], arguments, at), arguments, names, slots)
 
     def _open(self, slots: Sequence[Slot], side: Side, at: ast.stmt) -> list[ast.stmt]:
         """Statements that read the attributes which the side may assign to into locals."""
@@ -221,7 +214,7 @@ class Sides:
     def _count(self) -> None:
         self._left -= 1
         if self._left < 0:
-            raise Declined("R07", f"the sides have more than {_MOST_STATEMENTS} statements")
+            raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
 
     def _statement(self, statement: ast.stmt, place: Place, side: Side) -> list[ast.stmt]:
         if isinstance(statement, ast.Assign):
@@ -376,6 +369,20 @@ class Sides:
         select = branch.definitions + _SELECT.fill(statement, **branch.holes(statement))
         select += _RETURN.fill(statement, RESULT=name("OUTCOME", statement))
         return _NESTED.fill(statement, CONDITION=condition, SELECT=select, BODY=decided[0], ORELSE=decided[1])
+
+
+def side_functions(
+    then: list[ast.stmt], orelse: list[ast.stmt], arguments: Sequence[str], at: ast.stmt
+) -> list[ast.stmt]:
+    """The functions THEN and ELSE with these bodies."""
+    definitions: list[ast.stmt] = []
+    for spelling, body in (("THEN", then), ("ELSE", orelse)):
+        definition = _SIDE.fill(at, BODY=body)[0]
+        assert isinstance(definition, ast.FunctionDef)
+        definition.name = name(spelling, at).id
+        definition.args.args += [argument(parameter, at) for parameter in arguments]
+        definitions.append(definition)
+    return definitions
 
 
 def returns(statement: ast.If) -> bool:

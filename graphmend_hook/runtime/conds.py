@@ -6,9 +6,8 @@ the branch or, where a backend has failed, without any (`forgo`): it breaks the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch._guards import CompileContext
@@ -22,7 +21,7 @@ from .select import Effect, Side
 from .speculation import Unspeculable, is_tensor
 from .traced_sides import Site, expect_unwritten, harmful
 from .tracer import at_trace_time, held, node_of, python_of, site_of, translator
-from .writes import bodies_of, operations, storages_of, written_by
+from .writes import bodies_of, memory_of, spares_inputs, storages_of
 
 _forgone: dict[Site, str] = {None: "GM107-T03"}  # the sites that may not be captured, and the code that says why
 
@@ -120,11 +119,8 @@ def _is_touchy(variable: Any) -> bool:
         return True
     if "NNModule" not in kind:
         return False
-    return any(isinstance(part, LazyModuleMixin) and part.has_uninitialized_params() for part in _parts(variable))
-
-
-def _parts(module: Any) -> Iterator[torch.nn.Module]:
-    return python_of(module).modules()  # type: ignore[no-any-return]
+    module: torch.nn.Module = python_of(variable)
+    return any(isinstance(part, LazyModuleMixin) and part.has_uninitialized_params() for part in module.modules())
 
 
 @at_trace_time(otherwise=True)
@@ -134,7 +130,7 @@ def _is_shared() -> bool:
     graph, branch = output.current_tracer.graph, output.graphmend_conditional[-1]
     node = node_of(held("graphmend_value"))
     memory = set(storages_of(node))
-    older = {storage for each in graph.nodes if each.op in ("placeholder", "get_attr") for storage in storages_of(each)}
+    older = memory_of([*graph.find_nodes(op="placeholder"), *graph.find_nodes(op="get_attr")])
     if node.graph is graph and memory.isdisjoint(older | branch.memory):
         return False
     branch.copied |= memory
@@ -146,9 +142,9 @@ def _remember() -> None:
     output = translator().output
     branch = output.graphmend_conditional[-1]
     if node_of(held("graphmend_value")).meta["example_value"].requires_grad:
-        _forgo_site("GM107-T01")
+        forgo(output, "GM107-T01")
     if len(output.random_calls) > branch.draws:  # they are drawn before the graph, for both sides
-        _forgo_site("GM107-T03")
+        forgo(output, "GM107-T03")
     node = node_of(held("graphmend_given"))
     tensor = node.meta["example_value"]
     branch.memory |= set(storages_of(node))
@@ -162,7 +158,7 @@ def _end() -> None:
     branch = output.graphmend_conditional[-1]
     half = len(branch.given) // 2
     if branch.given[:half] != branch.given[half:]:
-        _forgo_site("GM107-T02")
+        forgo(output, "GM107-T02")
     output.graphmend_conditional.pop()
     if branch.copied:
         nodes = [*output.current_tracer.graph.nodes]
@@ -173,12 +169,7 @@ def _end() -> None:
 
 @at_trace_time(otherwise=None)
 def _give_up(code: str) -> None:
-    _forgo_site(code)
-
-
-def _forgo_site(code: str) -> NoReturn:
-    _forgone[translator().output.graphmend_conditional[-1].site] = code
-    retrace.trace_anew("the sides of a branch cannot be captured")
+    forgo(translator().output, code)
 
 
 def forgo(output: Any, code: str = "GM107-T03") -> None:
@@ -197,6 +188,5 @@ def _look_at(output: Any, module: torch.fx.GraphModule) -> None:
     """Forgo the branches if a side writes to a tensor that is older than it."""
     for node in module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
         for body in bodies_of(node, module):
-            older = {storage for each in body.graph.find_nodes(op="placeholder") for storage in storages_of(each)}
-            if not all(older.isdisjoint(written_by(each)) for each in operations(body)):
+            if not spares_inputs(body):
                 forgo(output, "GM107-T04")

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import dynamo, retrace
-from .effects import append, tracing
+from . import retrace
+from .effects import append, refusal_here, tracing
 from .queue import ITEM
 from .tracer import at_trace_time, held, python_of, record, translator
 from .writes import is_of_torch, operations
@@ -69,7 +69,7 @@ def _refusal(values: tuple[Any, ...]) -> str:
         return "GM101-T01"
     if retrace.draws_at_once():
         return "GM101-T13"
-    return dynamo.standing(False, True) or ("GM101-T12" if retrace.follows_guard() else "")
+    return refusal_here(False, True, values)
 
 
 @at_trace_time(otherwise=False)

@@ -81,19 +81,19 @@ def get_logger(function: Callable[..., Any], *args: Any) -> Any:
 
 def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
-    if not queue.understood:
-        return "GM101-T09"
-    if not _is_effect(target, method):
+    if queue.understood and not _is_effect(target, method):
         return "GM101-T01"
-    why = dynamo.standing(method == "" and target is warnings.warn, method not in _ONCE)
-    return why or _unstable_item(values, 0) or ("GM101-T12" if retrace.follows_guard() else "")
+    return refusal_here(method == "" and target is warnings.warn, method not in _ONCE, values)
 
 
-def refusal_of_guard(values: tuple[Any, ...]) -> str:
-    """The code of the refusal if an exception made of `values` cannot be raised at the end of the graph, else ""."""
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
+    """The code of the refusal if nothing made of `values` can wait for the end of the graph at this place, else "".
+
+    is_warning, repeats: as `dynamo.standing` has them.
+    """
     if not queue.understood:
         return "GM101-T09"
-    why = dynamo.standing(False, False) or _unstable_item(values, 0)
+    why = dynamo.standing(is_warning, repeats) or _unstable_item(values, 0)
     return why or ("GM101-T12" if retrace.follows_guard() else "")
 
 

@@ -60,7 +60,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return effects.refusal(target, method, values) if effects.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
-    return "" if in_graph else effects.refusal_of_guard(values)
+    return "" if in_graph else effects.refusal_here(False, False, values)
 
 
 def _can_be_written(target: Any, mask: Any, value: Any) -> bool:

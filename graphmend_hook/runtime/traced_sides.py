@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 
 from .retrace import trace_anew
 from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
-from .writes import are_apart, only_computes, operations, storages_of, written_by
+from .writes import are_apart, memory_of, only_computes, operations, written_by
 
 Site = tuple[str, int] | None
 
@@ -154,7 +153,7 @@ def _judge_writes(output: Any, module: torch.fx.GraphModule) -> None:
     for read in output.graphmend_reads:
         nodes = [*read.sources, *read.results]
         begin = max(order.get(node, -1) for node in nodes)
-        relied_on = _memory_of(nodes)
+        relied_on = memory_of(nodes)
         later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
         written = {storage for _, storages in later for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(output, relied_on, written):
@@ -167,11 +166,7 @@ def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
     """Are what is selected, and what it is selected from, both there when the graph has run?"""
     given = module.graph.output_node().all_input_nodes
     others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node not in read.results]
-    return any(node in read.results for node in given) and not _memory_of(read.sources).isdisjoint(_memory_of(others))
-
-
-def _memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
-    return {storage for node in nodes for storage in storages_of(node)}
+    return any(node in read.results for node in given) and not memory_of(read.sources).isdisjoint(memory_of(others))
 
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -91,6 +91,17 @@ def storages_of(node: torch.fx.Node) -> Iterator[int]:
             yield value.untyped_storage()._cdata
 
 
+def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
+    """The same of several nodes."""
+    return {storage for node in nodes for storage in storages_of(node)}
+
+
+def spares_inputs(module: torch.fx.GraphModule) -> bool:
+    """Does no operation of the graph write to what the graph is given?"""
+    inputs = memory_of(module.graph.find_nodes(op="placeholder"))
+    return all(inputs.isdisjoint(written_by(node)) for node in operations(module))
+
+
 def are_apart(output: Any, relied_on: set[int], written: set[int]) -> bool:
     """Do the inputs of the graph in `relied_on` share no memory with others that are written to?
 
@@ -120,7 +131,7 @@ def _guard(output: Any, pairs: Sequence[tuple[torch.fx.Node, torch.fx.Node]]) ->
 
 
 def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
-    first, second = _memory_of(one), _memory_of(other)
+    first, second = _range_of(one), _range_of(other)
     return first.stop <= second.start or second.stop <= first.start
 
 
@@ -135,7 +146,7 @@ def _example(node: torch.fx.Node) -> Any:
     return tensor() if isinstance(tensor, TensorWeakRef) else tensor
 
 
-def _memory_of(tensor: Any) -> range:
+def _range_of(tensor: Any) -> range:
     if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor):
         return range(0)
     if tensor.layout is not torch.strided or tensor.device.type == "meta":
