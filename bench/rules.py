@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from graphmend_hook.config import Settings
-from graphmend_hook.runtime import queue
+from graphmend_hook.dynamo import queue
 
 from . import small
 from .calls import load_mended, load_plain

@@ -80,6 +80,8 @@ NOTICES = {
     "%unload_ext graphmend_hook to silence it",
     "GM009": "the compiled graph of {function} raised {error}, which the function as it was written does not; that ran "
     "instead, from the start",
+    "GM010": "{what} failed at {place} with {error} on torch {torch}: what it was asked about runs as it was written; "
+    "please report this",
 }
 
 

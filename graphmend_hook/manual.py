@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .diagnostics import NOTICES, GraphmendError
 from .rewrite import SWITCHED_OFF
 from .rules import ORDER, Rule
-from .runtime.refusals import REFUSALS
+from .dynamo.refusals import REFUSALS
 
 _OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
 _REFERENCE = re.compile(r"as those of (GM\d{3})\b")

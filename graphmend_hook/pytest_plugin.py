@@ -95,7 +95,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is None or not _hooks():
         return
     from .reporting.ledger import ledger
-    from .runtime import refusals
+    from .dynamo import refusals
 
     output[_WORKER_OUTPUT] = ([record.as_tuple() for record in ledger.records], list(refusals.seen))
 
@@ -107,7 +107,7 @@ def pytest_testnodedown(node: Any) -> None:
     if sent is None:
         return
     from .reporting.ledger import ModuleRecord, ledger
-    from .runtime import refusals
+    from .dynamo import refusals
 
     records, seen = sent
     for record in records:

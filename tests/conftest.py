@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import graphmend_hook
+# An exception of ours that we did not expect must not pass for a refusal, here or in the processes started here.
+os.environ["_GRAPHMEND_DEFECTS"] = "raise"
+
+import graphmend_hook  # noqa: E402
 
 # A shell makes its background jobs ignore the interrupt, which their children inherit; what is run here must not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -1,1 +1,5 @@
-"""Delivers what was deferred: a bytecode hook on Dynamo's output, and the sink that makes the calls."""
+"""The one adapter to torch's private API: nothing else in this package imports `torch._dynamo` or its kin.
+
+`question` is the door by which traced code asks the tracer; `trace` and `variables` say what it may ask; `compilation`
+holds what is known of a frame; `epilogue` delivers, after the graph, what was left for it.
+"""

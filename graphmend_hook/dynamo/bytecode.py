@@ -21,7 +21,7 @@ from typing import Any
 from bytecode import Bytecode, Instr, Label
 from bytecode.instr import FreeVar, TryBegin, TryEnd
 
-from ..runtime import queue
+from . import queue
 
 RANDOM = "graphmend_random"
 PENDING, SINK = "graphmend_pending", "graphmend_sink"

@@ -1,44 +1,152 @@
-"""What is remembered of a frame from one compilation to the next, as long as Dynamo has code for it."""
+"""What is known of a frame that Dynamo compiles: of one attempt, of all attempts of a compilation, and from then on.
+
+Each holds typed parts, which the rules declare beside their logic: ``compilation.of(Kind)`` is the attempt's own
+instance of the class, made when it is first asked for.  `compilation_of` is the one place where all three are made.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import contextlib
+import sys
+from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import torch
 from torch._guards import CompileContext
+from torch.utils.weak import WeakIdKeyDictionary
+
+from . import defects
+from .own_guards import forget_own_guards
+
+Part = TypeVar("Part")
+Judge = Callable[[torch.fx.GraphModule], None]
+End = Callable[["BaseException | None"], None]
 
 
-@dataclass
-class FrameRecord:
-    """What a frame was compiled for.
+class NotTracingError(Exception):
+    """Nothing is being compiled here."""
 
-    answers: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
-    capture_failed: what was taken for granted of a captured size did not hold.
+
+class Parts:
+    """One instance of each class that is asked for."""
+
+    def __init__(self) -> None:
+        self._parts: dict[type, Any] = {}
+
+    def of(self, kind: type[Part]) -> Part:
+        """The instance of `kind`, made at its first use."""
+        if kind not in self._parts:
+            self._parts[kind] = kind()
+        part: Part = self._parts[kind]
+        return part
+
+    def has(self, kind: type) -> bool:
+        """Has anybody asked for `kind` yet?"""
+        return kind in self._parts
+
+    def forget(self, kind: type) -> None:
+        """Drop the instance of `kind`, if there is one."""
+        self._parts.pop(kind, None)
+
+
+class FrameMemory(Parts):
+    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""
+
+
+class Attempts(Parts):
+    """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
+
+    current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
     """
 
-    answers: dict[str, set[str]] = field(default_factory=dict)
-    combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
-    capture_failed: bool = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.current: Compilation | None = None
+        self.made: Compilation | None = None
+        self.begun = False
 
 
-_records: WeakKeyDictionary[CodeType, FrameRecord] = WeakKeyDictionary()
+class Compilation(Parts):
+    """What one attempt to compile a frame knows.
+
+    output: Dynamo's `OutputGraph` of the attempt; code: that of the frame; one_graph: is it under ``fullgraph=True``?
+    """
+
+    def __init__(self, output: Any, attempts: Attempts, memory: FrameMemory) -> None:
+        super().__init__()
+        self.output, self.attempts, self.memory = output, attempts, memory
+        self.code: CodeType = output.root_tx.f_code
+        self.one_graph: bool = output.root_tx.one_graph
+        self._judges: list[Judge] = []
+        self._ends: list[End] = []
+        self._outer = sys.exc_info()[1]  # no exception of this attempt
+        output.register_finalizer_fns.append(self._judge)
+        # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
+        output.cleanup = self._end
+
+    def judge(self, look: Judge) -> None:
+        """Call `look` with the graph once it is complete, before a backend has it."""
+        self._judges.append(look)
+
+    def at_end(self, action: End) -> None:
+        """Call `action` at the end of the attempt, whatever became of it, with the exception if there is one."""
+        if action not in self._ends:
+            self._ends.append(action)
+
+    def _judge(self, module: torch.fx.GraphModule) -> None:
+        for look in self._judges:
+            look(module)
+
+    def _end(self) -> None:
+        error = sys.exc_info()[1]
+        error = None if error is self._outer else error
+        output = self.output
+        type(output).cleanup(output)
+        output.mark_bytecode_tracing_stop()
+        self.attempts.current, self.attempts.made = None, self if error is None else None
+        forget_own_guards(output)
+        if defects.is_fatal(error):
+            return
+        with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; the others are called all the same
+            for action in self._ends:
+                stack.callback(action, error)
 
 
-def record_of(output: Any) -> FrameRecord:
-    """That of the frame that is being traced."""
+_attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()
+_memories: Any = WeakIdKeyDictionary()  # by code object, which would be equal to others of the same text
+
+
+def attempts_now() -> Attempts:
+    """Those of the compilation that is going on, whose trace may be over; raises NotTracingError where there is none."""
+    context = CompileContext.try_get()
+    if context is None:
+        raise NotTracingError
+    return _attempts.setdefault(context, Attempts())
+
+
+def compilation_of(output: Any) -> Compilation:
+    """The attempt that traces into `output`; raises NotTracingError where it is over."""
+    if output.root_tx is None:
+        raise NotTracingError
+    attempts = attempts_now()
+    if attempts.current is None or attempts.current.output is not output:
+        code = output.root_tx.f_code
+        if not attempts.begun and not _is_compiled(code):  # the first time, or after `torch._dynamo.reset`
+            _memories.pop(code, None)
+        attempts.begun = True
+        attempts.current = Compilation(output, attempts, memory_of(code))
+    return attempts.current
+
+
+def memory_of(code: CodeType) -> FrameMemory:
+    """What is remembered of the code object."""
+    memory: FrameMemory = _memories.setdefault(code, FrameMemory())
+    return memory
+
+
+def _is_compiled(code: CodeType) -> bool:
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 
-    code = output.root_tx.f_code
-    if not _debug_get_cache_entry_list(code):  # the first time, or after `torch._dynamo.reset`
-        context = CompileContext.try_get()
-        if getattr(context, "graphmend_frame", None) is not code:  # not merely traced anew
-            context.graphmend_frame = code
-            _records.pop(code, None)
-    return _records.setdefault(code, FrameRecord())
-
-
-def forbid_capture(code: CodeType) -> None:
-    """The graph of the frame has failed where eager does not."""
-    _records.setdefault(code, FrameRecord()).capture_failed = True
+    return bool(_debug_get_cache_entry_list(code))

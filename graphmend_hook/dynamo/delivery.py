@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..diagnostics import notice
-from ..runtime import queue
+from . import queue
 
 log = logging.getLogger("graphmend_hook")
 _NOTE = "graphmend_hook: raised at the end of the compiled graph that the guard is in"

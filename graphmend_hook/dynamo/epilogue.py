@@ -15,11 +15,11 @@ from torch._dynamo.decorators import skip
 from torch._dynamo.eval_frame import set_eval_frame
 
 from ..diagnostics import notice
-from ..runtime import queue
 from ..version import __version__
-from . import rerun
-from .deliver import deliver, deliver_after_failure, drain
-from .edit import drain_on_return, redirect_replay
+from . import queue
+from .bytecode import drain_on_return, redirect_replay
+from .delivery import deliver, deliver_after_failure, drain
+from .rerun_frame import prepared
 
 log = logging.getLogger("graphmend_hook")
 _lock = threading.Lock()
@@ -59,7 +59,7 @@ def _slot(receive: Callable[[Any], None]) -> Any:
 def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
     """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
     try:
-        return redirect_replay(generated, rerun.prepared(original))
+        return redirect_replay(generated, prepared(original))
     except Exception as error:
         # What was traced under `understood` is traced anew at its next call, and then declines to defer.
         log.debug("generated code of %s not understood: %s", generated.co_name, error)

@@ -1,23 +1,36 @@
-"""Guards of our own on the code that is being compiled: Dynamo runs it only while they hold."""
+"""Guards of our own on the frame that is being compiled: Dynamo runs the code only while they hold."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .endings import name_of
-from .tracer import log
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .compilation import Compilation
+from .own_guards import name_of
+from .trace import log
 
 _numbers = itertools.count()
 
 
-def inputs_at(sources: Sequence[Any], root: Any) -> list[Any] | None:
+class Installed:
+    """What the guards of one compilation are about; each is installed once."""
+
+    def __init__(self) -> None:
+        self.keys: set[Any] = set()
+
+
+def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | None:
     """What the expressions of guards give for the sources in the frame that is compiled; None where one fails.
 
     Dynamo would fail too.
     """
+    root = compilation.output.root_tx
     scope = {"L": root.f_locals, "G": root.f_globals}
     try:
         return [eval(name_of(source), scope) for source in sources]
@@ -26,11 +39,23 @@ def inputs_at(sources: Sequence[Any], root: Any) -> list[Any] | None:
         return None
 
 
-def install(sources: Sequence[Any], holds: Callable[..., bool], note: str) -> None:
-    """Let the code run only where `holds` is true of the values of the sources."""
+def install(
+    compilation: Compilation, key: object, sources: Sequence[Any], holds: Callable[..., bool], note: str
+) -> None:
+    """Let the code run only where `holds` is true of the values of the sources; once for each `key`."""
     from torch._dynamo.guards import install_guard
 
-    install_guard(sources[0].make_guard(functools.partial(_build, sources, holds, note)))
+    installed = compilation.of(Installed).keys
+    if key not in installed:
+        installed.add(key)
+        install_guard(sources[0].make_guard(functools.partial(_build, sources, holds, note)))
+
+
+@contextlib.contextmanager
+def outside_modes() -> Iterator[None]:
+    """No mode of the program's sees the operations in the block."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        yield
 
 
 def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builder: Any, guard: Any) -> None:

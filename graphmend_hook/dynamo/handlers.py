@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .tracer import OWN_FILES, frames
+from .trace import Trace
 
 
-def is_caught(translator: Any) -> bool:
+def is_caught(trace: Trace) -> bool:
     """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(_in_try(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    return any(map(_in_try, trace.frames_outside()))
 
 
-def is_in_finally(translator: Any) -> bool:
+def is_in_finally(trace: Trace) -> bool:
     """Is the statement, or a traced call that it stands in, part of a ``finally`` that runs without an exception?"""
-    return any(_in_finally(frame) for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
+    return any(map(_in_finally, trace.frames_outside()))
 
 
 def _in_try(frame: Any) -> bool:

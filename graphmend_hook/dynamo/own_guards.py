@@ -1,45 +1,23 @@
-"""What is done at the end of a trace, whatever became of it."""
+"""Dynamo's guards on this package's own functions, some thirty for each site: they stay what they are."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import sys
-from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
 _PACKAGE = __package__.partition(".")[0]
+_RUNTIME = f"{_PACKAGE}.runtime"
+_QUEUE = f"{__package__}.queue"
 # How Dynamo names this package's modules in guards: the global of rewritten code (`templates.RUNTIME`), and what it
 # makes of the modules of inlined functions; and what follows: attributes.
 _OWN = re.compile(r"G\['(?:_@graphmend|__import_(graphmend_hook\w*))'\]((?:\.\w+)*)")
 
 
-def at_end(output: Any, action: Callable[[Any, BaseException | None], None]) -> None:
-    """Call `action` once, with the output and the exception if there is one, at the end of this trace of the frame.
-
-    Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
-    """
-    if "cleanup" not in vars(output):
-        output.graphmend_at_end = []
-        output.cleanup = functools.partial(_clean_up, output, sys.exc_info()[1])
-    if action not in output.graphmend_at_end:
-        output.graphmend_at_end.append(action)
-
-
-def _clean_up(output: Any, outer: BaseException | None) -> None:
-    """What Dynamo calls instead of the output's own `cleanup`; `outer` is no exception of this trace."""
-    error = sys.exc_info()[1]
-    type(output).cleanup(output)
-    output.mark_bytecode_tracing_stop()
-    with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; the others are called all the same
-        for action in output.graphmend_at_end:
-            stack.callback(action, output, None if error is outer else error)
-
-
-def forget_own_guards(output: Any, _error: BaseException | None) -> None:
-    """Drop Dynamo's guards on the functions of this package, which stay what they are: some thirty for each site."""
+def forget_own_guards(output: Any) -> None:
+    """Drop Dynamo's guards on the functions of this package."""
     with contextlib.suppress(AttributeError):  # a torch that keeps its guards otherwise keeps these
         guards = output.guards.inner
         for guard in [guard for guard in guards if _is_own(name_of(guard))]:
@@ -55,7 +33,7 @@ def _is_own(name: str) -> bool:
     found = _OWN.fullmatch(name)
     if found is None:
         return False
-    home = found[1].replace("_dot_", ".") if found[1] else __package__
+    home = found[1].replace("_dot_", ".") if found[1] else _RUNTIME
     owner: Any = sys.modules.get(home)
     for attribute in found[2].removesuffix(".__code__").split(".")[1:]:
         owner = getattr(owner, attribute, None)
@@ -65,7 +43,7 @@ def _is_own(name: str) -> bool:
             home = owner.__name__
         else:
             return False
-        if home.partition(".")[0] != _PACKAGE or home.endswith(".queue"):
+        if home.partition(".")[0] != _PACKAGE or home == _QUEUE:
             return False
     return owner is not None
 

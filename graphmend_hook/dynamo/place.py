@@ -1,7 +1,4 @@
-"""Questions about the place that Dynamo is tracing: may an effect there wait for the end of the graph?
-
-The functions marked constant run for real while Dynamo traces their caller; their result is a constant of the graph.
-"""
+"""The place that Dynamo is tracing: may an effect there wait for the end of the graph?"""
 
 from __future__ import annotations
 
@@ -13,55 +10,58 @@ from typing import Any
 
 import torch
 
+from . import queue
+from .delivery import drain
 from .handlers import is_caught
-from .retrace import is_abandoned
-from .tracer import at_trace_time, frames, translator
+from .question import question
+from .restart import is_as_written
+from .trace import Trace
+from .variables import Variable
 
-VALUES = "gm\u01c3values"  # the local name under which rewritten code holds the arguments of an effect
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 
 
-@at_trace_time(otherwise="GM101-T09")
-def standing(is_warning: bool, repeats: bool) -> str:
+@question(otherwise="GM101-T09")
+def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
     """ "" where an effect may wait for the end of the graph, else the code of the refusal.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
+    values: the tuple of its arguments.
     """
-    from ..epilogue.deliver import drain
-    from ..epilogue.install import connect
+    from .epilogue import connect
 
     connect()
     drain()  # what another way to compile may have left behind; Dynamo must find the list empty
-    tracer = translator()
-    if not _is_reached_by_epilogue(tracer):
+    if not _is_reached_by_epilogue(trace):
         return "GM101-T09"
     if is_warning and any(action == "error" for action, *_ in warnings.filters):
         return "GM101-T07"
-    if _is_redirected(tracer):
+    if _is_redirected(trace):
         return "GM101-T05"
-    if _has_outside_container(tracer):
+    if _has_outside_container(values):
         return "GM101-T04"
-    if is_caught(tracer):
+    if is_caught(trace):
         return "GM101-T10"
-    if is_abandoned():
+    if is_as_written(trace):
         return "GM101-T11"
-    bodies = _enclosing_bodies(tracer)
+    bodies = _enclosing_bodies(trace)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return "GM101-T06"
-    if bodies and repeats and torch.is_grad_enabled() and not tracer.one_graph:
+    if bodies and repeats and torch.is_grad_enabled() and not trace.one_graph:
         return "GM101-T08"
     return ""
 
 
-@at_trace_time(otherwise=None)
-def replay_last(identity: int) -> None:
-    """Let Dynamo replay the list of that `id` after all other side effects of the trace.
+@question(otherwise=None)
+def replay_last(trace: Trace) -> None:
+    """Let Dynamo replay the list of what is deferred after all other side effects of the trace.
 
     Handlers then see the state of the program as the function leaves it, nothing that they change is overwritten, and
     an exception of theirs leaves no half of it behind.  Dynamo replays in the reverse order of this dict.
     """
-    tracked = translator().output.side_effects.id_to_variable
+    identity = id(queue.graphmend_pending)
+    tracked = trace.output.side_effects.id_to_variable
     if next(iter(tracked)) != identity and identity in tracked:
         others = {key: variable for key, variable in tracked.items() if key != identity}
         first = tracked[identity]
@@ -69,21 +69,29 @@ def replay_last(identity: int) -> None:
         tracked.update({identity: first, **others})
 
 
-@at_trace_time(otherwise=True)
-def in_a_body() -> bool:
-    """Is the body of a higher-order operator being traced?  After `standing`, that is an activation checkpoint."""
-    return bool(_enclosing_bodies(translator()))
+@question(otherwise=True)
+def is_in_a_body(trace: Trace) -> bool:
+    """Is the body of a higher-order operator traced?  Where an effect may wait, that is an activation checkpoint."""
+    return trace.is_in_a_body
 
 
-@at_trace_time(otherwise=logging.getLogger())
-def get_logger(name: str | None = None) -> logging.Logger:
+@question(otherwise=None)
+def logger_of(trace: Trace, name: str | None = None) -> Any:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
-    return logging.getLogger(name)
+    return trace.as_global("graphmend_logger", logging.getLogger(name))
 
 
-@at_trace_time(otherwise=True)
-def transformed() -> bool:
+@question(otherwise=True)
+def _is_transformed(trace: Trace) -> bool:
+    return _has_interpreter()
+
+
+def is_transformed() -> bool:
     """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""
+    return _is_transformed() if torch.compiler.is_dynamo_compiling() else _has_interpreter()
+
+
+def _has_interpreter() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
@@ -94,14 +102,14 @@ def in_any_body(function: Callable[..., Any], *args: Any) -> None:
     unchecked(function, *args)
 
 
-def _is_reached_by_epilogue(translator: Any) -> bool:
+def _is_reached_by_epilogue(trace: Trace) -> bool:
     """Will the code generated from this trace go through the bytecode hooks, run here, and replay side effects?
 
     `aot_compile` and export capture without the hooks, and precompiled code runs in other processes.
     """
     from torch._dynamo import config
 
-    if getattr(translator.output, "package", None) is not None or not getattr(config, "replay_side_effects", True):
+    if getattr(trace.output, "package", None) is not None or not getattr(config, "replay_side_effects", True):
         return False
     if getattr(config, "side_effect_replay_policy", "") in ("warn", "error"):
         return False
@@ -111,7 +119,7 @@ def _is_reached_by_epilogue(translator: Any) -> bool:
     return frame is not None
 
 
-def _is_redirected(translator: Any) -> bool:
+def _is_redirected(trace: Trace) -> bool:
     """May the effect go elsewhere, here, than at the end of the graph?
 
     So it may in a context manager of the program's (redirect_stdout, catch_warnings, a log capture) in any traced
@@ -119,11 +127,11 @@ def _is_redirected(translator: Any) -> bool:
     """
     from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable, GenericContextWrappingVariable
 
-    for changed in translator.output.side_effects.store_attr_mutations:
+    for changed in trace.output.side_effects.store_attr_mutations:
         if getattr(changed, "value", None) in (sys, warnings, logging):
             return True
     redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    return any(isinstance(context, redirecting) for frame in frames(translator) for context in _contexts(frame))
+    return any(isinstance(context, redirecting) for frame in trace.frames() for context in _contexts(frame))
 
 
 def _contexts(frame: Any) -> list[Any]:
@@ -132,11 +140,10 @@ def _contexts(frame: Any) -> list[Any]:
     return exits + [block.with_context for block in getattr(frame, "block_stack", ())]
 
 
-def _has_outside_container(translator: Any) -> bool:
+def _has_outside_container(values: Variable) -> bool:
     """Is a value a list or dict that is older than the trace?  Copying it would guard on all that is in it."""
-    frame = next((frame for frame in frames(translator) if VALUES in getattr(frame, "symbolic_locals", ())), None)
-    values = getattr(frame and frame.symbolic_locals[VALUES], "items", None)
-    for value in values if isinstance(values, list) else ():
+    items = getattr(values.realize(), "items", None)
+    for value in items if isinstance(items, list) else ():
         if hasattr(value, "is_realized") and not value.is_realized():
             if value.peek_type() in (list, dict):
                 return True
@@ -145,9 +152,9 @@ def _has_outside_container(translator: Any) -> bool:
     return False
 
 
-def _enclosing_bodies(translator: Any) -> list[str]:
+def _enclosing_bodies(trace: Trace) -> list[str]:
     """The higher-order operators whose bodies are being traced, innermost first."""
-    bodies, tracer = [], translator.output.current_tracer
+    bodies, tracer = [], trace.output.current_tracer
     while tracer.parent is not None:
         bodies.append(str(getattr(tracer, "description", None) or tracer.source_target))
         tracer = tracer.parent

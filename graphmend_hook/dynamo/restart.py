@@ -1,178 +1,154 @@
-"""Giving up on a trace: Dynamo forgets what it has traced of the frame, and traces it anew as it was written.
+"""Giving up on an attempt: Dynamo forgets what it has traced of the frame, and starts anew with less.
 
 So a frame that cannot do without its breaks is compiled as it is without the hook.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Any, NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NoReturn
 
-from torch._guards import CompileContext
-
-from .endings import at_end
+from .compilation import Attempts, Compilation
 from .handlers import is_caught, is_in_finally
-from .tracer import at_trace_time, log, translator
-
-# How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
-_DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
-_UNBACKED = re.compile(r"\bu\d+\b")
+from .question import question
+from .rerun import Plan
+from .trace import Trace, log
 
 
-@at_trace_time(otherwise=None)
-def expect_success() -> None:
-    """Abandon the compilation if it fails, now that something in it has been mended.
+@dataclass
+class Orders:
+    """What holds for all further attempts.  as_written: every statement is traced as it was written."""
+
+    as_written: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an attempt has failed, in our words and in those of the error.
+
+    restarts: Dynamo traces the frame anew by itself, with a graph break.
+    """
+
+    reason: str
+    text: str
+    restarts: bool
+
+
+class Without(IntEnum):
+    """What a further attempt can do without, in the order in which it is given up."""
+
+    CAPTURED_BRANCHES = 1
+    CAPTURED_NUMBERS = 2
+
+
+Retreat = Callable[[Failure], None]
+
+
+class Retreats:
+    """How to give up what an attempt could do without: each raises, by `trace_anew`, or leaves it to the next."""
+
+    def __init__(self) -> None:
+        self.by_rank: dict[Without, Retreat] = {}
+
+
+def can_do_without(compilation: Compilation, what: Without, retreat: Retreat) -> None:
+    """Call `retreat` if the attempt fails; a compilation that then still fails is traced as it was written."""
+    compilation.of(Retreats).by_rank[what] = retreat
+    expect_success_of(compilation)
+
+
+@question(otherwise=None)
+def expect_success(trace: Trace) -> None:
+    """Give up on the attempt if it fails, now that something in it has been mended."""
+    expect_success_of(trace.compilation)
+
+
+def expect_success_of(compilation: Compilation) -> None:
+    """The same, of an attempt that is at hand.
 
     An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
     """
-    output = translator().output
-    output.graphmend_one_graph = output.root_tx.one_graph  # who is no more when it ends
-    at_end(output, _judge)
+    compilation.of(_Ending).watch(compilation)
 
 
-@at_trace_time(otherwise=None)
-def expect_failure(is_guard: bool) -> None:
-    """Run the frame again if its graph fails: what eager would have done by then is not done yet, such as a guard."""
-    from ..epilogue import rerun
+class _Ending:
+    """Judges how an attempt ends."""
 
-    output = translator().output
-    if is_guard:
-        output.graphmend_guarded = True
-    rerun.keep(output)
+    def __init__(self) -> None:
+        self._is_watched = False
+
+    def watch(self, compilation: Compilation) -> None:
+        if not self._is_watched:
+            self._is_watched = True
+            compilation.at_end(lambda error: _judge(compilation, error))
 
 
-def _judge(output: Any, error: BaseException | None) -> None:
+def _judge(compilation: Compilation, error: BaseException | None) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
-    one_graph, captured = output.graphmend_one_graph, hasattr(output, "graphmend_captured")
+    retreats = [retreat for _, retreat in sorted(compilation.of(Retreats).by_rank.items())]
     if isinstance(error, RestartAnalysis):
-        if captured and _DECIDING.search(str(error.restart_reason)):
-            _capture_less(output, "a decision depends on a number that was captured", str(error.restart_reason))
+        failure = Failure("a decision depends on a number that was captured", str(error.restart_reason), True)
+        for retreat in retreats:
+            retreat(failure)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
-        reason = f"{type(error).__name__} after something was mended"
-        log.debug("%s: %s", reason, error)
-        if hasattr(output, "graphmend_conditional"):
-            from . import conds
-
-            conds.forgo(output)
-        if captured:
-            _capture_less(output, reason, str(error))
-        _abandon(reason, one_graph)
+        failure = Failure(f"{type(error).__name__} after something was mended", str(error), False)
+        log.debug("%s: %s", failure.reason, error)
+        for retreat in retreats:
+            retreat(failure)
+        _trace_as_written(compilation.attempts, failure.reason, compilation.one_graph)
 
 
-@at_trace_time(otherwise=None)
-def expect_no_handler() -> None:
-    """Abandon the compilation if a handler stands around the ``assert`` that Dynamo is about to trace.
+@question(otherwise=None)
+def expect_no_handler(trace: Trace) -> None:
+    """Give up on the attempt if a handler stands around the ``assert`` that Dynamo is about to trace.
 
     What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
     kept the frame from being compiled at all, and then it was caught.
     """
-    tracer = translator()
-    if is_caught(tracer):
-        _abandon("an assert stands in a try", tracer.one_graph)
+    if is_caught(trace):
+        _trace_as_written(trace.compilation.attempts, "an assert stands in a try", trace.one_graph)
 
 
-@at_trace_time(otherwise=True)
-def follows_guard() -> bool:
+@question(otherwise=True)
+def follows_guard(trace: Trace) -> bool:
     """Does the effect at hand stand in a ``finally``, after a guard whose failure would still let it happen?
 
-    Then the compilation is abandoned, except under ``fullgraph=True``.
+    Then the attempt is given up, except under ``fullgraph=True``.
     """
-    tracer = translator()
-    if not hasattr(tracer.output, "graphmend_guarded") or not is_in_finally(tracer):
+    if not trace.compilation.of(Plan).follows_guard or not is_in_finally(trace):
         return False
-    _abandon("an effect in a finally follows a guard", tracer.one_graph)
+    _trace_as_written(trace.compilation.attempts, "an effect in a finally follows a guard", trace.one_graph)
     return True
 
 
-def _abandon(reason: str, one_graph: bool = False) -> None:
+def _trace_as_written(attempts: Attempts, reason: str, one_graph: bool) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
-    context = CompileContext.try_get()  # one for all attempts to trace the frame
-    if context is not None and not one_graph and not is_abandoned():
-        context.graphmend_abandoned = True
+    orders = attempts.of(Orders)
+    if not one_graph and not orders.as_written:
+        orders.as_written = True
         trace_anew(reason)
 
 
-@at_trace_time(otherwise=True)
-def is_abandoned() -> bool:
+@question(otherwise=True)
+def is_written(trace: Trace) -> bool:
     """Is every statement of this compilation to be traced as it was written?"""
-    return hasattr(CompileContext.try_get(), "graphmend_abandoned")
+    return is_as_written(trace)
 
 
-@at_trace_time(otherwise=True)
-def is_uncaptured() -> bool:
-    """Is every number in this compilation to be read as it was written?"""
-    return is_abandoned() or most_captured() == 0
-
-
-def most_captured() -> float:
-    """How many operations of this compilation may capture what they read?  The next breaks the graph."""
-    limit: float = getattr(CompileContext.try_get(), "graphmend_most_captured", math.inf)
-    return limit
-
-
-def _capture_less(output: Any, reason: str, error: str) -> None:
-    """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
-
-    That is what most backends fail on.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error
-    names as it was written, so that the graph ends there, and then all of them.
-    """
-    context = CompileContext.try_get()
-    if context is not None and not are_above_one() and most_captured() == math.inf:
-        log.debug("captured numbers are taken to be above one: %s", reason)
-        context.graphmend_above_one = True
-        trace_anew(reason)
-    if output.graphmend_one_graph:
-        return
-    last = _last_named(error, output.graphmend_captured) if most_captured() == math.inf else 0
-    leave_uncaptured(reason, after=last)
-
-
-def _last_named(error: str, captured: dict[str, int]) -> int:
-    """Which capture is the last of those whose numbers the error is about?  The first, 0, where that cannot be told."""
-    expression = _DECIDING.search(error)
-    named = _UNBACKED.findall(expression[1]) if expression else ()
-    return max([captured.get(symbol, 0) for symbol in named], default=0)
-
-
-def are_above_one() -> bool:
-    """Is it taken for granted in this compilation that captured numbers are neither 0 nor 1?"""
-    return hasattr(CompileContext.try_get(), "graphmend_above_one")
-
-
-def leave_uncaptured(reason: str, after: int = 0) -> None:
-    """Trace the frame anew, with the reads of numbers as they were written, but for the first; unless that was done."""
-    log.debug("numbers are read as they were written, but for the first %d: %s", after, reason)
-    context = CompileContext.try_get()
-    if context is not None and not is_uncaptured():
-        context.graphmend_most_captured = after
-        vars(context).pop("graphmend_above_one", None)
-        trace_anew(reason)
-
-
-@at_trace_time(otherwise=None)
-def draw_at_once() -> None:
-    """Trace the frame anew, with numbers drawn where they are written."""
-    context = CompileContext.try_get()
-    if context is not None and not draws_at_once():
-        context.graphmend_draws_at_once = True
-        trace_anew("a number is drawn")
-
-
-@at_trace_time(otherwise=True)
-def draws_at_once() -> bool:
-    """Is every number in this compilation to be drawn where it is written?"""
-    return hasattr(CompileContext.try_get(), "graphmend_draws_at_once")
+def is_as_written(trace: Trace) -> bool:
+    """The same, of a trace that is at hand."""
+    return trace.compilation.attempts.of(Orders).as_written
 
 
 def trace_anew(reason: str) -> NoReturn:
     """Let Dynamo forget what it has traced of the frame, and start again."""
     from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
 
-    vars(CompileContext.get()).pop("graphmend_drawn_on", None)  # by the graph that there is no more
     raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")

@@ -1,139 +1,98 @@
-"""Dynamo's tracer: how to ask it something while it traces, and what it holds in its frames."""
+"""The place that Dynamo has come to: what a question may ask about it."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
 
 import torch
-from torch._guards import CompileContext
-from torch.compiler import is_dynamo_compiling
+from torch._guards import TracingContext
 
 from . import refusals
-from .endings import at_end, forget_own_guards
+from .compilation import Compilation, compilation_of
+from .own import OWN_FILES, is_own
+from .variables import Variable
 
 log = logging.getLogger("graphmend_hook.trace")
-P = ParamSpec("P")
-T = TypeVar("T")
-OWN_FILES = frozenset(map(str, Path(__file__).parent.glob("*.py")))
+Site = tuple[str, int]  # a file and a line of the program
 
 
-def at_trace_time(otherwise: T) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.
+class Trace:
+    """One attempt of Dynamo to trace a frame, at the instruction that it has come to."""
 
-    A question that this torch's tracer cannot answer must not end the trace: the answer is then `otherwise`.  So it is
-    where nothing is being traced: behind a graph break inside a function of ours, which is then compiled by itself.
-    Dynamo stores the result as a global of the traced module under the name of the function's code, so the name is
-    one that no module has.
-    """
+    def __init__(self, translator: Any) -> None:
+        self.translator = translator  # of the innermost frame
+        self.output = translator.output
+        self.compilation: Compilation = compilation_of(self.output)
 
-    def mark(question: Callable[P, T]) -> Callable[P, T]:
-        def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-            with contextlib.suppress(AttributeError):  # nothing is being traced, or its end is being judged
-                at_end(translator().output, forget_own_guards)
-            try:
-                return question(*args, **kwargs)
-            except Exception as error:
-                # An order to Dynamo, see `retrace.trace_anew`.
-                if type(error).__name__ == "UnspecializeRestartAnalysis":
-                    raise
-                if CompileContext.try_get() is not None:
-                    log.warning("%s cannot be told of torch %s", question.__name__, torch.__version__, exc_info=True)
-                return otherwise
+    @property
+    def root(self) -> Any:
+        """Dynamo's translator of the frame that is compiled."""
+        return self.output.root_tx
 
-        ask._dynamo_marked_constant = True  # type: ignore[attr-defined]
-        ask.__code__ = ask.__code__.replace(co_name=f"_@graphmend_{question.__name__}")
-        return ask
+    @property
+    def one_graph(self) -> bool:
+        """Would a graph break be an error here?"""
+        return bool(self.translator.one_graph)
 
-    return mark
+    @property
+    def graph(self) -> torch.fx.Graph:
+        """The graph that operations are added to: the body of a higher-order operator inside of one."""
+        graph: torch.fx.Graph = self.output.current_tracer.graph
+        return graph
+
+    @property
+    def is_in_a_body(self) -> bool:
+        """Is the body of a higher-order operator being traced?"""
+        return self.output.current_tracer.parent is not None
+
+    def frames(self) -> Iterator[Any]:
+        """Dynamo's translators of the traced frames, the innermost first."""
+        frame = self.translator
+        while frame is not None:
+            yield frame
+            frame = frame.parent
+
+    def frames_outside(self) -> Iterator[Any]:
+        """The same, without those of this package's own functions."""
+        return (frame for frame in self.frames() if not is_own(frame.f_code))
+
+    @cached_property
+    def site(self) -> Site | None:
+        """The innermost place of the program; None where a function of ours is compiled by itself, after a break."""
+        frame = next(self.frames_outside(), None)
+        return None if frame is None else (frame.f_code.co_filename, frame.lineno)
+
+    def changes(self) -> set[tuple[int, str]]:
+        """The attributes that the trace has stored on objects older than it, and the containers that it has changed."""
+        effects = self.output.side_effects
+        stored = {
+            (id(variable), attribute)
+            for variable, attributes in effects.store_attr_mutations.items()
+            if not type(variable.mutation_type).__name__.endswith("New")
+            for attribute in attributes
+        }
+        return stored | {
+            (id(variable), "")
+            for variable in effects.id_to_variable.values()
+            if getattr(variable.mutation_type, "is_modified", False)
+        }
+
+    def as_global(self, prefix: str, value: object) -> Variable:
+        """Dynamo's variable for an object that traced code did not get at by itself."""
+        from torch._dynamo.source import GlobalSource
+        from torch._dynamo.variables.base import VariableTracker
+
+        source = GlobalSource(self.output.install_global_by_id(prefix, value))
+        return VariableTracker.build(self.translator, value, source)
 
 
-@at_trace_time(otherwise=None)
 def record(code: str) -> None:
-    """Remember that the effect being traced stays where it is."""
-    from torch._guards import TracingContext
-
+    """Remember that the statement that is being traced stays as it was written."""
     frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
     frame = frames[-1] if frames else None
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
-    if (code, *place) not in refusals.seen:
-        refusals.seen.append((code, *place))
+    if refusals.add(code, place):
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
-
-
-@at_trace_time(otherwise=True)
-def is_symbol() -> bool:
-    """Is the number at hand a symbol of the graph?"""
-    return type(held("graphmend_number").realize()).__name__ == "SymNodeVariable"
-
-
-def python_of(variable: Any) -> Any:
-    """The Python object that a variable of Dynamo stands for."""
-    variable = variable.realize()
-    for holder in ("value", "fn"):
-        if hasattr(variable, holder):
-            return getattr(variable, holder)
-    return variable.as_python_constant()
-
-
-def fake_of(variable: Any) -> Any:
-    """The same with fake tensors for the traced ones."""
-    node = node_of(variable)
-    if node is not None:
-        return node.meta["example_value"]
-    variable = variable.realize()
-    kind = type(variable).__name__
-    if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
-        return variable.python_type()([fake_of(item) for item in variable.items])
-    if kind == "ConstDictVariable":
-        return {python_of(key.vt): fake_of(value) for key, value in variable.items.items()}
-    if kind == "SliceVariable":
-        return slice(*[fake_of(item) for item in variable.items])
-    return python_of(variable)
-
-
-def node_of(variable: Any) -> Any:
-    """The node of the graph that a tensor or a symbolic number is, else None."""
-    variable = variable.realize()
-    graphed = variable.is_tensor() or type(variable).__name__ == "SymNodeVariable"
-    return variable.as_proxy().node if graphed else None
-
-
-def translator() -> Any:
-    from torch._dynamo.symbolic_convert import InstructionTranslator
-
-    return InstructionTranslator.current_tx().output.current_tx  # the first is that of the outermost frame
-
-
-def frames(translator: Any) -> Iterator[Any]:
-    while translator is not None:
-        yield translator
-        translator = translator.parent
-
-
-def site_of(translator: Any) -> tuple[str, int] | None:
-    """The innermost place outside this package; None where a function of ours is compiled by itself, after a break."""
-    outside = (frame for frame in frames(translator) if frame.f_code.co_filename not in OWN_FILES)
-    frame = next(outside, None)
-    return None if frame is None else (frame.f_code.co_filename, frame.lineno)
-
-
-def has_known_shape(graphmend_tensor: Any) -> bool:
-    """Are all sizes of the tensor numbers, or symbols with a value in the trace?  Asking for others breaks it."""
-    return not is_dynamo_compiling() or not _has_unbacked_size()
-
-
-@at_trace_time(otherwise=True)
-def _has_unbacked_size() -> bool:
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    return bool(free_unbacked_symbols(fake_of(held("graphmend_tensor")).shape))
-
-
-def held(name: str) -> Any:
-    """Dynamo's variable for the local of that name, in the innermost frame that has one."""
-    frame = next(frame for frame in frames(translator()) if name in frame.symbolic_locals)
-    return frame.symbolic_locals[name]

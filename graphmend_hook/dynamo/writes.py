@@ -15,8 +15,9 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils.weak import TensorWeakRef
 
-from . import code_guards
-from .tracer import log
+from . import frame_guards
+from .compilation import Compilation
+from .trace import log
 
 _WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
     "ifloordiv",
@@ -102,12 +103,12 @@ def spares_inputs(module: torch.fx.GraphModule) -> bool:
     return all(inputs.isdisjoint(written_by(node)) for node in operations(module))
 
 
-def are_apart(output: Any, relied_on: set[int], written: set[int]) -> bool:
+def are_apart(compilation: Compilation, relied_on: set[int], written: set[int]) -> bool:
     """Do the inputs of the graph in `relied_on` share no memory with others that are written to?
 
     If so, the code that is being compiled will run only where that is so.
     """
-    inputs = tensor_inputs(output)
+    inputs = tensor_inputs(compilation.output)
     changed = [node for node in inputs if not written.isdisjoint(storages_of(node))]
     kept = [node for node in inputs if not relied_on.isdisjoint(storages_of(node))] if changed else []
     pairs = [(one, other) for one in kept for other in changed if one is not other]
@@ -115,18 +116,16 @@ def are_apart(output: Any, relied_on: set[int], written: set[int]) -> bool:
         if not _share_nothing(_example(one), _example(other)):
             log.debug("inputs share memory: %s, %s", one, other)
             return False
-    return output.export or _guard(output, pairs)
+    return compilation.output.export or _guard(compilation, pairs)
 
 
-def _guard(output: Any, pairs: Sequence[tuple[torch.fx.Node, torch.fx.Node]]) -> bool:
+def _guard(compilation: Compilation, pairs: Sequence[tuple[torch.fx.Node, torch.fx.Node]]) -> bool:
     """Let the code run only where the two inputs of each pair share no memory; False if no guard can tell."""
-    guards = vars(output).setdefault("graphmend_apart", set())
-    for pair in set(pairs) - guards:
+    for pair in set(pairs):
         sources = [node.meta["grapharg"].source for node in pair]
-        if code_guards.inputs_at(sources, output.root_tx) is None:
+        if frame_guards.inputs_at(sources, compilation) is None:
             return False
-        guards.add(pair)
-        code_guards.install(sources, _share_nothing, "they share no memory")
+        frame_guards.install(compilation, pair, sources, _share_nothing, "they share no memory")
     return True
 
 

@@ -11,7 +11,7 @@ from ..config import Settings
 from ..diagnostics import StrictError, notice
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from ..runtime import queue
+from ..dynamo import queue
 from .allowlist import Allowlist
 from .finder import MendingFinder
 from .loader import Mender

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..runtime import refusals
+from ..dynamo import refusals
 from ..version import __version__
 from .ledger import HookRecord, Ledger, ModuleRecord
 

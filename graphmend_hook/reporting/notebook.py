@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ..diagnostics import Outcome, Site
-from ..runtime import refusals
+from ..dynamo import refusals
 from ..version import __version__
 from .ledger import Ledger, ModuleRecord, Status
 from .text import as_text

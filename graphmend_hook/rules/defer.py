@@ -17,7 +17,7 @@ After
         TARGET = logger                                # receiver and arguments, as of the call, once each
         VALUES = (name, x.shape)
         if GM.deferrable(TARGET, "warning_once", VALUES):
-            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has ..."), TARGET, VALUES)
+            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has ..."), TARGET, "warning_once", VALUES)
         else:
             TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}")
     else:
@@ -70,7 +70,7 @@ if GM.tracing():
     TARGET = RECEIVER
     VALUES = LEAVES
     if GM.deferrable(TARGET, METHOD, VALUES):
-        GM.defer(lambda TARGET, VALUES: CALL, TARGET, VALUES)
+        GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
     else:
         CALL
 else:
@@ -128,7 +128,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(
         rb"\b(?:print|warn)\b|\.(?:"

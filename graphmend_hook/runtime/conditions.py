@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from . import dynamo, rounding, tracer
+from ..dynamo.place import is_transformed
+from .effects import record
+from .rounding import round_decisions
+from .shapes import has_known_shape
 from .speculation import Unspeculable, is_tensor
-from .tracer import has_known_shape
 
 compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
 
@@ -25,15 +27,15 @@ def undecided(test: object) -> bool:
 
 def truth(test: torch.Tensor) -> torch.Tensor:
     """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
-    if dynamo.transformed():
+    if is_transformed():
         raise Unspeculable("GM102-T07")
     if not has_elements(test) or test.numel() != 1:
         raise Unspeculable("GM102-T01")
     flat = test if test.dim() == 0 else test.reshape(())
-    graphmend_predicate = flat if flat.dtype is torch.bool else flat != 0
+    predicate = flat if flat.dtype is torch.bool else flat != 0
     if is_dynamo_compiling():
-        rounding.round_decisions()
-    return graphmend_predicate
+        round_decisions(predicate)
+    return predicate
 
 
 def negate(test: Any) -> Any:
@@ -80,9 +82,9 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     try:
         return join(left, right(*arguments))
     except Unspeculable as error:
-        tracer.record(error.args[0])
+        record(error.args[0])
     except Exception:
-        tracer.record("GM102-T05")
+        record("GM102-T05")
     return None
 
 
@@ -120,7 +122,7 @@ def has_elements(tensor: Any) -> bool:
 
 
 def holds_data(tensor: Any) -> bool:
-    return is_tensor(tensor) and tensor.device.type != "meta" and not dynamo.transformed()
+    return is_tensor(tensor) and tensor.device.type != "meta" and not is_transformed()
 
 
 def _are_alike(left: Any, right: Any) -> bool:

@@ -10,20 +10,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._guards import CompileContext
 from torch.compiler import is_dynamo_compiling
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from . import queue, retrace, tracer
+from ..dynamo import queue
+from ..dynamo.compilation import Compilation
+from ..dynamo.handlers import is_caught
+from ..dynamo.question import question
+from ..dynamo.rerun import expect_failure
+from ..dynamo.restart import Failure, Without, can_do_without, expect_success, is_as_written, trace_anew
+from ..dynamo.trace import Site, Trace
+from ..dynamo.variables import Variable, python_of, tensor_node
+from ..dynamo.writes import bodies_of, memory_of, spares_inputs, storages_of
 from .conditions import truth
-from .handlers import is_caught
+from .effects import record
 from .select import Effect, Side
 from .speculation import Unspeculable, is_tensor
-from .traced_sides import Site, expect_unwritten, harmful
-from .tracer import at_trace_time, held, node_of, python_of, site_of, translator
-from .writes import bodies_of, memory_of, spares_inputs, storages_of
+from .traced_sides import expect_unwritten, is_harmful
 
-_forgone: dict[Site, str] = {None: "GM107-T03"}  # the sites that may not be captured, and the code that says why
+
+@dataclass
+class CondOrders:
+    """What further attempts do.  refusal: the code that says why no branch is captured; "" if they may be."""
+
+    refusal: str = ""
+
+
+@dataclass
+class CondMemory:
+    """What a frame remembers: the places that may not be captured, and the code that says why."""
+
+    refusals: dict[Site | None, str] = field(default_factory=lambda: {None: "GM107-T03"})
 
 
 @dataclass
@@ -34,11 +51,19 @@ class _Open:
     for their values; memory: theirs; copied: that of what was older, and had to be copied.
     """
 
-    site: Site
+    site: Site | None
     draws: int = 0
     given: list[tuple[Any, ...]] = field(default_factory=list)
     memory: set[int] = field(default_factory=set)
     copied: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Branches:
+    """Those of an attempt whose sides are being traced, the innermost last.  is_watched: some were captured."""
+
+    open: list[_Open] = field(default_factory=list)
+    is_watched: bool = False
 
 
 def conditional(
@@ -50,14 +75,14 @@ def conditional(
     try:
         predicate = truth(test)
     except Unspeculable as error:
-        tracer.record(error.args[0])
+        record(error.args[0])
         return None
-    why = _refusal(arguments, queue.cond == "always")
+    why = _begin(arguments, queue.cond == "always")
     if why:
-        tracer.record(why)
+        record(why)
         return None
-    retrace.expect_success()
-    retrace.expect_failure(False)
+    expect_success()
+    expect_failure(False)
     outcome = torch.cond(
         predicate,
         lambda: _given(sides[0](effects, *arguments)),
@@ -67,48 +92,43 @@ def conditional(
     return outcome
 
 
-def _refusal(graphmend_arguments: tuple[Any, ...], always: bool) -> str:
-    """ "" where the branch may be captured, else the code of the refusal."""
-    return _begin(always)
-
-
-def _given(graphmend_value: Any) -> Any:
+def _given(value: Any) -> Any:
     """What a side gives, with a copy of what is older than the side, or shares memory with what it gave before."""
-    if type(graphmend_value) is tuple:
-        return tuple([_given(part) for part in graphmend_value])
-    if not is_tensor(graphmend_value) or isinstance(graphmend_value, torch.nn.Parameter):
+    if type(value) is tuple:
+        return tuple([_given(part) for part in value])
+    if not is_tensor(value) or isinstance(value, torch.nn.Parameter):
         _give_up("GM107-T02")
-    graphmend_given = graphmend_value.clone() if _is_shared() else graphmend_value
-    if graphmend_given.stride() != graphmend_value.stride():
+    given = value.clone() if _is_shared(value) else value
+    if given.stride() != value.stride():
         _give_up("GM107-T02")
-    _remember()
-    return graphmend_given
+    _remember(value, given)
+    return given
 
 
-@at_trace_time(otherwise="GM107-T03")
-def _begin(always: bool) -> str:
-    at = translator()
-    output, site = at.output, site_of(at)
-    code = getattr(CompileContext.try_get(), "graphmend_unconditional", "") or _forgone.get(site, "")
+@question(otherwise="GM107-T03")
+def _begin(trace: Trace, arguments: Variable, always: bool) -> str:
+    """ "" where the branch may be captured, else the code of the refusal."""
+    compilation = trace.compilation
+    known = compilation.memory.of(CondMemory).refusals.get(trace.site, "")
+    code = compilation.attempts.of(CondOrders).refusal or known
     if code:
         return code
-    if (
-        retrace.is_abandoned()
-        or output.export
-        or is_caught(at)
-        or any(map(_is_touchy, held("graphmend_arguments").items))
-    ):
+    if is_as_written(trace) or trace.output.export or is_caught(trace):
         return "GM107-T03"
-    if site in harmful:
+    if any(map(_is_touchy, arguments.realize().items)):
+        return "GM107-T03"
+    if is_harmful(trace):
         return "GM107-T04"
     if torch.is_grad_enabled():
         return "GM107-T01"
-    if not always and not output.root_tx.one_graph:
+    if not always and not compilation.one_graph:
         return "GM107-T05"
-    if not hasattr(output, "graphmend_conditional"):
-        output.graphmend_conditional = []
-        output.register_finalizer_fns.append(lambda module: _look_at(output, module))
-    output.graphmend_conditional.append(_Open(site, len(output.random_calls)))
+    branches = compilation.of(_Branches)
+    if not branches.is_watched:
+        branches.is_watched = True
+        compilation.judge(lambda module: _look_at(compilation, module))
+        can_do_without(compilation, Without.CAPTURED_BRANCHES, lambda failure: _retreat(compilation, failure))
+    branches.open.append(_Open(trace.site, len(trace.output.random_calls)))
     return ""
 
 
@@ -123,70 +143,72 @@ def _is_touchy(variable: Any) -> bool:
     return any(isinstance(part, LazyModuleMixin) and part.has_uninitialized_params() for part in module.modules())
 
 
-@at_trace_time(otherwise=True)
-def _is_shared() -> bool:
-    """Has the tensor at hand memory that is older than the side, or that of what the side has given before?"""
-    output = translator().output
-    graph, branch = output.current_tracer.graph, output.graphmend_conditional[-1]
-    node = node_of(held("graphmend_value"))
+@question(otherwise=True)
+def _is_shared(trace: Trace, value: Variable) -> bool:
+    """Has the tensor memory that is older than the side, or that of what the side has given before?"""
+    branch, node = trace.compilation.of(_Branches).open[-1], tensor_node(value)
     memory = set(storages_of(node))
-    older = memory_of([*graph.find_nodes(op="placeholder"), *graph.find_nodes(op="get_attr")])
-    if node.graph is graph and memory.isdisjoint(older | branch.memory):
+    older = memory_of([*trace.graph.find_nodes(op="placeholder"), *trace.graph.find_nodes(op="get_attr")])
+    if node.graph is trace.graph and memory.isdisjoint(older | branch.memory):
         return False
     branch.copied |= memory
     return True
 
 
-@at_trace_time(otherwise=None)
-def _remember() -> None:
-    output = translator().output
-    branch = output.graphmend_conditional[-1]
-    if node_of(held("graphmend_value")).meta["example_value"].requires_grad:
-        forgo(output, "GM107-T01")
-    if len(output.random_calls) > branch.draws:  # they are drawn before the graph, for both sides
-        forgo(output, "GM107-T03")
-    node = node_of(held("graphmend_given"))
+@question(otherwise=None)
+def _remember(trace: Trace, value: Variable, given: Variable) -> None:
+    branch = trace.compilation.of(_Branches).open[-1]
+    if tensor_node(value).meta["example_value"].requires_grad:
+        forgo(trace.compilation, "GM107-T01")
+    if len(trace.output.random_calls) > branch.draws:  # they are drawn before the graph, for both sides
+        forgo(trace.compilation, "GM107-T03")
+    node = tensor_node(given)
     tensor = node.meta["example_value"]
     branch.memory |= set(storages_of(node))
     branch.given.append((tensor.dtype, tensor.device, tensor.layout, str(tensor.shape), str(tensor.stride())))
 
 
-@at_trace_time(otherwise=None)
-def _end() -> None:
+@question(otherwise=None)
+def _end(trace: Trace) -> None:
     """Both sides have been traced: they have to give the same, but for the values."""
-    output = translator().output
-    branch = output.graphmend_conditional[-1]
+    branches = trace.compilation.of(_Branches)
+    branch = branches.open[-1]
     half = len(branch.given) // 2
     if branch.given[:half] != branch.given[half:]:
-        forgo(output, "GM107-T02")
-    output.graphmend_conditional.pop()
+        forgo(trace.compilation, "GM107-T02")
+    branches.open.pop()
     if branch.copied:
-        nodes = [*output.current_tracer.graph.nodes]
+        nodes = [*trace.graph.nodes]
         captured = max(index for index, node in enumerate(nodes) if node.target is torch.ops.higher_order.cond)
         older = [node for node in nodes[:captured] if not branch.copied.isdisjoint(storages_of(node))]
-        expect_unwritten(output, branch.site, older, nodes[captured:])
+        expect_unwritten(trace.compilation, branch.site, older, nodes[captured:])
 
 
-@at_trace_time(otherwise=None)
-def _give_up(code: str) -> None:
-    forgo(translator().output, code)
+@question(otherwise=None)
+def _give_up(trace: Trace, code: str) -> None:
+    forgo(trace.compilation, code)
 
 
-def forgo(output: Any, code: str = "GM107-T03") -> None:
+def _retreat(compilation: Compilation, failure: Failure) -> None:
+    if not failure.restarts:
+        forgo(compilation)
+
+
+def forgo(compilation: Compilation, code: str = "GM107-T03") -> None:
     """Trace anew without the branch whose side is being traced, or, where none is, without any; unless it was done."""
-    context = CompileContext.try_get()
-    if output.graphmend_conditional:
-        _forgone[output.graphmend_conditional[-1].site] = code
-    elif context is None or hasattr(context, "graphmend_unconditional"):
+    open_branches, orders = compilation.of(_Branches).open, compilation.attempts.of(CondOrders)
+    if open_branches:
+        compilation.memory.of(CondMemory).refusals[open_branches[-1].site] = code
+    elif orders.refusal:
         return
     else:
-        context.graphmend_unconditional = code
-    retrace.trace_anew("the sides of a branch cannot be captured")
+        orders.refusal = code
+    trace_anew("the sides of a branch cannot be captured")
 
 
-def _look_at(output: Any, module: torch.fx.GraphModule) -> None:
+def _look_at(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Forgo the branches if a side writes to a tensor that is older than it."""
     for node in module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
         for body in bodies_of(node, module):
             if not spares_inputs(body):
-                forgo(output, "GM107-T04")
+                forgo(compilation, "GM107-T04")

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from . import retrace
-from .effects import append, refusal_here, tracing
-from .queue import ITEM
-from .tracer import at_trace_time, held, python_of, record, translator
-from .writes import is_of_torch, operations
+from ..dynamo.compilation import Compilation
+from ..dynamo.question import question
+from ..dynamo.queue import ITEM
+from ..dynamo.restart import trace_anew
+from ..dynamo.trace import Trace
+from ..dynamo.variables import Variable, python_of
+from ..dynamo.writes import is_of_torch, operations
+from .effects import append, record, refusal_here, tracing
+
+
+@dataclass
+class DrawOrders:
+    """What further attempts do.  at_once: numbers are drawn where it is written."""
+
+    at_once: bool = False
+
+
+@dataclass
+class Draws:
+    """What an attempt defers.  is_watched: the operations of its graph are looked at in the end."""
+
+    is_watched: bool = False
 
 
 class Drawn:
@@ -31,11 +49,11 @@ class Drawn:
         return number_of(self) >= other
 
 
-def drawable(graphmend_target: Callable[..., Any], values: tuple[Any, ...]) -> bool:
-    """May ``graphmend_target(*values)`` wait for the end of the graph?"""
+def drawable(target: Callable[..., Any], values: tuple[Any, ...]) -> bool:
+    """May ``target(*values)`` wait for the end of the graph?"""
     if not tracing():
         return False
-    why = _refusal(values)
+    why = _refusal(target, values)
     if why:
         record(why)
     return not why
@@ -57,41 +75,59 @@ def deliver(drawn: Drawn, values: tuple[Any, ...]) -> None:
 def number_of(drawn: Drawn) -> Any:
     """The number; while it is not drawn, the trace cannot go on without it."""
     if tracing() and not hasattr(drawn, "number"):
-        retrace.draw_at_once()
+        _draw_at_once()
     return drawn.number
 
 
-def _refusal(values: tuple[Any, ...]) -> str:
+def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
     for value in values:
         if type(value) is not int and type(value) is not float:
             return "GM101-T04"
-    if not _gives_a_number():
+    if not _gives_a_number(target, values):
         return "GM101-T01"
-    if retrace.draws_at_once():
+    if _draws_at_once():
         return "GM101-T13"
     return refusal_here(False, True, values)
 
 
-@at_trace_time(otherwise=False)
-def _gives_a_number() -> bool:
+@question(otherwise=False)
+def _gives_a_number(_trace: Trace, target: Variable, values: tuple[Any, ...]) -> bool:
     """Is it a method of numpy's global generator that gives one number, and does not fail?  Another generator tells."""
     numpy = sys.modules.get("numpy")
-    function = python_of(held("graphmend_target"))
+    function = python_of(target)
     if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
         return False
-    values = [value.as_python_constant() for value in held("values").items]
     return isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float)
 
 
-@at_trace_time(otherwise=None)
-def _expect_no_other_draws() -> None:
+@question(otherwise=None)
+def _expect_no_other_draws(trace: Trace) -> None:
     """Draw where it is written if the graph has operations of others: they may draw from the same generator."""
-    output = translator().output
-    if not hasattr(output, "graphmend_drawn"):
-        output.graphmend_drawn = True
-        output.register_finalizer_fns.append(_look_at)
+    compilation = trace.compilation
+    if not compilation.of(Draws).is_watched:
+        compilation.of(Draws).is_watched = True
+        compilation.judge(lambda module: _judge(compilation, module))
 
 
-def _look_at(module: Any) -> None:
+def _judge(compilation: Compilation, module: Any) -> None:
     if not all(map(is_of_torch, operations(module))):
-        retrace.draw_at_once()
+        _order(compilation)
+
+
+@question(otherwise=None)
+def _draw_at_once(trace: Trace) -> None:
+    """Trace the frame anew, with numbers drawn where they are written."""
+    _order(trace.compilation)
+
+
+def _order(compilation: Compilation) -> None:
+    orders = compilation.attempts.of(DrawOrders)
+    if not orders.at_once:
+        orders.at_once = True
+        trace_anew("a number is drawn")
+
+
+@question(otherwise=True)
+def _draws_at_once(trace: Trace) -> bool:
+    """Is every number in this compilation to be drawn where it is written?"""
+    return trace.compilation.attempts.of(DrawOrders).at_once

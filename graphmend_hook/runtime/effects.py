@@ -14,7 +14,13 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import dynamo, off, queue, retrace, tracer
+from ..dynamo import place, queue
+from ..dynamo.question import question
+from ..dynamo.rerun import expect_failure
+from ..dynamo.restart import expect_success, follows_guard
+from ..dynamo.trace import Trace
+from ..dynamo.trace import record as record_here
+from .silent_loggers import is_silent
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 # What a container may hold, and how deep: every item costs tracing time.
@@ -34,48 +40,52 @@ def tracing() -> bool:
     return is_dynamo_compiling() and not is_exporting()
 
 
-def deferrable(graphmend_target: object, method: str, values: tuple[Any, ...]) -> bool:
+@question(otherwise=None)
+def record(_trace: Trace, code: str) -> None:
+    """Remember that the statement that is being traced stays as it was written, and why."""
+    record_here(code)
+
+
+def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
     """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
 
-    graphmend_target: the receiver of the call, or the function itself where `method` is "".
+    target: the receiver of the call, or the function itself where `method` is "".
     values: the leaf values of its arguments, as of the call.
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
-    why = refusal(graphmend_target, method, values)
+    why = refusal(target, method, values)
     if why:
-        tracer.record(why)
-        return False
-    off.look(method)
-    return True
+        record(why)
+    return not why
 
 
-def defer(delivery: Callable[[Any, Any], Any], target: Any, values: tuple[Any, ...]) -> None:
+def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
-    if off.is_off():
-        retrace.expect_success()
+    if method and is_silent(method, target):
+        expect_success()
         return
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     """Put an item where the epilogue finds it; `refusal` has been asked."""
-    if dynamo.in_a_body():
-        dynamo.in_any_body(queue.graphmend_pending.append, item)
+    if place.is_in_a_body():
+        place.in_any_body(queue.graphmend_pending.append, item)
     else:
         queue.graphmend_pending.append(item)
-    dynamo.replay_last(id(queue.graphmend_pending))
-    retrace.expect_success()
-    retrace.expect_failure(is_guard)
+    place.replay_last()
+    expect_success()
+    expect_failure(is_guard)
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)``, looked up while tracing if it is `logging.getLogger`, which Dynamo cannot trace."""
-    if function is logging.getLogger:
-        return dynamo.get_logger(*args)
+    if function is logging.getLogger and is_dynamo_compiling():
+        return place.logger_of(*args)
     return function(*args)
 
 
@@ -89,12 +99,12 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
 def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
     """The code of the refusal if nothing made of `values` can wait for the end of the graph at this place, else "".
 
-    is_warning, repeats: as `dynamo.standing` has them.
+    is_warning, repeats: as `place.why_not_deferrable` has them.
     """
     if not queue.understood:
         return "GM101-T09"
-    why = dynamo.standing(is_warning, repeats) or _unstable_item(values, 0)
-    return why or ("GM101-T12" if retrace.follows_guard() else "")
+    why = place.why_not_deferrable(is_warning, repeats, values) or _unstable_item(values, 0)
+    return why or ("GM101-T12" if follows_guard() else "")
 
 
 def _is_effect(target: object, method: str) -> bool:
@@ -124,7 +134,7 @@ def _unstable(value: object, depth: int) -> str:
     if isinstance(value, torch.Tensor):
         if kind is not torch.Tensor or value.requires_grad:
             return "GM101-T02"
-        return "GM101-T03" if dynamo.transformed() else ""  # there it is a wrapper that cannot be kept
+        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is tuple or kind is list:
         return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
     if kind is dict:

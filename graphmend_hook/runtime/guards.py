@@ -8,24 +8,26 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import effects, queue, retrace, traced_sides
+from ..dynamo import queue
+from ..dynamo.restart import expect_no_handler
+from . import effects, traced_sides
 from .speculation import Unspeculable, is_tensor
 
 # Where the known check functions are defined.
 _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
 
 
-def is_check(graphmend_check: Any) -> bool:
+def is_check(function: Any) -> bool:
     """Is it one of the known functions that raise if a condition does not hold?"""
     if is_dynamo_compiling():
-        return traced_sides.defined_in(_CHECK_MODULES)
-    return getattr(graphmend_check, "__module__", "") in _CHECK_MODULES
+        return traced_sides.is_defined_in(function, _CHECK_MODULES)
+    return getattr(function, "__module__", "") in _CHECK_MODULES
 
 
 def asserted(value: Any) -> Any:
     """`value`, the condition of an ``assert`` that is about to be traced as it was written."""
     if is_dynamo_compiling() and isinstance(value, torch.Tensor):
-        retrace.expect_no_handler()
+        expect_no_handler()
     return value
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import capture, queue, values
+from ..dynamo import capture, queue
+from . import values
 from .conditions import has_elements, has_truth, holds_data, undecided
-from .tracer import has_known_shape
+from .shapes import has_known_shape
 
 _MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
@@ -28,30 +29,30 @@ except ImportError:  # torch can do without
     _ARRAYS = ()
 
 
-def item(graphmend_tensor: Any) -> Any:
+def item(tensor: Any) -> Any:
     """``tensor.item()``."""
-    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
-        text = values.text()
+    if _is_asked(tensor) and has_truth(tensor):
+        text = values.text(tensor)
         if text:
-            return _numbers(graphmend_tensor, text)[0]
-        if capture.begin():
-            number = graphmend_tensor.item()
+            return _numbers(tensor, text)[0]
+        if capture.begin(tensor):
+            number = tensor.item()
             capture.end()
             return number
         values.refuse()
     return None
 
 
-def tolist(graphmend_tensor: Any) -> Any:
+def tolist(tensor: Any) -> Any:
     """``tensor.tolist()``."""
-    listed = _is_asked(graphmend_tensor) and has_elements(graphmend_tensor)
-    if listed and 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
-        text = values.text()
+    listed = _is_asked(tensor) and has_elements(tensor)
+    if listed and 0 < tensor.numel() <= _MOST_CONSTANTS:
+        text = values.text(tensor)
         if text:
-            found = _nested(_numbers(graphmend_tensor, text), graphmend_tensor.shape)
-            return found if graphmend_tensor.dim() else found[0]
-        if graphmend_tensor.dim() == 1 and graphmend_tensor.numel() <= _MOST_SYMBOLS and capture.begin():
-            found = graphmend_tensor.tolist()
+            found = _nested(_numbers(tensor, text), tensor.shape)
+            return found if tensor.dim() else found[0]
+        if tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
+            found = tensor.tolist()
             capture.end()
             return found
         values.refuse()
@@ -93,14 +94,14 @@ def decide(test: Any) -> Any:
     return _decide(test)
 
 
-def _decide(graphmend_tensor: Any, is_last: bool = True) -> Any:
-    if _is_asked(graphmend_tensor) and has_truth(graphmend_tensor):
-        text = values.text()
+def _decide(tensor: Any, is_last: bool = True) -> Any:
+    if _is_asked(tensor) and has_truth(tensor):
+        text = values.text(tensor)
         if text:
-            return _numbers(graphmend_tensor, text)[0]
+            return _numbers(tensor, text)[0]
         if is_last:
             values.refuse()
-    return graphmend_tensor
+    return tensor
 
 
 def settle(test: Any) -> Any:
@@ -113,13 +114,13 @@ def settled(test: Any) -> Any:
     return _decide(test, is_last=False) if queue.specialise else test
 
 
-def nonzero(graphmend_tensor: Any, as_tuple: bool) -> Any:
+def nonzero(tensor: Any, as_tuple: bool) -> Any:
     """``tensor.nonzero(as_tuple=as_tuple)``."""
-    if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim():
-        found = _places(graphmend_tensor)
+    if _is_asked(tensor) and holds_data(tensor) and tensor.dim():
+        found = _places(tensor)
         if found is not None:
             return found if as_tuple else torch.stack(found).t()  # laid out as `torch.nonzero` does
-        return _captured(torch_nonzero, graphmend_tensor, as_tuple)
+        return _captured(torch_nonzero, tensor, as_tuple)
     return None
 
 
@@ -194,11 +195,11 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
     return (part,)
 
 
-def distinct(graphmend_tensor: Any, name: str, counts: bool) -> Any:
+def distinct(tensor: Any, name: str, counts: bool) -> Any:
     """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
-    if _is_asked(graphmend_tensor) and holds_data(graphmend_tensor) and graphmend_tensor.dim() == 1:
-        found = _distinct(graphmend_tensor, name, counts)
-        return _captured(torch_distinct, graphmend_tensor, name, counts) if found is None else found
+    if _is_asked(tensor) and holds_data(tensor) and tensor.dim() == 1:
+        found = _distinct(tensor, name, counts)
+        return _captured(torch_distinct, tensor, name, counts) if found is None else found
     return None
 
 
@@ -248,14 +249,14 @@ def groupby(items: Any, key: Any) -> Any:
     return [(found, iter(group)) for found, group in groups]
 
 
-def total(graphmend_tensor: Any) -> int | None:
+def total(tensor: Any) -> int | None:
     """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``."""
-    if not _is_asked(graphmend_tensor) or not has_elements(graphmend_tensor):
+    if not _is_asked(tensor) or not has_elements(tensor):
         return None
-    if 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS and not graphmend_tensor.dtype.is_floating_point:
-        text = values.text()
+    if 0 < tensor.numel() <= _MOST_CONSTANTS and not tensor.dtype.is_floating_point:
+        text = values.text(tensor)
         if text:
-            found: int = sum(_numbers(graphmend_tensor, text))
+            found: int = sum(_numbers(tensor, text))
             return found
         values.refuse()
     return None
@@ -271,12 +272,12 @@ def _captured(operation: Callable[..., Any], *operands: Any) -> Any:
     return found
 
 
-def _all_numbers(graphmend_tensor: Any) -> list[Any] | None:
+def _all_numbers(tensor: Any) -> list[Any] | None:
     """The elements, where they are known and not too many for the trace."""
-    if not has_known_shape(graphmend_tensor) or not 0 < graphmend_tensor.numel() <= _MOST_CONSTANTS:
+    if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
-    text = values.text()
-    return _numbers(graphmend_tensor, text) if text else None
+    text = values.text(tensor)
+    return _numbers(tensor, text) if text else None
 
 
 def _places(tensor: Any) -> tuple[torch.Tensor, ...] | None:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import tracer
 from .conditions import has_elements
+from .effects import record
 
 
 def move(owner: Any, mask: Any, source: Any, operation: str = "") -> bool:
@@ -41,5 +41,5 @@ def _is_elementwise(owner: Any, mask: Any, source: Any) -> bool:
     if alike and fits and mask.device == owner.device and not overlaps:
         return True
     if mask.dtype is torch.bool:
-        tracer.record("GM106-T01")
+        record("GM106-T01")
     return False

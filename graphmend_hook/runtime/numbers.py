@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import tracer
+from ..dynamo.question import question
+from ..dynamo.trace import Trace
+from ..dynamo.variables import Variable, is_symbol
 from .conditions import has_elements, has_truth, undecided
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
@@ -93,9 +95,14 @@ def _is_beyond(tensor: Any, value: Any) -> bool:
     return type(value) is int and undecided(tensor) and tensor.dtype is torch.int64 and not -(2**63) <= value < 2**63
 
 
-def _is_symbol(graphmend_number: Any) -> bool:
+def _is_symbol(number: Any) -> bool:
     """Is it a whole number that only the graph knows?  It fits into 64 bits."""
-    return type(graphmend_number) is int and is_dynamo_compiling() and tracer.is_symbol()
+    return type(number) is int and is_dynamo_compiling() and _is_of_graph(number)
+
+
+@question(otherwise=True)
+def _is_of_graph(_trace: Trace, number: Variable) -> bool:
+    return is_symbol(number)
 
 
 def _is_exact(tensor: torch.Tensor, value: object) -> bool:

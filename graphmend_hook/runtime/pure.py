@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .writes import is_of_numpy, name_of, only_computes
+from ..dynamo.writes import is_of_numpy, name_of, only_computes
 
 _MOST_ELEMENTS = 2**20  # of a tensor
 

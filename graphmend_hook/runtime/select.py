@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch.compiler import is_compiling, is_dynamo_compiling
 
-from . import guards, retrace, traced_sides, tracer
+from ..dynamo.restart import expect_success, is_written
+from . import guards, traced_sides
 from .conditions import truth
+from .effects import record
 from .speculation import Unspeculable, is_tensor
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
@@ -35,7 +37,7 @@ def select(
     try:
         predicate = truth(test)
         if is_dynamo_compiling():
-            if retrace.is_abandoned():
+            if is_written():
                 raise Unspeculable("GM101-T11")
             if not traced_sides.begin_sides():
                 raise Unspeculable("GM102-T11")
@@ -51,13 +53,13 @@ def select(
         elif every:
             guards.commit(every)
     except Unspeculable as error:
-        tracer.record(error.args[0])
+        record(error.args[0])
         return None
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
-        tracer.record("GM102-T05")
+        record("GM102-T05")
         return None
     if is_dynamo_compiling():
-        retrace.expect_success()
+        expect_success()
     return merged
 
 
@@ -77,19 +79,18 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
     return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
 
 
-def _merge(predicate: torch.Tensor, graphmend_left: Any, graphmend_right: Any) -> Any:
-    left, right = graphmend_left, graphmend_right
+def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left is right:
             return left
         if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
-        if is_dynamo_compiling() and not traced_sides.gradients_agree():
+        if is_dynamo_compiling() and not traced_sides.gradients_agree(left, right):
             raise Unspeculable("GM102-T06")
-        graphmend_selected = torch.where(predicate, left, right)
+        selected = torch.where(predicate, left, right)
         if is_dynamo_compiling():
-            traced_sides.expect_no_writes()
-        return graphmend_selected
+            traced_sides.expect_no_writes(left, right, selected)
+        return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
     if not _is_same(left, right):

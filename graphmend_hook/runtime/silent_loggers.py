@@ -9,8 +9,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from . import code_guards
-from .tracer import at_trace_time, held, python_of, translator
+from ..dynamo import frame_guards
+from ..dynamo.question import question
+from ..dynamo.trace import Trace
+from ..dynamo.variables import Variable, python_of
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -27,29 +29,18 @@ _METHODS = {
 }
 
 
-@at_trace_time(otherwise=None)
-def look(method: str) -> None:
-    """Is the logger at hand off for that method?  `is_off` has the answer."""
-    output = translator().output
-    output.graphmend_is_off = False
-    variable = held("graphmend_target")
-    if method not in _LEVELS or variable.source is None:
-        return
-    logger = python_of(variable)
+@question(otherwise=False)
+def is_silent(trace: Trace, method: str, target: Variable) -> bool:
+    """Is the logger off for that method?  Then a guard looks whether it still is."""
+    if method not in _LEVELS or target.source is None:
+        return False
+    logger = python_of(target)
     silent = _question(type(logger), method)
-    if not silent(logger) or any(map(_is_of_logging, output.side_effects.store_attr_mutations)):
-        return
-    output.graphmend_is_off = True
-    guarded = vars(output).setdefault("graphmend_off", set())
-    if (logger, method) not in guarded:
-        guarded.add((logger, method))
-        code_guards.install([variable.source], silent, f"{method} of the logger is off")
-
-
-@at_trace_time(otherwise=False)
-def is_off() -> bool:
-    """What `look` found last."""
-    return bool(translator().output.graphmend_is_off)
+    if not silent(logger) or any(map(_is_of_logging, trace.output.side_effects.store_attr_mutations)):
+        return False
+    note = f"{method} of the logger is off"
+    frame_guards.install(trace.compilation, (logger, method), [target.source], silent, note)
+    return True
 
 
 def _is_of_logging(changed: Any) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from . import traced_sides
-from .tracer import has_known_shape
+from .shapes import has_known_shape
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
 
@@ -42,37 +42,31 @@ def attribute(owner: Any, name: str) -> Any:
     return getattr(owner, name)
 
 
-def unrelated(graphmend_owner: Any, name: str) -> Any:
+def unrelated(owner: Any, name: str) -> Any:
     """``owner.<name>`` of an object that the side has assigned to: no property, which might read what is not there."""
-    if is_dynamo_compiling() and not traced_sides.reads_plainly(name):
+    if is_dynamo_compiling() and not traced_sides.reads_plainly(owner, name):
         raise Unspeculable("GM102-T09")
-    return getattr(graphmend_owner, name)
+    return getattr(owner, name)
 
 
-def current(graphmend_owner: Any, name: str) -> Any:
+def current(owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
-    if is_dynamo_compiling() and not traced_sides.stores_plainly(name):
+    if is_dynamo_compiling() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable("GM102-T09")
-    return getattr(graphmend_owner, name)
+    return getattr(owner, name)
 
 
-def attempt(
-    graphmend_name: str,
-    traits: str,
-    graphmend_function: Callable[..., Any],
-    *graphmend_arguments: Any,
-    **graphmend_options: Any,
-) -> Any:
+def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The call of a torch function of that name, if it cannot fail on these values.
 
     traits: what is known of the operation, as words (`rules.tensor_ops`), and how many operands may be tensors.
     """
-    _check(traits, graphmend_arguments, graphmend_options)
+    _check(traits, arguments, options)
     if is_dynamo_compiling():
-        if not traced_sides.succeeds():
+        if not traced_sides.succeeds(name, function, arguments, options):
             raise Unspeculable("GM102-T04")
-        return graphmend_function(*graphmend_arguments, **graphmend_options)
-    return _tried(graphmend_function, graphmend_arguments, graphmend_options)
+        return function(*arguments, **options)
+    return _tried(function, arguments, options)
 
 
 def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:

@@ -7,19 +7,24 @@ the frame is traced anew with the test as it was written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from . import retrace, traced_sides
+from ..dynamo.capture import is_uncaptured
+from ..dynamo.compilation import Compilation
+from ..dynamo.question import question
+from ..dynamo.restart import expect_success_of
+from ..dynamo.trace import Site, Trace, log, record
+from ..dynamo.variables import Variable, is_unbacked, tensor_node
+from ..dynamo.writes import name_of, only_computes
 from .pure import names
-from .tracer import OWN_FILES, at_trace_time, frames, held, log, node_of, record, site_of, translator
-from .writes import name_of, only_computes
+from .traced_sides import Harmful, is_harmful, trace_without
 
 _MOST = 64  # steps of one trace
-Site = tuple[str, int] | None
+_REASON = "a step of a loop does more than compute"
 # Operations that give no rows for no rows.
 _TOTAL = names(
     "abs add and_ bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu getitem gt "
@@ -33,21 +38,21 @@ _TOTAL = names(
 class _Sweep:
     """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
 
-    site: Site
+    site: Site | None
     frame: Any
     size: Any
     before: set[torch.fx.Node]
     changes: set[tuple[int, str]]
 
 
-def sweep(graphmend_index: Any) -> bool:
+def sweep(index: Any) -> bool:
     """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
-    return is_dynamo_compiling() and isinstance(graphmend_index, torch.Tensor) and _begin()
+    return is_dynamo_compiling() and isinstance(index, torch.Tensor) and _begin(index)
 
 
-def sweep_listed(graphmend_index: Any) -> None:
+def sweep_listed(index: Any) -> None:
     """The begin of a step at a place that `candidates` gave, which there may be no hit at."""
-    if is_dynamo_compiling() and not (isinstance(graphmend_index, torch.Tensor) and _begin()):
+    if is_dynamo_compiling() and not (isinstance(index, torch.Tensor) and _begin(index)):
         _leave_lists()
 
 
@@ -57,11 +62,11 @@ def swept() -> None:
         _end()
 
 
-def candidates(graphmend_hits: Any) -> list[int] | None:
+def candidates(hits: Any) -> list[int] | None:
     """Every place of a list of hits, instead of those that are true; None if only those may be looked at."""
-    if not is_dynamo_compiling() or not isinstance(graphmend_hits, torch.Tensor) or graphmend_hits.dim() != 1:
+    if not is_dynamo_compiling() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
         return None
-    return list(range(graphmend_hits.shape[0])) if _may_list() else None
+    return list(range(hits.shape[0])) if _may_list(hits) else None
 
 
 def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
@@ -75,60 +80,54 @@ def chosen(mask: Any, hits: Any, place: Any) -> Any:
     return (mask != 0) & hits[place]
 
 
-@at_trace_time(otherwise=False)
-def _may_list() -> bool:
-    output = translator().output
-    size = node_of(held("graphmend_hits")).meta["example_value"].shape[0]
-    if not _is_possible(output) or type(size) is not int:
+@question(otherwise=False)
+def _may_list(trace: Trace, hits: Variable) -> bool:
+    size = tensor_node(hits).meta["example_value"].shape[0]
+    if not _is_possible(trace) or type(size) is not int:
         return False
-    if not _is_within(output, size):
+    if not _is_within(trace, size):
         return False
-    state = _state(output)
-    state.lists.append(site_of(translator()))
+    state = _steps(trace.compilation)
+    state.lists.append(trace.site)
     state.is_listed = size > 0
     return True
 
 
-@at_trace_time(otherwise=None)
-def _leave_lists() -> None:
-    state = _state(translator().output)
-    _trace_without(state.lists[-1] if state.lists else None, state, "GM105-T01")
+@question(otherwise=None)
+def _leave_lists(trace: Trace) -> None:
+    lists = _steps(trace.compilation).lists
+    _trace_as_written(trace, lists[-1] if lists else None, "GM105-T01")
 
 
-@at_trace_time(otherwise=False)
-def _begin() -> bool:
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    output = translator().output
-    index = node_of(held("graphmend_index")).meta["example_value"]
-    if index.dim() != 1 or not free_unbacked_symbols(index.shape[0]):
+@question(otherwise=False)
+def _begin(trace: Trace, index: Variable) -> bool:
+    rows = tensor_node(index).meta["example_value"]
+    if rows.dim() != 1 or not is_unbacked(rows.shape[0]):
         return False
-    if not _is_possible(output) or not _is_within(output, 1):
+    if not _is_possible(trace) or not _is_within(trace, 1):
         return False
-    state = _state(output)
-    state.steps += 1
+    state = _steps(trace.compilation)
+    state.count += 1
     state.is_listed = False
-    before = set(output.current_tracer.graph.nodes)
-    state.open.append(_Sweep(site_of(translator()), _outside(), index.shape[0], before, traced_sides.changes(output)))
-    retrace.expect_success()
+    state.open.append(_Sweep(trace.site, _outside(trace), rows.shape[0], set(trace.graph.nodes), trace.changes()))
+    expect_success_of(trace.compilation)
     return True
 
 
-@at_trace_time(otherwise=None)
-def _end() -> None:
-    output = translator().output
-    state = _state(output)
-    if not state.open or state.open[-1].frame is not _outside():
+@question(otherwise=None)
+def _end(trace: Trace) -> None:
+    state = _steps(trace.compilation)
+    if not state.open or state.open[-1].frame is not _outside(trace):
         return
     sweep = state.open.pop()
-    made = [node for node in output.current_tracer.graph.nodes if node not in sweep.before]
+    made = [node for node in trace.graph.nodes if node not in sweep.before]
     code = ""
-    if traced_sides.changes(output) - sweep.changes:
+    if trace.changes() - sweep.changes:
         code = "GM105-T01"
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:
-        _trace_without(sweep.site, state, code)
+        _trace_as_written(trace, sweep.site, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -154,48 +153,59 @@ def _adds_at(node: torch.fx.Node, size: Any) -> bool:
 
 
 @dataclass
-class _State:
-    """Of one trace.  lists: where `candidates` gave every place; is_listed: and no step of the last has begun yet."""
+class _Steps:
+    """Those of one attempt.  lists: where `candidates` gave every place; is_listed: and no step of the last has begun yet.
 
-    open: list[_Sweep]
-    lists: list[Site]
-    steps: int = 0
+    open: the sweeps that have not ended; count: how many steps there were.
+    """
+
+    open: list[_Sweep] = field(default_factory=list)
+    lists: list[Site | None] = field(default_factory=list)
+    count: int = 0
     is_listed: bool = False
+    is_watched: bool = False
 
 
-def _state(output: Any) -> _State:
-    if not hasattr(output, "graphmend_sweeps"):
-        output.graphmend_sweeps = _State([], [])
-        output.register_finalizer_fns.append(lambda _module: _judge(output.graphmend_sweeps))
-    state: _State = output.graphmend_sweeps
-    return state
+def _steps(compilation: Compilation) -> _Steps:
+    steps = compilation.of(_Steps)
+    if not steps.is_watched:
+        steps.is_watched = True
+        compilation.judge(lambda _module: _judge(compilation))
+    return steps
 
 
-def _judge(state: _State) -> None:
+def _judge(compilation: Compilation) -> None:
     """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
-    if state.open or state.is_listed:
-        _trace_without(state.open[-1].site if state.open else state.lists[-1], state, "GM105-T01")
+    steps = compilation.of(_Steps)
+    if steps.open or steps.is_listed:
+        _forget_lists(compilation)
+        site = steps.open[-1].site if steps.open else steps.lists[-1]
+        record("GM105-T01")
+        trace_without(compilation, site, _REASON)
 
 
-def _trace_without(site: Site, state: _State, code: str) -> None:
-    traced_sides.harmful.update(state.lists)
+def _trace_as_written(trace: Trace, site: Site | None, code: str) -> None:
+    _forget_lists(trace.compilation)
     record(code)
-    traced_sides.trace_without(site, "a step of a loop does more than compute")
+    trace_without(trace.compilation, site, _REASON)
 
 
-def _is_possible(output: Any) -> bool:
-    known = site_of(translator()) in traced_sides.harmful
-    return not (known or output.export or retrace.is_uncaptured() or output.current_tracer.parent is not None)
+def _forget_lists(compilation: Compilation) -> None:
+    compilation.memory.of(Harmful).sites.update(compilation.of(_Steps).lists)
 
 
-def _is_within(output: Any, steps: int) -> bool:
+def _is_possible(trace: Trace) -> bool:
+    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace) or trace.is_in_a_body)
+
+
+def _is_within(trace: Trace, steps: int) -> bool:
     """Are so many more steps few enough?"""
-    few = _state(output).steps + steps <= _MOST
+    few = _steps(trace.compilation).count + steps <= _MOST
     if not few:
         record("GM105-T03")
     return few
 
 
-def _outside() -> Any:
+def _outside(trace: Trace) -> Any:
     """The innermost frame outside this package."""
-    return next(frame for frame in frames(translator()) if frame.f_code.co_filename not in OWN_FILES)
+    return next(trace.frames_outside())

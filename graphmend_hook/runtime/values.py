@@ -8,24 +8,46 @@ the real tensors, on their device, so the value is the one that eager would read
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import torch
 
-from . import guarded, queue
-from .guarded import text_of
+from ..dynamo import guarded, queue
+from ..dynamo.capture import Captured
+from ..dynamo.compilation import Compilation
+from ..dynamo.guarded import text_of
+from ..dynamo.question import question
+from ..dynamo.restart import is_as_written
+from ..dynamo.trace import Trace, log, record
+from ..dynamo.variables import Variable, tensor_node
+from ..dynamo.writes import are_apart, storages_of, written_by
 from .pure import is_pure, is_small, only_writes
-from .records import record_of
-from .retrace import is_abandoned
-from .tracer import at_trace_time, held, log, node_of, record, translator
-from .writes import are_apart, storages_of, written_by
 
 _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
+
+
+@dataclass
+class Answers:
+    """What a frame has been compiled for.
+
+    by_question: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
+    """
+
+    by_question: dict[str, set[str]] = field(default_factory=dict)
+    combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
+
+
+@dataclass
+class Values:
+    """What an attempt is compiled for.  guarded: the values; refusal: why the last that was asked for is not known."""
+
+    guarded: set[tuple[str, str]] = field(default_factory=set)
+    refusal: str = "GM104-T01"
 
 
 class _Unknown(Exception):  # noqa: N818  control flow, not an error
@@ -41,35 +63,37 @@ class _Making:
     operations: list[torch.fx.Node]
 
 
-@at_trace_time(otherwise="")
-def text() -> str:
-    """The elements of the tensor at hand, parted by spaces; "" where they are not known."""
-    output = translator().output
-    output.graphmend_unknown = "GM101-T11"
-    if is_abandoned():
+@question(otherwise="")
+def text(trace: Trace, tensor: Variable) -> str:
+    """The elements of the tensor, parted by spaces; "" where they are not known."""
+    compilation = trace.compilation
+    values, compilation.of(Captured).is_forbidden = compilation.of(Values), False
+    values.refusal = "GM101-T11"
+    if is_as_written(trace):
         return ""
-    root = node_of(held("graphmend_tensor"))
+    root = tensor_node(tensor)
     try:
         constant = getattr(root.meta["example_value"], "constant", None)
         if constant is not None:  # the fake tensor itself knows: made of numbers, and not written to since
             return _readable(constant)
-        making = _making(root)
+        making = _making(compilation, root)
         real = {leaf: leaf.meta["grapharg"].example for leaf in making.leaves}
         value = _readable(_result(making, real))
-        _guard(making, real, value)
+        _guard(compilation, making, real, value)
     except _Unknown as unknown:
-        output.graphmend_unknown = unknown.args[0]
+        values.refusal = unknown.args[0]
         return ""
     return value
 
 
-@at_trace_time(otherwise=None)
-def refuse() -> None:
-    """Remember that the statement stays as it was, for the reason that `text` found last; where nobody asked, T01."""
-    record(getattr(translator().output, "graphmend_unknown", "GM104-T01"))
+@question(otherwise=None)
+def refuse(trace: Trace) -> None:
+    """Remember that the statement stays as it was, for the reason found last; where nobody asked, T01."""
+    compilation = trace.compilation
+    record("GM104-T06" if compilation.of(Captured).is_forbidden else compilation.of(Values).refusal)
 
 
-def _making(root: torch.fx.Node) -> _Making:
+def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:
     """What makes the tensor, what was written to it or to an alias of it included."""
     found: set[torch.fx.Node] = set()
     waiting = [root]
@@ -87,7 +111,7 @@ def _making(root: torch.fx.Node) -> _Making:
             raise _Unknown("GM104-T01")
         waiting += node.all_input_nodes or ()
         if not waiting:
-            waiting += _writes(root.graph, found)
+            waiting += _writes(compilation, root.graph, found)
     ordered = [node for node in root.graph.nodes if node in found]
     if torch._C._is_any_autocast_enabled() and any(map(_is_floating, ordered)):
         raise _Unknown("GM104-T01")  # a guard would compute it outside of the region
@@ -100,7 +124,9 @@ def _is_floating(node: torch.fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
-def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
+def _writes(
+    compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.fx.Node]
+) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
     storages = {storage for node in tensors for storage in storages_of(node)}
     writes = [(node, written) for node in graph.nodes if (written := written_by(node))]
@@ -111,7 +137,7 @@ def _writes(graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torc
                 raise _Unknown("GM104-T03")
             if node not in tensors:
                 yield node
-    if not are_apart(translator().output, storages, {storage for _, written in writes for storage in written}):
+    if not are_apart(compilation, storages, {storage for _, written in writes for storage in written}):
         raise _Unknown("GM104-T03")  # what is run is run on copies, which share no memory
 
 
@@ -150,11 +176,13 @@ def _readable(tensor: torch.Tensor) -> str:
     return text_of(tensor)
 
 
-def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str) -> None:
+def _guard(
+    compilation: Compilation, making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str
+) -> None:
     """Make the compiled code depend on the value, in as few reads as there can be; raises _Unknown if it may not."""
     if not making.leaves:
         return
-    output = translator().output
+    output = compilation.output
     if output.export or getattr(output, "package", None) is not None:
         raise _Unknown("GM104-T04")
     by_inputs = not all(map(_is_held_by_module, making.leaves)) and value in _TRUTHS
@@ -171,13 +199,13 @@ def _guard(making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str)
             )
             for part in made
         ]
-    if not all(computation.can_be_guarded(output.root_tx, answer) for computation, answer in parts):
+    if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
         raise _Unknown("GM104-T04")
     if not all(_is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
-        _check_first(parts)
-    _check_few({(computation.key, answer) for computation, answer in parts})
+        _check_first(compilation, parts)
+    _check_few(compilation, {(computation.key, answer) for computation, answer in parts})
     for computation, answer in parts:
-        computation.guard(output, answer)
+        computation.guard(compilation, answer)
 
 
 def _whole_numbers(making: _Making) -> list[torch.fx.Node]:
@@ -222,14 +250,13 @@ def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.T
     return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves})
 
 
-def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
+def _check_first(compilation: Compilation, parts: list[tuple[guarded.Computation, str]]) -> None:
     """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
-    code = translator().output.root_tx.f_code
     # What follows a break has intermediate results for its inputs, which rarely stay what they are.
-    resumed = code.co_name.startswith("torch_dynamo_resume_in")
+    resumed = compilation.code.co_name.startswith("torch_dynamo_resume_in")
     if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
         raise _Unknown("GM104-T02")
-    answers = record_of(translator().output).answers
+    answers = compilation.memory.of(Answers).by_question
     for part, answer in parts:
         known = answers.setdefault(part.key, set())
         if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
@@ -238,13 +265,11 @@ def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:
         answers[part.key].add(answer)
 
 
-def _check_few(now: set[tuple[str, str]]) -> None:
+def _check_few(compilation: Compilation, now: set[tuple[str, str]]) -> None:
     """Raise _Unknown if the frame has been compiled for many other values already."""
-    output = translator().output
-    seen = record_of(output).combinations
+    seen, values = compilation.memory.of(Answers).combinations, compilation.of(Values)
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
         raise _Unknown("GM104-T05")
-    if not hasattr(output, "graphmend_values"):
-        output.graphmend_values = set()
-        output.register_finalizer_fns.append(lambda _graph: seen.add(frozenset(output.graphmend_values)))
-    output.graphmend_values |= now
+    if not values.guarded:
+        compilation.judge(lambda _graph: seen.add(frozenset(values.guarded)))
+    values.guarded |= now

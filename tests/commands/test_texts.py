@@ -23,7 +23,7 @@ from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanat
 from graphmend_hook.reporting.document import RULE_OF_CODE
 from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.runtime.refusals import REFUSALS
+from graphmend_hook.dynamo.refusals import REFUSALS
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphmend_hook.runtime import refusals
+from graphmend_hook.dynamo import refusals
 
 torch = pytest.importorskip("torch")
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from observing import HERE, Counting, Observed, import_file, import_mended, observe
 
-from graphmend_hook.runtime import queue, refusals
+from graphmend_hook.dynamo import queue, refusals
 
 PATH = HERE / "cond_cases.py"
 PLAIN = import_file(PATH, "cond_cases_plain")

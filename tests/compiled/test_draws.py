@@ -10,7 +10,7 @@ import pytest
 import torch
 from observing import Counting, import_file, import_mended
 
-from graphmend_hook.runtime import refusals
+from graphmend_hook.dynamo import refusals
 
 SOURCE = """
 import logging

@@ -14,8 +14,8 @@ import pytest
 import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
-from graphmend_hook.epilogue import edit, install, rerun
-from graphmend_hook.runtime import dynamo, queue, refusals
+from graphmend_hook.dynamo.compilation import NotTracingError
+from graphmend_hook.dynamo import bytecode, defects, delivery, place, queue, refusals, rerun_frame
 from graphmend_hook.runtime import effects as effects_at_runtime
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
@@ -239,7 +239,8 @@ def test_what_runs_again_is_that_of_the_compilation_at_hand() -> None:
 
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
         torch.compile(MENDED.drawn, backend=failing, fullgraph=True)(torch.ones(3), torch.tensor([1]))
-    assert rerun.prepared(MENDED.drawn.__code__) is None
+    with pytest.raises(NotTracingError):
+        rerun_frame.prepared(MENDED.drawn.__code__)
 
 
 def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
@@ -435,7 +436,7 @@ def test_warnings_follow_the_once_per_location_registry() -> None:
 @pytest.fixture
 def _not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Generated code looks as another torch would write it: the replay is a form that the edit does not know."""
-    monkeypatch.setattr(edit, "_takes_whole_slice", lambda code, index: False)
+    monkeypatch.setattr(bytecode, "_takes_whole_slice", lambda code, index: False)
     yield
     queue.understood = True
 
@@ -490,13 +491,13 @@ def test_a_tracer_that_cannot_be_asked_declines(
 
 
 def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    effects_at_runtime.defer(lambda target, values: target(*values), print, ("at once",))
+    effects_at_runtime.defer(lambda target, values: target(*values), print, "", ("at once",))
     assert capsys.readouterr().out == "at once\n"
     assert queue.graphmend_pending == []
 
 
 def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
     queue.graphmend_pending.append((queue.ITEM, lambda target, values: target(*values), print, "left behind"))
-    install.drain()
+    delivery.drain()
     assert capsys.readouterr().out == "left behind\n"
     assert queue.graphmend_pending == []

@@ -9,7 +9,7 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.runtime import refusals
+from graphmend_hook.dynamo import refusals
 
 PATH = HERE / "mask_cases.py"
 PLAIN = import_file(PATH, "mask_cases_plain")

@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import Counting, import_mended
 
-from graphmend_hook.epilogue import deliver
+from graphmend_hook.dynamo import delivery
 
 SOURCE = """
 import logging
@@ -68,14 +68,14 @@ def kept() -> Iterator[Kept]:
 def deliveries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each delivery had."""
     found: list[int] = []
-    stock: Callable[..., None] = deliver.deliver
+    stock: Callable[..., None] = delivery.deliver
 
     def counted(items: Any) -> None:
         found.append(len(items))
         stock(items)
 
-    monkeypatch.setattr("graphmend_hook.epilogue.install.deliver", counted)
-    monkeypatch.setattr("graphmend_hook.epilogue.install._connected", False)
+    monkeypatch.setattr("graphmend_hook.dynamo.epilogue.deliver", counted)
+    monkeypatch.setattr("graphmend_hook.dynamo.epilogue._connected", False)
     torch._dynamo.reset()
     return found
 

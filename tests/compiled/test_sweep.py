@@ -11,7 +11,8 @@ from observing import HERE, Counting, import_file, import_mended
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.runtime import refusals, sweeps, traced_sides
+from graphmend_hook.dynamo import refusals
+from graphmend_hook.runtime import sweeps
 
 PATH = HERE / "sweep_cases.py"
 PLAIN = import_file(PATH, "sweep_cases_plain")
@@ -24,8 +25,7 @@ CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]
 
 
 @pytest.fixture(autouse=True)
-def _anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(traced_sides, "harmful", {None})  # what other tests have found
+def _anew() -> Iterator[None]:
     refusals.seen.clear()
     torch._dynamo.reset()
     yield

@@ -12,7 +12,7 @@ from outcomes import differences, fresh, run
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome as SiteOutcome
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.runtime import queue, refusals
+from graphmend_hook.dynamo import queue, refusals
 
 PATH = HERE / "branch_cases.py"
 PLAIN = import_file(PATH, "branch_cases_plain")

@@ -23,7 +23,7 @@ from graphmend_hook.reporting import document, text
 from graphmend_hook.reporting.document import as_json
 from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status
 from graphmend_hook.reporting.text import as_text
-from graphmend_hook.runtime import refusals
+from graphmend_hook.dynamo import refusals
 from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]

@@ -11,7 +11,7 @@ import pytest
 from bytecode import Bytecode, Instr
 
 from graphmend_hook.epilogue import edit
-from graphmend_hook.runtime import queue
+from graphmend_hook.dynamo import queue
 
 OWNER = types.SimpleNamespace(queue=queue)
 

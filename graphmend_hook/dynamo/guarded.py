@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
-from . import code_guards
-from .endings import name_of
-from .tracer import log
+from . import frame_guards
+from .compilation import Compilation
+from .own_guards import name_of
+from .trace import log
 from .writes import only_computes
 
 
@@ -37,22 +37,20 @@ class Computation:
         self.key = "; ".join([*names, *(f"{node.target}{node.args}" for node in self._operations)])
         self.result_dtype = root.meta["example_value"].dtype
 
-    def can_be_guarded(self, root: Any, answer: str) -> bool:
+    def can_be_guarded(self, compilation: Compilation, answer: str) -> bool:
         """Do the expressions of guards give inputs of which the computation gives `answer`?"""
-        found = code_guards.inputs_at(self._sources, root)
+        found = frame_guards.inputs_at(self._sources, compilation)
         return found is not None and self.holds(answer, *found)
 
-    def guard(self, output: Any, answer: str) -> None:
+    def guard(self, compilation: Compilation, answer: str) -> None:
         """Let the code that is being compiled run only where the computation gives `answer`."""
-        guards = vars(output).setdefault("graphmend_guards", set())
-        if self.key not in guards:
-            guards.add(self.key)
-            code_guards.install(self._sources, functools.partial(self.holds, answer), f"value is {answer}")
+        holds = functools.partial(self.holds, answer)
+        frame_guards.install(compilation, self.key, self._sources, holds, f"value is {answer}")
 
     def holds(self, answer: str, *inputs: torch.Tensor) -> bool:
         """Is that what it gives?  No mode of the program's sees the operations."""
         try:
-            with torch._C.DisableTorchFunction(), _disable_current_modes():
+            with frame_guards.outside_modes():
                 return (
                     text_of(run(self._root, self._operations, dict(zip(self._leaves, inputs, strict=True)))) == answer
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 REFUSALS = {
+    "GM100-T01": "an error of graphmend_hook's own while it was traced; please report it",
     "GM101-T01": "the call is not print, warnings.warn or a method of a logger",
     "GM101-T02": "an argument is a tensor whose text shows its autograd state, or a subclass of Tensor",
     "GM101-T03": "an argument is a tensor inside vmap, grad or another function transform",
@@ -47,3 +48,11 @@ REFUSALS = {
 
 # (code, file, line, function), once each, in the order of tracing.
 seen: list[tuple[str, str, int, str]] = []
+
+
+def add(code: str, place: tuple[str, int, str]) -> bool:
+    """Note that what stands at the place was left there; False if that was known."""
+    if (code, *place) in seen:
+        return False
+    seen.append((code, *place))
+    return True

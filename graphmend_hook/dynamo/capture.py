@@ -1,0 +1,218 @@
+"""Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
+
+A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
+with fewer, then without (`restart`): the read breaks the graph, as it did.  An operation on sizes that do not fit fails
+with its own exception, as in eager: the frame is run again (`rerun`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+
+from . import frame_guards, rerun, restart
+from .compilation import Compilation
+from .question import question
+from .restart import Failure, Without
+from .trace import Trace, log
+from .variables import Variable, tensor_node
+from .writes import tensor_inputs
+
+# By Dynamo's setting: that of the symbols' own environment.
+_ALLOWED = {
+    "capture_scalar_outputs": "allow_scalar_outputs",
+    "capture_dynamic_output_shape_ops": "allow_dynamic_output_shape_ops",
+}
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+# How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
+_DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
+_UNBACKED = re.compile(r"\bu\d+\b")
+
+
+@dataclass
+class Captured:
+    """What an attempt has captured.
+
+    symbols: each with the number of the capture that it came with; before: those there were before the last began;
+    switched: Dynamo's settings that are on only for the one that goes on.
+    is_guarded: a guard lets the code run only as long as captures are allowed; is_forbidden: the last one was not.
+    is_asserted: what the graph takes for granted of them is looked at in the end.
+    """
+
+    symbols: dict[str, int] = field(default_factory=dict)
+    before: set[Any] = field(default_factory=set)
+    switched: set[str] = field(default_factory=set)
+    is_guarded: bool = False
+    is_forbidden: bool = False
+    is_asserted: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many operations have captured something so far?"""
+        return len({*self.symbols.values()})
+
+    def end(self, _error: BaseException | None) -> None:
+        """The attempt is over, perhaps in the middle of a capture."""
+        _switch_off(self)
+
+
+@dataclass
+class CaptureOrders:
+    """What further attempts may capture.
+
+    most: how many operations may; the next breaks the graph.
+    above_one: it is taken for granted that captured numbers are neither 0 nor 1.
+    """
+
+    most: float = math.inf
+    above_one: bool = False
+
+
+@question(otherwise=False)
+def begin(trace: Trace, tensor: Variable) -> bool:
+    """Switch capture on for the read of the tensor, if it holds whole numbers and nothing speaks against it."""
+    whole = tensor_node(tensor).meta["example_value"].dtype in _WHOLE
+    return whole and _switch_on(trace, "capture_scalar_outputs")
+
+
+@question(otherwise=False)
+def begin_shape(trace: Trace) -> bool:
+    """Switch it on for an operation whose result has a shape that the data decides."""
+    return _switch_on(trace, "capture_dynamic_output_shape_ops")
+
+
+@question(otherwise=None)
+def end(trace: Trace) -> None:
+    """Switch it off again, if it was switched on here."""
+    captured, shapes = trace.compilation.of(Captured), trace.output.shape_env
+    _switch_off(captured)
+    new = [symbol for symbol in shapes.var_to_range if symbol not in captured.before]
+    captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
+    if _orders(trace.compilation).above_one:
+        _assert_above_one(trace.compilation, new)
+
+
+def is_uncaptured(trace: Trace) -> bool:
+    """Is every number in this compilation to be read as it was written?"""
+    return restart.is_as_written(trace) or _orders(trace.compilation).most == 0
+
+
+def leave_uncaptured(compilation: Compilation, reason: str, after: int = 0) -> None:
+    """Trace the frame anew, with the reads of numbers as they were written, but for the first; unless that was done."""
+    log.debug("numbers are read as they were written, but for the first %d: %s", after, reason)
+    orders = _orders(compilation)
+    if orders.most > 0 and not compilation.attempts.of(restart.Orders).as_written:
+        orders.most, orders.above_one = after, False
+        restart.trace_anew(reason)
+
+
+def _orders(compilation: Compilation) -> CaptureOrders:
+    return compilation.attempts.of(CaptureOrders)
+
+
+def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
+    shapes = compilation.output.shape_env
+    for symbol in symbols:
+        if shapes.var_to_range[symbol].upper > 1:
+            torch._check(shapes.create_symintnode(symbol, hint=None) > 1)
+        elif not compilation.one_graph:
+            leave_uncaptured(compilation, "a captured number is at most one")
+
+
+def _switch_on(trace: Trace, setting: str) -> bool:
+    from torch._dynamo import config
+
+    from . import epilogue
+
+    compilation, output = trace.compilation, trace.output
+    captured = compilation.of(Captured)
+    if output.export or is_uncaptured(trace) or trace.is_in_a_body:
+        return False
+    if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
+        return False
+    restart.can_do_without(compilation, Without.CAPTURED_NUMBERS, lambda failure: _capture_less(compilation, failure))
+    compilation.at_end(captured.end)
+    epilogue.connect()
+    if not captured.is_asserted:
+        captured.is_asserted = True
+        rerun.keep(compilation).otherwise.append(lambda: _expect_no_assertions(compilation))
+    shapes = output.shape_env  # of this compilation alone; the backend's too
+    captured.before = set(shapes.var_to_range)
+    shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
+    if not getattr(config, setting):
+        setattr(config, setting, True)
+        captured.switched.add(setting)
+    return True
+
+
+def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
+    """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
+    memory = compilation.memory.of(rerun.RerunMemory)
+    if memory.failed and not compilation.one_graph:
+        captured.is_forbidden = True
+        return False
+    if not captured.is_guarded:
+        sources = [node.meta["grapharg"].source for node in tensor_inputs(compilation.output)][:1]
+        if not sources or frame_guards.inputs_at(sources, compilation) is None:
+            return False
+        if not compilation.one_graph:
+            holds = lambda _: not memory.failed  # noqa: E731  called by guards, with the input
+            frame_guards.install(compilation, rerun.RerunMemory, sources, holds, "no captured size has failed")
+        captured.is_guarded = True
+    return True
+
+
+def _expect_no_assertions(compilation: Compilation) -> None:
+    """The frame may not be run again: capture less, if its graph asserts what it takes for granted."""
+    if not compilation.one_graph and _takes_for_granted(compilation):
+        leave_uncaptured(compilation, "a graph that cannot be run again asserts what it takes for granted")
+
+
+def _takes_for_granted(compilation: Compilation) -> bool:
+    """Does the graph assert more of a captured number than bounds, past which eager fails too?"""
+    if _orders(compilation).above_one:
+        return True
+    asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
+    return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+
+
+def _switch_off(captured: Captured) -> None:
+    from torch._dynamo import config
+
+    # Two of them, where what was captured raised an exception that the traced code has caught.
+    for setting in captured.switched:
+        setattr(config, setting, False)
+    captured.switched.clear()
+
+
+def _capture_less(compilation: Compilation, failure: Failure) -> None:
+    """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
+
+    That is what most backends fail on.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error
+    names as it was written, so that the graph ends there, and then all of them.
+    """
+    if failure.restarts and not _DECIDING.search(failure.text):
+        return
+    orders = _orders(compilation)
+    if not orders.above_one and orders.most == math.inf:
+        log.debug("captured numbers are taken to be above one: %s", failure.reason)
+        orders.above_one = True
+        restart.trace_anew(failure.reason)
+    if compilation.one_graph:
+        return
+    last = _last_named(failure.text, compilation.of(Captured).symbols) if orders.most == math.inf else 0
+    leave_uncaptured(compilation, failure.reason, after=last)
+
+
+def _last_named(error: str, captured: dict[str, int]) -> int:
+    """Which capture is the last of those whose numbers the error is about?  The first, 0, where that cannot be told."""
+    expression = _DECIDING.search(error)
+    named = _UNBACKED.findall(expression[1]) if expression else ()
+    return max([captured.get(symbol, 0) for symbol in named], default=0)
