@@ -481,13 +481,21 @@ def test_threads_lose_nothing_when_code_is_not_understood() -> None:
 def test_a_tracer_that_cannot_be_asked_declines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another torch may name things otherwise; that must end neither the trace nor the record."""
-    monkeypatch.setattr(dynamo, "_is_redirected", lambda translator: translator.no_such_attribute)
+    """Another torch may name things otherwise; that must end neither the trace nor the record, and is said once."""
+    monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
+    monkeypatch.setattr(defects, "fatal", False)
+    monkeypatch.setattr(defects, "_said", set())
     x = torch.ones(2)
     compiled = torch.compile(MENDED.say, backend="eager")
     assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
-    assert {code for code, *_ in refusals.seen} == {"GM101-T09"}
-    assert "standing cannot be told of torch" in caplog.text
+    assert {code for code, *_ in refusals.seen} == {"GM101-T09", "GM100-T01"}
+    assert caplog.text.count("GM010: the question 'why_not_deferrable' of the tracer failed") == 1
+
+
+def test_an_error_of_our_own_is_fatal_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
+    with pytest.raises(Exception, match="'why_not_deferrable' of the tracer failed at .*place.py"):
+        torch.compile(MENDED.say, backend="eager")(torch.ones(2))
 
 
 def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.CaptureFixture[str]) -> None:

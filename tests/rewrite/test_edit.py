@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bytecode import Bytecode, Instr
 
-from graphmend_hook.epilogue import edit
+from graphmend_hook.dynamo import bytecode as edit
 from graphmend_hook.dynamo import queue
 
 OWNER = types.SimpleNamespace(queue=queue)
