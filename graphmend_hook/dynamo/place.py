@@ -95,6 +95,15 @@ def _has_interpreter() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def is_autocast() -> bool:
+    """Is autocast on for any kind of device?"""
+    return bool(torch._C._is_any_autocast_enabled())
+
+
+# ``assert_in_graph(test, text)`` is an operation of the graph that fails where the tensor is false.
+assert_in_graph = torch._assert_async
+
+
 def in_any_body(function: Callable[..., Any], *args: Any) -> None:
     """Call `function` with Dynamo's check for side effects of higher-order bodies off, for this call only."""
     from torch._dynamo.utils import _disable_side_effect_safety_checks_for_current_subtracer as unchecked

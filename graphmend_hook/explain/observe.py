@@ -1,7 +1,6 @@
 """Writes down what Dynamo does in this process: each graph that a backend is given, each break and its reason.
 
 Dynamo's own counters do not tell: a branch on a tensor is not among them, and a frame that it gives up has no graph.
-The two functions that are wrapped here are asked for every graph and for every break, under any backend.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FrameType
@@ -49,19 +48,13 @@ class Observer:
             "breaks": self.breaks,
         }
 
-    @contextlib.contextmanager
-    def attached(self) -> Iterator[None]:
-        """Wraps the two functions of Dynamo; imports torch."""
-        from torch._dynamo.output_graph import OutputGraph
-        from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+    def attached(self) -> contextlib.AbstractContextManager[None]:
+        """Observes as long as it is entered; imports torch."""
+        from ..dynamo.observing import observed
 
-        with (
-            _wrapped(OutputGraph, "call_user_compiler", self._on_graph),
-            _wrapped(InstructionTranslatorBase, "log_graph_break", self._on_break),
-        ):
-            yield
+        return observed(self._on_graph, self._on_break)
 
-    def _on_graph(self, _output: Any, module: Any, *_: Any) -> None:
+    def _on_graph(self, module: Any) -> None:
         outside, region = self._around()
         calls: Counter[tuple[Place, ...]] = Counter()
         for node in module.graph.nodes:
@@ -77,20 +70,17 @@ class Observer:
             }
         )
 
-    def _on_break(self, _translator: Any, _options: Any, reason: str, exc: Any) -> None:
-        if exc.logged:
-            return
-        from torch._guards import TracingContext
+    def _on_break(self, reason: str, error: BaseException) -> None:
+        from ..dynamo.observing import compilation_id, kind_of, stack_of
 
         outside, region = self._around()
-        summary = getattr(exc, "real_stack", None) or TracingContext.extract_stack()
-        stack = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in summary]
+        stack = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
         self.breaks.append(
             {
                 "region": region,
-                "compilation": _compilation(),
-                "kind": str(getattr(exc, "gb_type", None) or type(exc).__name__),
-                "reason": str(reason),
+                "compilation": compilation_id(),
+                "kind": kind_of(error),
+                "reason": reason,
                 "outside": outside,
                 "stack": stack,
             }
@@ -142,22 +132,6 @@ def start(path: str) -> None:
     atexit.register(write)
 
 
-@contextlib.contextmanager
-def _wrapped(owner: type, name: str, notice: Callable[..., None]) -> Iterator[None]:
-    """Calls `notice` with the arguments of `owner.name` before each call of it."""
-    original = getattr(owner, name)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        notice(*args, **kwargs)
-        return original(*args, **kwargs)
-
-    setattr(owner, name, wrapped)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
 def _is_entry(frame: FrameType) -> bool:
     code = frame.f_code
     return code.co_name == "compile_wrapper" and code.co_filename.endswith(os.path.join("_dynamo", "eval_frame.py"))
@@ -191,11 +165,3 @@ def _places(trace: str | None) -> Iterable[Place]:
         file = head.removeprefix('File "')
         if head.startswith('File "') and number.isdigit() and not file.startswith(_OWN):
             yield file, int(number), name_of(function)
-
-
-def _compilation() -> tuple[int, int]:
-    """Which frame of Dynamo's count is compiled, and for the how manieth time."""
-    from torch._guards import CompileContext
-
-    current = CompileContext.current_compile_id()
-    return (-1, 0) if current is None else (current.frame_id or 0, current.frame_compile_id or 0)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ..dynamo import queue
+from ..dynamo import place, queue
 from ..dynamo.restart import expect_no_handler
 from . import effects, traced_sides
 from .speculation import Unspeculable, is_tensor
@@ -48,7 +48,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             target[mask & predicate] = value
             continue
         if method is None and in_graph:
-            torch._assert_async(~predicate, target)
+            place.assert_in_graph(~predicate, target)
             continue
         kind = queue.GUARD if method is None else queue.EFFECT
         kept = [effects.kept(value) for value in (predicate, *values)]  # as they are now

@@ -17,6 +17,7 @@ from ..dynamo import guarded, queue
 from ..dynamo.capture import Captured
 from ..dynamo.compilation import Compilation
 from ..dynamo.guarded import text_of
+from ..dynamo.place import is_autocast
 from ..dynamo.question import question
 from ..dynamo.restart import is_as_written
 from ..dynamo.trace import Trace, log, record
@@ -113,7 +114,7 @@ def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:
         if not waiting:
             waiting += _writes(compilation, root.graph, found)
     ordered = [node for node in root.graph.nodes if node in found]
-    if torch._C._is_any_autocast_enabled() and any(map(_is_floating, ordered)):
+    if is_autocast() and any(map(_is_floating, ordered)):
         raise _Unknown("GM104-T01")  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return _Making(root, leaves, [node for node in ordered if node.op != "placeholder"])

@@ -49,11 +49,11 @@ def assert_same_as_eager(
 
     tolerance = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
     expected = _observe(fn_or_module, args, kwargs, calls)
-    torch._dynamo.reset()
+    torch.compiler.reset()
     try:
         got = _observe(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
     finally:
-        torch._dynamo.reset()
+        torch.compiler.reset()
     found = [
         f"  call {number}: {difference}"
         for number, pair in enumerate(zip(got, expected, strict=True), 1)
@@ -98,7 +98,7 @@ def _observe(
 
 def _detached(value: Any) -> Any:
     import torch
-    from torch.utils._pytree import tree_map
+    from ..dynamo.trees import tree_map
 
     return tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)
 
@@ -124,7 +124,7 @@ def compare(
 
     inside: the `id`s of the objects whose attributes are being compared, which may lead back to themselves.
     """
-    from torch.utils._pytree import keystr, tree_flatten_with_path
+    from ..dynamo.trees import keystr, tree_flatten_with_path
 
     (got_leaves, got_form), (leaves, form) = tree_flatten_with_path(got), tree_flatten_with_path(expected)
     if got_form != form:

@@ -27,12 +27,12 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
     import torch
 
     observer = Observer()
-    torch._dynamo.reset()
+    torch.compiler.reset()
     try:
         with observer.attached():
             result = torch.compile(fn_or_module, backend=backend)(*args, **kwargs)
     finally:
-        torch._dynamo.reset()
+        torch.compiler.reset()
     if len(observer.graphs) != 1 or observer.breaks:
         raise AssertionError(_text(len(observer.graphs), breaks_of(observer.as_json(), as_json(ledger))))
     return result

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
 import graphmend_hook
 
 PACKAGE = Path(graphmend_hook.__file__).parent
-# A part may import what stands before it, and what it names.
+FILES = sorted(PACKAGE.rglob("*.py"))
+# A part may import what it names; one that is not here fails.
 LAYERS = {
     "version": set(),
     "diagnostics": set(),
@@ -18,25 +20,32 @@ LAYERS = {
     "analysis": {"diagnostics"},
     "rules": {"analysis", "diagnostics", "templates"},
     "rewrite": {"analysis", "diagnostics", "rules", "templates"},
-    "runtime": {"epilogue"},  # on the first deferred effect
-    "epilogue": {"runtime", "diagnostics", "version"},
-    "manual": {"diagnostics", "rewrite", "rules", "runtime"},
-    "reporting": {"analysis", "diagnostics", "config", "rewrite", "runtime", "templates", "version"},
+    "dynamo": {"diagnostics", "version"},
+    "runtime": {"dynamo"},
+    "manual": {"diagnostics", "dynamo", "rewrite", "rules"},
+    "reporting": {"analysis", "diagnostics", "config", "dynamo", "rewrite", "templates", "version"},
     "program": set(),
-    "hook": {"config", "diagnostics", "program", "reporting", "rewrite", "rules", "runtime", "version"},
+    "hook": {"config", "diagnostics", "dynamo", "program", "reporting", "rewrite", "rules", "runtime", "version"},
     "runner": {"config", "hook", "program"},
     "options": {"config", "diagnostics", "program", "version"},
-    "explain": {"config", "reporting", "rewrite", "templates"},
-    "doctor": {"config", "diagnostics", "hook", "reporting", "rewrite", "version"},
+    "explain": {"config", "dynamo", "reporting", "rewrite", "templates"},
+    "doctor": {"config", "diagnostics", "dynamo", "hook", "reporting", "rewrite", "version"},
     "commands": {
         *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "program", "reporting"),
-        *("rewrite", "rules", "runtime", "version"),
+        *("rewrite", "rules", "version"),
     },
-    "testing": {"explain", "reporting"},
-    "pytest_plugin": {"diagnostics", "hook", "reporting", "runtime", "testing"},
+    "testing": {"dynamo", "explain", "reporting"},
+    "pytest_plugin": {"diagnostics", "dynamo", "hook", "reporting", "testing"},
     "ipython": {"analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime", "templates"},
     "cli": {"commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "version"},
+    "__init__": {"config", "diagnostics", "hook", "ipython", "reporting", "version"},
+    "__main__": {"cli"},
+    "bootstrap": set(),
+    "demo_t5": set(),
 }
+# The demo's program is that of a user, and counts graphs as a user would.
+PROGRAMS = {"demo_t5.py"}
+PRIVATE = re.compile(r"torch(\.\w+)*\._[a-z]|torch\._[A-Z]|torch\.fx\.experimental")
 
 
 def imports_of(file: Path) -> set[str]:
@@ -51,13 +60,70 @@ def imports_of(file: Path) -> set[str]:
     return found - {"__version__"}
 
 
+def modules_of(file: Path) -> set[Path]:
+    """The files of this package that `file` imports, wherever in it, but for the sake of types alone."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = {node for block in blocks for node in ast.walk(block)}
+    found = set()
+    for node in set(ast.walk(tree)) - for_types:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = file.parents[node.level - 1].joinpath(*(node.module or "").split(".") if node.module else ())
+            for alias in node.names:
+                for path in (base / f"{alias.name}.py", base / alias.name / "__init__.py", base.with_suffix(".py")):
+                    if path.exists():
+                        found.add(path)
+                        break
+    return found
+
+
 def test_imports_go_one_way() -> None:
-    for part, allowed in LAYERS.items():
-        path = PACKAGE / part
-        files = list(path.glob("**/*.py")) if path.is_dir() else [path.with_suffix(".py")]
-        assert files, part
-        for file in files:
-            assert imports_of(file) - {part} <= allowed, file
+    for file in FILES:
+        part = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        assert imports_of(file) - {part} <= LAYERS[part], file
+    assert {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in FILES} == LAYERS.keys()
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    """Imports within functions count: they say as well who knows whom."""
+    imported = {file: modules_of(file) for file in FILES}
+    done: set[Path] = set()
+
+    def visit(file: Path, above: tuple[Path, ...]) -> None:
+        assert file not in above, [each.name for each in (*above[above.index(file) :], file)]
+        if file not in done:
+            for other in imported[file]:
+                visit(other, (*above, file))
+            done.add(file)
+
+    for file in FILES:
+        visit(file, ())
+
+
+def test_only_the_adapter_knows_the_private_parts_of_torch() -> None:
+    for file in FILES:
+        if file.parent.name != "dynamo" and file.name not in PROGRAMS:
+            assert not private_names(file), file
+
+
+def private_names(file: Path) -> set[str]:
+    """The dotted names in `file` that lead to what torch keeps to itself."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+    return {name for name in found if PRIVATE.match(name)}
+
+
+def test_a_private_name_would_be_seen(tmp_path: Path) -> None:
+    texts = ("from torch._dynamo import config", "import torch._guards", "torch._C.f()", "torch.utils._pytree.tree_map")
+    for text in (*texts, "from torch.fx.experimental import symbolic_shapes", "from torch import _guards"):
+        (tmp_path / "module.py").write_text(text, encoding="utf-8")
+        assert private_names(tmp_path / "module.py"), text
 
 
 def test_importing_the_package_imports_nothing_heavy(python: Any) -> None:

@@ -1,0 +1,71 @@
+"""What Dynamo does in this process: each graph that a backend is given, each break; and where it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+OnGraph = Callable[[Any], None]  # of a `torch.fx.GraphModule`
+OnBreak = Callable[[str, BaseException], None]
+
+
+@contextlib.contextmanager
+def observed(on_graph: OnGraph, on_break: OnBreak) -> Iterator[None]:
+    """Call `on_graph` before each graph goes to its backend, and `on_break` for each break, with Dynamo's reason.
+
+    The two functions of Dynamo that are wrapped are asked for every graph and for every break, under any backend.
+    """
+    from torch._dynamo.output_graph import OutputGraph
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+    def graph(_output: Any, module: Any, *_: Any) -> None:
+        on_graph(module)
+
+    def broken(_translator: Any, _options: Any, reason: str, exc: Any) -> None:
+        if not exc.logged:
+            on_break(str(reason), exc)
+
+    with (
+        _wrapped(OutputGraph, "call_user_compiler", graph),
+        _wrapped(InstructionTranslatorBase, "log_graph_break", broken),
+    ):
+        yield
+
+
+def stack_of(error: BaseException) -> traceback.StackSummary:
+    """The traced frames in which Dynamo broke the graph, the innermost last."""
+    from torch._guards import TracingContext
+
+    stack: traceback.StackSummary = getattr(error, "real_stack", None) or TracingContext.extract_stack()
+    return stack
+
+
+def kind_of(error: BaseException) -> str:
+    """Dynamo's name for the kind of a break."""
+    return str(getattr(error, "gb_type", None) or type(error).__name__)
+
+
+def compilation_id() -> tuple[int, int]:
+    """Which frame of Dynamo's count is compiled, and for the how manieth time."""
+    from torch._guards import CompileContext
+
+    current = CompileContext.current_compile_id()
+    return (-1, 0) if current is None else (current.frame_id or 0, current.frame_compile_id or 0)
+
+
+@contextlib.contextmanager
+def _wrapped(owner: type, name: str, notice: Callable[..., None]) -> Iterator[None]:
+    """Calls `notice` with the arguments of `owner.name` before each call of it."""
+    original = getattr(owner, name)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        notice(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    setattr(owner, name, wrapped)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)

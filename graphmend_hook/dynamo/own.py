@@ -1,0 +1,14 @@
+"""Which code is this package's own: what rewritten code calls, and Dynamo inlines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import CodeType
+
+_PACKAGE = Path(__file__).parents[1]
+OWN_FILES = frozenset(str(file) for part in ("dynamo", "runtime") for file in (_PACKAGE / part).glob("**/*.py"))
+
+
+def is_own(code: CodeType) -> bool:
+    """Is it code of a function that rewritten code calls, and not the program's?"""
+    return code.co_filename in OWN_FILES

@@ -1,0 +1,120 @@
+"""The door to the tracer: a function that runs for real while Dynamo traces its call, and gives a constant of the trace.
+
+::
+
+    @question(otherwise=False)
+    def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool: ...
+
+    if stores_plainly(module, "weight"):  # traced code: `owner` is Dynamo's variable for `module`
+
+A parameter that is annotated `Variable` takes Dynamo's variable for the argument; every other takes a constant.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from torch.compiler import is_dynamo_compiling
+
+from . import defects
+from .compilation import NotTracingError
+from .trace import Trace, log
+from .variables import Variable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_VARIABLE, _TRACE = "Variable", "Trace"
+
+
+class Question(Generic[T]):
+    """What is asked of the tracer, and the answer where it cannot tell."""
+
+    def __init__(self, function: Callable[..., T], otherwise: T) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        self.name = function.__name__
+        for position, parameter in enumerate(parameters):
+            kind = parameter.annotation
+            if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                raise TypeError(f"question {self.name}: {parameter} has to be a positional parameter")
+            if not isinstance(kind, str) or (kind == _TRACE) is not (position == 0):
+                raise TypeError(f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}")
+        self._function, self._otherwise = function, otherwise
+        self._signature = inspect.signature(function)
+        self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
+
+    def answer(self, translator: Any, arguments: list[Variable], keywords: dict[str, Variable]) -> T:
+        """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
+        from torch._dynamo.exc import RestartAnalysis, Unsupported
+
+        try:
+            trace = Trace(translator)
+            bound = self._signature.bind(trace, *arguments, **keywords)
+            _, *values = bound.args
+            given = [
+                value if as_variable else value.as_python_constant()
+                for value, as_variable in zip(values, self._as_variables, strict=False)
+            ]
+            return self._function(trace, *given)
+        except RestartAnalysis:  # an order to Dynamo, see `restart`
+            raise
+        except NotTracingError:  # the end of the trace is being judged
+            return self._otherwise
+        except Unsupported as error:  # Dynamo cannot make a variable for what it is about
+            log.debug("%s cannot be told: %s", self.name, error)
+            return self._otherwise
+        except Exception as error:
+            defects.report(f"the question {self.name!r} of the tracer", error)
+            return self._otherwise
+
+
+def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Callable[P, T]]:
+    """Make a function a question that traced code asks by calling it, without the argument for `trace`.
+
+    The answer is `otherwise` where nothing is being traced, and where this torch's tracer cannot tell.  Raises
+    TypeError for a signature that is none of a question.
+    """
+
+    def mark(function: Callable[Concatenate[Trace, P], T]) -> Callable[P, T]:
+        # Dynamo meets `answer` only behind `connect`, which hands its calls, and those of `ask`, to the question.
+        @functools.wraps(function)
+        def answer(*args: P.args, **kwargs: P.kwargs) -> T:
+            return otherwise
+
+        @functools.wraps(function)
+        def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+            if is_dynamo_compiling() and connect():
+                return answer(*args, **kwargs)
+            return otherwise
+
+        asked = Question(function, otherwise)
+        _questions.extend(((answer, asked), (ask, asked)))
+        return ask
+
+    return mark
+
+
+_questions: list[tuple[Callable[..., Any], Question[Any]]] = []  # by the functions that stand for them
+
+
+def connect() -> bool:
+    """Let Dynamo hand the calls of all questions to them; it calls this for real, while it traces a call.
+
+    False where this torch makes its variables in another way: nothing is asked then, and nothing is mended.
+    """
+    try:
+        from . import answers
+
+        answers.register(_questions)
+    except Exception as error:
+        defects.report("the connection to the tracer", error)
+        return False
+    return True
+
+
+# What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the result
+# as a global of the traced module under the name of the function's code, so the name is one that no module has.
+connect._dynamo_marked_constant = True  # type: ignore[attr-defined]
+connect.__code__ = connect.__code__.replace(co_name="_@graphmend_connect")

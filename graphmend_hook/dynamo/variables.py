@@ -1,0 +1,66 @@
+"""Dynamo's variables: what a value of the traced code is, as far as the tracer knows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+Variable = Any  # `torch._dynamo.variables.base.VariableTracker`, which takes seconds to import
+
+
+def python_of(variable: Variable) -> Any:
+    """The Python object that the variable stands for."""
+    variable = variable.realize()
+    for holder in ("value", "fn"):
+        if hasattr(variable, holder):
+            return getattr(variable, holder)
+    return variable.as_python_constant()
+
+
+def fake_of(variable: Variable) -> Any:
+    """The same with fake tensors for the traced ones."""
+    node = node_of(variable)
+    if node is not None:
+        return node.meta["example_value"]
+    variable = variable.realize()
+    kind = type(variable).__name__
+    if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
+        return variable.python_type()([fake_of(item) for item in variable.items])
+    if kind == "ConstDictVariable":
+        return {python_of(key.vt): fake_of(value) for key, value in variable.items.items()}
+    if kind == "SliceVariable":
+        return slice(*[fake_of(item) for item in variable.items])
+    return python_of(variable)
+
+
+def node_of(variable: Variable) -> torch.fx.Node | None:
+    """The node of the graph that a tensor or a symbolic number is, else None."""
+    variable = variable.realize()
+    graphed = variable.is_tensor() or is_symbol(variable)
+    return variable.as_proxy().node if graphed else None
+
+
+def tensor_node(variable: Variable) -> torch.fx.Node:
+    """The node of the graph that a tensor is."""
+    node: torch.fx.Node = variable.realize().as_proxy().node
+    return node
+
+
+def is_symbol(variable: Variable) -> bool:
+    """Is it a number that only the graph knows?"""
+    return type(variable.realize()).__name__ == "SymNodeVariable"
+
+
+def has_unbacked_size(tensor: torch.Tensor) -> bool:
+    """Does the data decide a size of the fake tensor?"""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(tensor.shape))
+
+
+def is_unbacked(size: Any) -> bool:
+    """Is it a size that the data decides?"""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    return bool(free_unbacked_symbols(size))
