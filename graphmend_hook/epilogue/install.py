@@ -19,7 +19,7 @@ from ..runtime import queue
 from ..version import __version__
 from . import rerun
 from .deliver import deliver, deliver_after_failure, drain
-from .edit import drain_on_return, redirect_replay
+from .edit import announced, redirect_replay
 
 log = logging.getLogger("graphmend_hook")
 _lock = threading.Lock()
@@ -33,7 +33,7 @@ def connect() -> None:
         if not _connected:
             queue.graphmend_sink = _slot(deliver)
             queue.graphmend_failed = _slot(deliver_after_failure)
-            queue.graphmend_drain = _slot(drain)
+            queue.graphmend_distrust = _slot(_distrust)
             register_bytecode_hook(on_generated_code)
             atexit.register(drain)
             _connected = True
@@ -57,13 +57,23 @@ def _slot(receive: Callable[[Any], None]) -> Any:
 
 
 def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
-    """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
+    """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that.
+
+    Generated code that is not understood is not run at all: it may deliver nothing, or nothing where its graph fails.
+    The code as it was written does all that at once.
+    """
     try:
         return redirect_replay(generated, rerun.prepared(original))
     except Exception as error:
-        # What was traced under `understood` is traced anew at its next call, and then declines to defer.
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
-        if queue.understood:
-            queue.understood = False
-            log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))
-        return drain_on_return(generated)
+        return announced(original, queue.graphmend_distrust)
+
+
+def _distrust(_nothing: None) -> None:
+    """From now on no trace relies on generated code, and what did is traced anew at its next call.
+
+    That is said by the code that runs instead: Dynamo, which guards `understood`, takes its value after the hooks.
+    """
+    if queue.understood:
+        queue.understood = False
+        log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import code_guards, retrace
+from . import code_guards, queue, retrace
 from .endings import at_end
 from .records import record_of
 from .tracer import at_trace_time, held, node_of, translator
@@ -91,6 +91,9 @@ def _switch_on(setting: str) -> bool:
 def _is_allowed(output: Any) -> bool:
     """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
     known = record_of(output)
+    if not queue.understood:
+        output.graphmend_unknown = "GM101-T09"
+        return False
     if known.capture_failed and not output.root_tx.one_graph:
         output.graphmend_unknown = "GM104-T06"
         return False
@@ -98,6 +101,7 @@ def _is_allowed(output: Any) -> bool:
         sources = [node.meta["grapharg"].source for node in tensor_inputs(output)][:1]
         if not sources or code_guards.inputs_at(sources, output.root_tx) is None:
             return False
+        code_guards.install(sources, lambda _: queue.understood, "generated code is understood")
         if not output.root_tx.one_graph:
             code_guards.install(sources, lambda _: not known.capture_failed, "no captured size has failed")
         output.graphmend_captured = {}  # the symbols, and which capture they came with

@@ -56,6 +56,9 @@ def conditional(
     if why:
         tracer.record(why)
         return None
+    if not queue.understood:  # nothing would run the frame again where its graph fails
+        tracer.record("GM101-T09")
+        return None
     retrace.expect_success()
     retrace.expect_failure(False)
     outcome = torch.cond(

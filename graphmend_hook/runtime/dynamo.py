@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from . import queue
 from .handlers import is_caught
 from .retrace import is_abandoned
 from .tracer import at_trace_time, frames, translator
@@ -55,14 +56,14 @@ def standing(is_warning: bool, repeats: bool) -> str:
 
 
 @at_trace_time(otherwise=None)
-def replay_last(identity: int) -> None:
-    """Let Dynamo replay the list of that `id` after all other side effects of the trace.
+def replay_last() -> None:
+    """Let Dynamo replay the list of what is deferred after all other side effects of the trace.
 
     Handlers then see the state of the program as the function leaves it, nothing that they change is overwritten, and
     an exception of theirs leaves no half of it behind.  Dynamo replays in the reverse order of this dict.
     """
-    tracked = translator().output.side_effects.id_to_variable
-    if next(iter(tracked)) != identity and identity in tracked:
+    identity, tracked = id(queue.graphmend_pending), translator().output.side_effects.id_to_variable
+    if next(iter(tracked)) != identity:
         others = {key: variable for key, variable in tracked.items() if key != identity}
         first = tracked[identity]
         tracked.clear()

@@ -67,7 +67,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
         dynamo.in_any_body(queue.graphmend_pending.append, item)
     else:
         queue.graphmend_pending.append(item)
-    dynamo.replay_last(id(queue.graphmend_pending))
+    dynamo.replay_last()
     retrace.expect_success()
     retrace.expect_failure(is_guard)
 
@@ -118,6 +118,8 @@ def _unstable(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
+    if tracer.is_unread_text(value):
+        return ""
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
@@ -146,6 +148,8 @@ def _unstable_item(values: Collection[object], depth: int) -> str:
 
 def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    if tracer.is_unread_text(value):
+        return value
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return value

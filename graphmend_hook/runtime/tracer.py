@@ -70,6 +70,35 @@ def is_symbol() -> bool:
     return type(held("graphmend_number").realize()).__name__ == "SymNodeVariable"
 
 
+def _types_read_texts() -> bool:
+    """Does Dynamo guard a text itself once its type is asked for?  Up to torch 2.12: each text is compiled anew."""
+    return torch.__version__ < "2.13"
+
+
+if _types_read_texts():
+
+    def is_unread_text(graphmend_value: Any) -> bool:
+        """Is it a text that the trace has not looked at, nor need look at?  Its type is guarded from now on."""
+        return _is_unread_text()
+
+else:
+
+    def is_unread_text(graphmend_value: Any) -> bool:
+        """Dynamo knows the type of a text that it has not looked at."""
+        return False
+
+
+@at_trace_time(otherwise=False)
+def _is_unread_text() -> bool:
+    from torch._dynamo.guards import GuardBuilder, install_guard
+
+    variable = held("graphmend_value")
+    if type(variable).__name__ != "LazyConstantVariable" or variable.is_realized() or variable.peek_type() is not str:
+        return False
+    install_guard(variable.source.make_guard(GuardBuilder.TYPE_MATCH))
+    return True
+
+
 def python_of(variable: Any) -> Any:
     """The Python object that a variable of Dynamo stands for."""
     variable = variable.realize()
