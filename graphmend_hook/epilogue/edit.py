@@ -18,12 +18,12 @@ from collections.abc import Collection
 from types import CodeType
 from typing import Any
 
-from bytecode import Bytecode, Instr, Label, TryBegin, TryEnd
-from bytecode.instr import FreeVar
+from bytecode import Bytecode, Instr, Label
+from bytecode.instr import FreeVar, TryBegin, TryEnd
 
 from ..runtime import queue
 from .graph_call import GraphCall, graph_calls
-from .instructions import NotUnderstoodError, instruction_at, operand
+from .instructions import NotUnderstoodError, instruction_at, name_in
 from .items import rebuilt
 
 RANDOM = "graphmend_random"
@@ -41,20 +41,21 @@ class Rerun:
         self.code, self.draws = code, draws
 
 
-def redirect_replay(code: CodeType, rerun: Rerun | None = None) -> CodeType | None:
+def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool = False) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
     None where there is nothing to redirect and nothing to run again.  Raises NotUnderstoodError for code that may have
     either in a form that is not known.
 
-    rerun: what runs the frame again if the graph raises; the code then has a graph.
+    rerun: what runs the frame again if the graph raises.
+    has_graph: a graph is known to be called, as there is if the frame can be run again.
     """
     if PENDING not in code.co_names and rerun is None:
         return None
     edited = Bytecode.from_code(code)
     load = _redirect(edited) if PENDING in code.co_names else None
     calls = graph_calls(edited)
-    if len(calls) > 1 or (rerun is not None and not calls):
+    if len(calls) > 1 or (not calls and (has_graph or rerun is not None)):
         raise NotUnderstoodError(f"{len(calls)} calls of a graph")
     if calls:
         items = [Instr("BUILD_LIST", 0)] if load is None else rebuilt(edited, load, calls[0])
@@ -73,7 +74,7 @@ def announced(code: CodeType, slot: object) -> CodeType:
 
 def _redirect(edited: Bytecode) -> int:
     """Where the one load of the pending list stands, which now loads the sink."""
-    loads = [index for index, item in enumerate(edited) if isinstance(item, Instr) and operand(item) == PENDING]
+    loads = [index for index, item in enumerate(edited) if name_in(item) == PENDING]
     if len(loads) != 1:
         raise NotUnderstoodError(f"{len(loads)} uses of {PENDING}")
     load = instruction_at(edited, loads[0])

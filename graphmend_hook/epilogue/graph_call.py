@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bytecode import Bytecode, Instr, Label, TryBegin, TryEnd
+from bytecode import Bytecode, Instr, Label
+from bytecode.instr import TryBegin, TryEnd
 
-from .instructions import NotUnderstoodError, instruction_at, operand
+from .instructions import NotUnderstoodError, instruction_at, name_in
 
 _CALLABLE = "__compiled_fn"  # how Dynamo names the globals that hold what a backend gave it for a graph
 
@@ -33,11 +34,7 @@ class GraphCall:
 
 def graph_calls(edited: Bytecode) -> list[GraphCall]:
     """The calls of graphs in this code, none if it has no graph; raises NotUnderstoodError for what may be one."""
-    firsts = [
-        index
-        for index, item in enumerate(edited)
-        if isinstance(item, Instr) and str(operand(item)).startswith(_CALLABLE)
-    ]
+    firsts = [index for index, item in enumerate(edited) if name_in(item).startswith(_CALLABLE)]
     return [_call(edited, first) for first in firsts]
 
 

@@ -63,10 +63,15 @@ def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | Non
     The code as it was written does all that at once.
     """
     try:
-        return redirect_replay(generated, rerun.prepared(original))
+        return redirect_replay(generated, rerun.prepared(original), rerun.has_graph())
     except Exception as error:
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
+    try:
         return announced(original, queue.graphmend_distrust)
+    except Exception as error:  # a Python that the `bytecode` library does not know
+        log.debug("nor is that of the function itself: %s", error)
+        _distrust(None)
+        return original.replace()  # not the original, which Dynamo would take for generated code from now on
 
 
 def _distrust(_nothing: None) -> None:

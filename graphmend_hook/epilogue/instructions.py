@@ -9,10 +9,11 @@ class NotUnderstoodError(Exception):
     """The generated code has a form that these edits do not know."""
 
 
-def operand(instruction: Instr) -> object:
-    """The operand; the last name where there is more, such as a flag beside the name of a global."""
-    arg = instruction.arg
-    return arg[-1] if isinstance(arg, tuple) and arg and isinstance(arg[-1], str) else arg
+def name_in(item: object) -> str:
+    """The name that an instruction has for its operand, beside which there may be flags; "" where it has none."""
+    arg = item.arg if isinstance(item, Instr) else None
+    name = arg[-1] if isinstance(arg, tuple) and arg else arg
+    return name if isinstance(name, str) else ""
 
 
 def instruction_at(edited: Bytecode, index: int) -> Instr:

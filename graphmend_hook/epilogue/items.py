@@ -8,7 +8,7 @@ from bytecode import Bytecode, Instr
 
 from ..runtime import queue
 from .graph_call import GraphCall
-from .instructions import NotUnderstoodError, instruction_at, operand
+from .instructions import NotUnderstoodError, instruction_at, name_in
 
 # What the expression may consist of; anything else is not done a second time.
 _PURE = (
@@ -30,7 +30,7 @@ def rebuilt(edited: Bytecode, load: int, call: GraphCall) -> list[Any]:
             copy += _read(edited, start, item, call.output, {*bound, *_stored(copy)})
             continue
         copy.append(item.copy())
-        if item.name == "LOAD_ATTR" and operand(item) == "Size":  # it takes no missing sizes
+        if item.name == "LOAD_ATTR" and name_in(item) == "Size":  # it takes no missing sizes
             copy += [Instr("POP_TOP"), Instr("LOAD_CONST", queue.size_of)]
     return copy
 
@@ -81,5 +81,5 @@ def _looked_up(edited: Bytecode, before: int, temporary: object) -> list[Any]:
         raise NotUnderstoodError(f"{temporary} cannot be made a second time")
     looked_up = [instruction_at(edited, index).copy() for index in range(first, last + 1)]
     if isinstance(looked_up[0].arg, tuple):
-        looked_up[0].arg = (False, operand(looked_up[0]))  # the mark of a call comes with what is called
+        looked_up[0].arg = (False, name_in(looked_up[0]))  # the mark of a call comes with what is called
     return looked_up

@@ -48,6 +48,11 @@ def prepared(code: CodeType) -> Rerun | None:
     return None if drawn_on is None else _Frame(code, drawn_on)
 
 
+def has_graph() -> bool:
+    """Was a graph compiled, in this compilation, of a frame that `keep` was asked for?"""
+    return hasattr(CompileContext.try_get(), "graphmend_drawn_on")
+
+
 def _prepare(output: Any, module: torch.fx.GraphModule) -> None:
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     repeatable = not output.random_calls and _is_repeatable(nodes, module)

@@ -72,7 +72,7 @@ def is_symbol() -> bool:
 
 def _types_read_texts() -> bool:
     """Does Dynamo guard a text itself once its type is asked for?  Up to torch 2.12: each text is compiled anew."""
-    return torch.__version__ < "2.13"
+    return bool(torch.__version__ < "2.13")
 
 
 if _types_read_texts():

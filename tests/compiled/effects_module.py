@@ -236,7 +236,7 @@ class Branching(torch.nn.Module):
         self.double, self.triple = Scaled(2.0), Scaled(3.0)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x.sum() > 0:  # noqa: SIM108
+        if x.sum() > 0:
             y = self.double(x)
         else:
             y = self.triple(x)

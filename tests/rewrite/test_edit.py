@@ -241,6 +241,8 @@ def test_code_without_a_graph(slots: Delivered) -> None:
     assert slots == [("graphmend_sink", [("make", "log", (1,))])]
     with pytest.raises(edit.NotUnderstoodError):  # there is one, then
         edit.redirect_replay(without_graph.__code__, Again(without_graph.__code__, (), None))
+    with pytest.raises(edit.NotUnderstoodError):
+        edit.redirect_replay(without_graph.__code__, has_graph=True)
 
 
 def in_a_handler(x: Any) -> Any:
