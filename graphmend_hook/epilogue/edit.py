@@ -101,11 +101,19 @@ def _handle_failure(edited: Bytecode, call: GraphCall, items: list[Any], rerun: 
         return
     if not {*rerun.code.co_freevars} <= {*edited.freevars}:
         raise NotUnderstoodError("the code has lost a part of the closure")
+    if not {*edited.argnames}.isdisjoint(map(name_in, filter(_changes, edited[: call.last]))):
+        raise NotUnderstoodError("an argument is no more what it was when the graph is called")
     opcode = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
     cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
     _insert_handler(edited, call, _run_again(rerun, items, cells), returns=True)
     if rerun.draws:
         edited[call.first : call.first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
+
+
+def _changes(item: object) -> bool:
+    return isinstance(item, Instr) and item.name.startswith(
+        ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")
+    )
 
 
 def _run_again(rerun: Rerun, items: list[Any], cells: list[Instr]) -> list[Any]:

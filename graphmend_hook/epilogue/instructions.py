@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bytecode import Bytecode, Instr
+from bytecode.instr import CellVar, FreeVar
 
 
 class NotUnderstoodError(Exception):
@@ -12,6 +13,8 @@ class NotUnderstoodError(Exception):
 def name_in(item: object) -> str:
     """The name that an instruction has for its operand, beside which there may be flags; "" where it has none."""
     arg = item.arg if isinstance(item, Instr) else None
+    if isinstance(arg, (CellVar, FreeVar)):
+        return arg.name
     name = arg[-1] if isinstance(arg, tuple) and arg else arg
     return name if isinstance(name, str) else ""
 

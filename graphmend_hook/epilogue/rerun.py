@@ -87,7 +87,7 @@ def _takes_for_granted(output: Any) -> bool:
     return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
 
 
-def _item(rerun: Rerun, given: tuple[list[queue.Item] | None, tuple[CellType, ...]] | None) -> Any:
+def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
     """The state of the generators, or what the frame that this is called from gives when it is run again."""
     prior = set_eval_frame(None)
     try:
@@ -102,7 +102,7 @@ class _Frame(Rerun):
     __getitem__ = skip(_item)
 
 
-def _run(code: CodeType, frame: FrameType, items: list[queue.Item] | None, cells: tuple[CellType, ...]) -> Any:
+def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple[CellType, ...]) -> Any:
     failed, values, names = sys.exc_info()[1], frame.f_locals, inspect.getargs(code)
     assert failed is not None
     if not _may_help(failed) or not {*names.args, *filter(None, names[1:])} <= {*values}:

@@ -60,5 +60,5 @@ def size_of(sizes: Sequence[Any]) -> Any:
 
 # What generated code assigns to, by item; filled in by `epilogue.install` before any code is generated.
 graphmend_sink: Any = None  # takes the items, in order, after the graph
-graphmend_failed: Any = None  # takes the items of a graph that raised; None where they could not be built
+graphmend_failed: Any = None  # takes the items of a graph that raised
 graphmend_distrust: Any = None  # takes None: generated code was not understood

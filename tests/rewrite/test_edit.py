@@ -292,9 +292,10 @@ def test_another_form_of_call_is_not_understood(original: Any) -> None:
 def a_handler_elsewhere(x: Any) -> Any:
     if owner is None:  # type: ignore[name-defined]  # noqa: F821
         try:
-            x = x + 1
+            y = x + 1
         finally:
-            x = 0
+            y = 0
+        print(y)
     return __compiled_fn_1([x, x], [x, x], [x, x])  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -318,6 +319,29 @@ def assigns_a_part(x: Any) -> Any:
 def test_other_assignments_are_not_understood(original: Any) -> None:
     with pytest.raises(edit.NotUnderstoodError):
         edit.redirect_replay(original.__code__)
+
+
+def changes_its_argument(x: Any) -> Any:
+    x = x + 1
+    return __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+
+
+def drops_its_argument(x: Any) -> Any:
+    y = x
+    del x
+    return __compiled_fn_1(y)  # type: ignore[name-defined]  # noqa: F821
+
+
+def changes_its_shared_argument(x: Any) -> Any:
+    x = x + 1
+    return __compiled_fn_1(x), lambda: x  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize("original", [changes_its_argument, drops_its_argument, changes_its_shared_argument])
+def test_arguments_that_are_not_what_they_were_are_not_understood(original: Any) -> None:
+    """H: what runs again would begin with other arguments."""
+    with pytest.raises(edit.NotUnderstoodError, match="argument"):
+        edit.redirect_replay(original.__code__, Again(original.__code__, (), None))
 
 
 def test_a_closure_that_is_gone_is_not_understood() -> None:
