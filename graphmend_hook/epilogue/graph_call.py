@@ -46,9 +46,15 @@ def _call(edited: Bytecode, first: int) -> GraphCall:
         raise NotUnderstoodError("a handler is around the call of the graph")
     last, reached = _follow(edited, first)
     _check_entries(edited, first, last, reached)
-    after = edited[last + 1] if last + 1 < len(edited) else None
-    stored = isinstance(after, Instr) and after.name == "STORE_FAST"
-    return GraphCall(first, last, str(after.arg) if stored else "")  # type: ignore[union-attr]
+    return GraphCall(first, last, _output(edited, last))
+
+
+def _output(edited: Bytecode, call: int) -> str:
+    """The local that takes what the call gives; up to torch 2.14 locals of the arguments are deleted before that."""
+    for item in edited[call + 1 :]:
+        if not (isinstance(item, Instr) and item.name in ("DELETE_FAST", "NOP")):
+            return name_in(item) if isinstance(item, Instr) and item.name == "STORE_FAST" else ""
+    return ""
 
 
 def _is_in_handler(edited: Bytecode, index: int) -> bool:

@@ -228,25 +228,3 @@ def announced_and_written(x: torch.Tensor, shown: torch.Tensor, name: object) ->
     print(name)
     shown += 1
     return x + shown
-
-
-class Branching(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.double, self.triple = Scaled(2.0), Scaled(3.0)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if x.sum() > 0:
-            y = self.double(x)
-        else:
-            y = self.triple(x)
-        return y
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scale = scale
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.scale

@@ -79,6 +79,7 @@ def _torch_silent() -> Iterator[None]:
     """What torch logs is no effect of the program: since 2.15 its handlers write to the `sys.stderr` of the moment."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
     handlers = [handler for name in names for handler in logging.getLogger(name).handlers]
+    handlers = [handler for handler in handlers if getattr(handler, "stream", None) is sys.stderr]
     for handler in handlers:
         handler.addFilter(_nothing)
     try:
@@ -108,7 +109,7 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
     streams = contextlib.ExitStack()
     streams.enter_context(contextlib.redirect_stdout(Stream("stdout", seen.effects)))
     streams.enter_context(contextlib.redirect_stderr(Stream("stderr", seen.effects)))
-    with _torch_silent(), streams, warnings.catch_warnings():
+    with streams, _torch_silent(), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]
         try:

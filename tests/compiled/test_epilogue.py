@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
-from graphmend_hook.epilogue import edit, graph_call, install, rerun
+from graphmend_hook.epilogue import edit, install, rerun
 from graphmend_hook.runtime import dynamo, queue, refusals
 from graphmend_hook.runtime import effects as effects_at_runtime
 
@@ -329,14 +329,15 @@ def test_text_that_differs_from_call_to_call_does_not_recompile(function: str) -
 def test_what_was_a_text_may_be_something_else() -> None:
     """H: a text that is not looked at is not guarded; a tensor in its place would be shown as it is later."""
     x = torch.ones(2)
-    compiled = torch.compile(MENDED.announced, backend="eager", fullgraph=True)
+    compiled = torch.compile(MENDED.announced, backend="eager")
     for name in ("text", torch.zeros(2), ["in a list"], "text"):
         assert effects(lambda name=name: compiled(x, name)) == effects(lambda name=name: PLAIN.announced(x, name))
     shown = torch.zeros(2)
     compiled = torch.compile(MENDED.announced_and_written, backend="eager")
     for name in ("text", shown):
-        assert effects(lambda name=name: compiled(x, shown, name))[0] == ("stdout", f"{name}")
-        assert shown[0] != 0
+        text = f"{name}"
+        assert effects(lambda name=name: compiled(x, shown, name))[0] == ("stdout", text)
+        assert text != f"{shown}"
 
 
 def test_a_growing_table_does_not_recompile() -> None:
@@ -467,17 +468,6 @@ def test_code_that_is_not_understood_is_said_once_and_does_not_run(caplog: pytes
     assert queue.graphmend_pending == []
 
 
-@pytest.fixture
-def _call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Generated code looks as another torch would write it: the graph is called in a form that the edit does not know.
-
-    That is how torch 2.15 looked to an edit that followed no jumps.
-    """
-    monkeypatch.setattr(graph_call, "_calls_lowest", lambda instruction, depth: False)
-    yield
-    queue.understood = True
-
-
 FAILING = {
     "guarded_look_up": [(torch.ones(3), torch.tensor([1])), (-torch.ones(3), torch.tensor([7]))],
     "look_up": [(torch.ones(3), torch.tensor([1])), (torch.ones(3), torch.tensor([7]))],
@@ -485,19 +475,21 @@ FAILING = {
 }
 
 
-@pytest.mark.usefixtures("_call_not_understood")
+@pytest.mark.usefixtures("call_not_understood")
 @pytest.mark.parametrize("name", FAILING)
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_graph_whose_call_is_not_understood(name: str, first: int, caplog: pytest.LogCaptureFixture) -> None:
     """H: a record or a guard is lost, or a valid program fails, where nothing handles the failure of its graph."""
     plain, compiled = getattr(PLAIN, name), torch.compile(getattr(MENDED, name), backend="eager")
     for given in (FAILING[name][first], *FAILING[name], *FAILING[name]):
-        expected = observe(lambda given=given: plain(*given), "effects_module")
-        assert observe(lambda given=given: compiled(*given), "effects_module") == expected
+        seen = [observe(lambda call=call, given=given: call(*given), "effects_module") for call in (plain, compiled)]
+        for observed in seen:  # without the hook, what follows a break is in a function of Dynamo's
+            observed.effects = [effect[:2] for effect in observed.effects]
+        assert seen[1] == seen[0]
     assert caplog.text.count("GM005") == 1
 
 
-@pytest.mark.usefixtures("_call_not_understood")
+@pytest.mark.usefixtures("call_not_understood")
 @pytest.mark.parametrize("name", FAILING)
 def test_a_frame_that_was_not_understood_is_compiled_as_without_the_hook(name: str) -> None:
     """H: worse than without: what ran as it was written would do so for ever."""
@@ -511,19 +503,6 @@ def test_a_frame_that_was_not_understood_is_compiled_as_without_the_hook(name: s
             observe(lambda compiled=compiled: compiled(*given), "effects_module")
         graphs.append(counting.graphs)
     assert graphs[0] == graphs[1] > 0
-
-
-@pytest.mark.usefixtures("_call_not_understood")
-def test_a_branch_as_torch_cond_is_none_where_its_code_is_not_understood(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "cond", "always")
-    x = torch.ones(2)
-    for model in (PLAIN.Branching(), MENDED.Branching()):
-        counting = Counting("eager")
-        compiled = torch.compile(model, backend=counting)
-        with torch.no_grad():
-            values = [compiled(sign * x) for sign in (1, -1, 1, -1)]
-        assert [float(value[0]) for value in values] == [2.0, -3.0, 2.0, -3.0]
-    assert not queue.understood
 
 
 def test_what_follows_a_break_is_not_run_again() -> None:

@@ -89,6 +89,29 @@ def test_a_failing_delivery_keeps_the_first_exception_as_context(monkeypatch: py
     assert isinstance(caught.value.__context__, IndexError)
 
 
+def drops_a_temporary(x: Any) -> Any:
+    tmp_1 = x
+    graph_out_0 = __compiled_fn_1(tmp_1)  # type: ignore[name-defined]  # noqa: F821
+    del tmp_1
+    owner.queue.graphmend_pending[:] = [(make, log, (graph_out_0[1], "text")), (make, log, (x,))]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0[0]
+
+
+def test_temporaries_are_dropped_before_the_output_is_stored(slots: Delivered) -> None:
+    edited = Bytecode.from_code(drops_a_temporary.__code__)
+    names = [getattr(item, "name", "") for item in edited]
+    store = next(index for index, item in enumerate(edited) if getattr(item, "arg", "") == "graph_out_0")
+    assert names[store : store + 2] == ["STORE_FAST", "DELETE_FAST"]
+    edited[store : store + 2] = [edited[store + 1], edited[store]]  # as torch has it up to 2.14
+    code = edit.redirect_replay(edited.to_code())
+    assert code is not None
+    assert function(code, lambda x: (10 * x, 20 * x))(1) == 10
+    with pytest.raises(IndexError):
+        function(code, fails)(1)
+    lost = [("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))]
+    assert slots == [("graphmend_sink", ITEMS), ("graphmend_failed", lost)]
+
+
 def without_outputs(x: Any) -> Any:
     __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
     owner.queue.graphmend_pending[:] = [(make, log, (x,))]  # type: ignore[name-defined]  # noqa: F821
