@@ -44,13 +44,13 @@ class Rerun:
 def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool = False) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
-    None where there is nothing to redirect and nothing to run again.  Raises NotUnderstoodError for code that may have
+    None where there is nothing to redirect and nothing to run again, or that has been done.  Raises NotUnderstoodError for code that may have
     either in a form that is not known.
 
     rerun: what runs the frame again if the graph raises.
     has_graph: a graph is known to be called, as there is if the frame can be run again.
     """
-    if PENDING not in code.co_names and rerun is None:
+    if _is_edited(code) or (PENDING not in code.co_names and rerun is None):
         return None
     edited = Bytecode.from_code(code)
     load = _redirect(edited) if PENDING in code.co_names else None
@@ -61,6 +61,11 @@ def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool 
         items = [Instr("BUILD_LIST", 0)] if load is None else rebuilt(edited, load, calls[0])
         _handle_failure(edited, calls[0], items, rerun)
     return edited.to_code()
+
+
+def _is_edited(code: CodeType) -> bool:
+    """Has the code been here before?  A hook that is registered twice is handed its own code."""
+    return SINK in code.co_names or any(isinstance(constant, Rerun) for constant in code.co_consts)
 
 
 def announced(code: CodeType, slot: object) -> CodeType:

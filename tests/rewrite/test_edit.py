@@ -112,6 +112,14 @@ def test_temporaries_are_dropped_before_the_output_is_stored(slots: Delivered) -
     assert slots == [("graphmend_sink", ITEMS), ("graphmend_failed", lost)]
 
 
+def test_nothing_is_edited_twice() -> None:
+    assert edit.redirect_replay(edited()) is None
+    again = Again(goes_on.__code__, (), "again")
+    code = edit.redirect_replay(goes_on.__code__, again)
+    assert code is not None
+    assert edit.redirect_replay(code, again, has_graph=True) is None
+
+
 def without_outputs(x: Any) -> Any:
     __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
     owner.queue.graphmend_pending[:] = [(make, log, (x,))]  # type: ignore[name-defined]  # noqa: F821
@@ -236,20 +244,18 @@ def test_arguments_that_are_unpacked() -> None:
 
 
 def goes_on(x: Any) -> Any:
-    """As Dynamo goes on after a break, where nothing but tensors is on the stack."""
-    (y,) = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
-    return resume(y)  # type: ignore[name-defined]  # noqa: F821
+    return __compiled_fn_1(x).resume()  # type: ignore[name-defined]  # noqa: F821
 
 
 def test_what_follows_the_graph_is_not_in_its_handler() -> None:
-    """H: what fails after the graph, and after a part of the frame has run, ran all of it again."""
+    """H: what fails after the graph, and after a part of the frame has run, would run all of it again."""
     again = Again(goes_on.__code__, (), "again")
     code = edit.redirect_replay(goes_on.__code__, again)
     assert code is not None
     with pytest.raises(IndexError, match="in the graph"):
-        types.FunctionType(code, {"__compiled_fn_1": lambda x: (x,), "resume": fails})(1)
+        function(code, lambda x: types.SimpleNamespace(resume=fails))(1)
     assert again.asked == []
-    assert types.FunctionType(code, {"__compiled_fn_1": fails, "resume": None})(1) == "again"
+    assert function(code, fails)(1) == "again"
 
 
 def without_graph(x: Any) -> Any:
