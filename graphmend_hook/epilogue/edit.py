@@ -44,8 +44,8 @@ class Rerun:
 def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool = False) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
-    None where there is nothing to redirect and nothing to run again, or that has been done.  Raises NotUnderstoodError for code that may have
-    either in a form that is not known.
+    None where there is nothing to redirect and nothing to run again, or that has been done.  Raises NotUnderstoodError
+    for code that may have either in a form that is not known.
 
     rerun: what runs the frame again if the graph raises.
     has_graph: a graph is known to be called, as there is if the frame can be run again.
