@@ -151,11 +151,30 @@ def test_what_was_made_before_the_graph_is_read_again(slots: Delivered) -> None:
     assert slots == [("graphmend_sink", items), ("graphmend_failed", items)]
 
 
-def reads_what_is_made_after_the_graph(x: Any) -> Any:
+def changes_what_is_made_after_the_graph(x: Any) -> Any:
     graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
     tmp_1 = [graph_out_0]
+    tmp_1.append(x)
     owner.queue.graphmend_pending[:] = [(make, log, tmp_1)]  # type: ignore[name-defined]  # noqa: F821
     return graph_out_0
+
+
+def reads_what_is_made_after_the_graph(x: Any) -> Any:
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    tmp_1 = [graph_out_0, owner.queue.size_of]  # type: ignore[name-defined]  # noqa: F821
+    tmp_2 = owner.queue  # type: ignore[name-defined]  # noqa: F821
+    owner.queue.graphmend_pending[:] = [(make, log, tmp_1, tmp_1, tmp_2)]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0
+
+
+def test_what_is_made_after_the_graph_is_made_again_once(slots: Delivered) -> None:
+    code = edit.redirect_replay(reads_what_is_made_after_the_graph.__code__)
+    assert code is not None
+    with pytest.raises(IndexError):
+        function(code, fails)(1)
+    [(_, [(_, _, first, second, third)])] = slots
+    assert first is second
+    assert (first, third) == ([queue.MISSING, queue.size_of], queue)
 
 
 def decides(x: Any) -> Any:
@@ -164,7 +183,7 @@ def decides(x: Any) -> Any:
     return graph_out_0
 
 
-@pytest.mark.parametrize("original", [reads_what_is_made_after_the_graph, decides])
+@pytest.mark.parametrize("original", [changes_what_is_made_after_the_graph, decides])
 def test_items_that_cannot_be_built_twice_are_not_understood(original: Any) -> None:
     """H: a graph that fails would lose all of them."""
     with pytest.raises(edit.NotUnderstoodError):
