@@ -71,8 +71,8 @@ NOTICES = {
     "you can write to",
     "GM004": "nothing was mended in this process: no module matched {modules!r} with a site that a rule could mend; "
     "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at",
-    "GM005": "this torch ({torch}) generated code whose epilogue graphmend_hook {version} does not know; what was "
-    "deferred in it is delivered, and from now on effects are left where they stand (as without the hook)",
+    "GM005": "this torch ({torch}) generated code whose epilogue graphmend_hook {version} does not know; the function "
+    "ran as it was written instead, and from now on effects are left where they stand (as without the hook)",
     "GM006": "a compiled graph raised {error}; {count} deferred effect(s) whose values are known are delivered now, "
     "those that eager would not have reached included; {lost} depended on the graph and cannot be delivered",
     "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",

@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 
 from .diagnostics import NOTICES, GraphmendError
+from .dynamo.refusals import REFUSALS
 from .rewrite import SWITCHED_OFF
 from .rules import ORDER, Rule
-from .dynamo.refusals import REFUSALS
 
 _OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
 _REFERENCE = re.compile(r"as those of (GM\d{3})\b")

@@ -94,8 +94,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is None or not _hooks():
         return
-    from .reporting.ledger import ledger
     from .dynamo import refusals
+    from .reporting.ledger import ledger
 
     output[_WORKER_OUTPUT] = ([record.as_tuple() for record in ledger.records], list(refusals.seen))
 
@@ -106,8 +106,8 @@ def pytest_testnodedown(node: Any) -> None:
     sent = getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)  # a worker that crashed has none
     if sent is None:
         return
-    from .reporting.ledger import ModuleRecord, ledger
     from .dynamo import refusals
+    from .reporting.ledger import ModuleRecord, ledger
 
     records, seen = sent
     for record in records:

@@ -15,7 +15,7 @@ import pytest
 # An exception of ours that we did not expect must not pass for a refusal, here or in the processes started here.
 os.environ["_GRAPHMEND_DEFECTS"] = "raise"
 
-import graphmend_hook  # noqa: E402
+import graphmend_hook
 
 # A shell makes its background jobs ignore the interrupt, which their children inherit; what is run here must not.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.builder import VariableBuilder
 
-from .question import Question
+if TYPE_CHECKING:
+    from .question import Question
 
 
 class QuestionVariable(VariableTracker):

@@ -12,12 +12,11 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import torch
 
-from . import frame_guards, rerun, restart
+from . import frame_guards, queue, rerun, restart
 from .compilation import Compilation
 from .question import question
 from .restart import Failure, Without
@@ -42,7 +41,7 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    is_guarded: a guard lets the code run only as long as captures are allowed; is_forbidden: the last one was not.
+    is_guarded: a guard lets the code run only as long as captures are allowed; refusal: why the last one was not.
     is_asserted: what the graph takes for granted of them is looked at in the end.
     """
 
@@ -50,7 +49,7 @@ class Captured:
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
     is_guarded: bool = False
-    is_forbidden: bool = False
+    refusal: str = ""
     is_asserted: bool = False
 
     @property
@@ -155,13 +154,19 @@ def _switch_on(trace: Trace, setting: str) -> bool:
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
     memory = compilation.memory.of(rerun.RerunMemory)
+    if not queue.understood:
+        captured.refusal = "GM101-T09"
+        return False
     if memory.failed and not compilation.one_graph:
-        captured.is_forbidden = True
+        captured.refusal = "GM104-T06"
         return False
     if not captured.is_guarded:
         sources = [node.meta["grapharg"].source for node in tensor_inputs(compilation.output)][:1]
         if not sources or frame_guards.inputs_at(sources, compilation) is None:
             return False
+        frame_guards.install(
+            compilation, "understood", sources, lambda _: queue.understood, "generated code is understood"
+        )
         if not compilation.one_graph:
             holds = lambda _: not memory.failed  # noqa: E731  called by guards, with the input
             frame_guards.install(compilation, rerun.RerunMemory, sources, holds, "no captured size has failed")

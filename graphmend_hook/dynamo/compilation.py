@@ -109,7 +109,9 @@ class Compilation(Parts):
         forget_own_guards(output)
         if defects.is_fatal(error):
             return
-        with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; the others are called all the same
+        with (
+            contextlib.ExitStack() as stack
+        ):  # one that gives orders to Dynamo raises; the others are called all the same
             for action in self._ends:
                 stack.callback(action, error)
 
@@ -119,7 +121,7 @@ _memories: Any = WeakIdKeyDictionary()  # by code object, which would be equal t
 
 
 def attempts_now() -> Attempts:
-    """Those of the compilation that is going on, whose trace may be over; raises NotTracingError where there is none."""
+    """Those of the compilation that is going on, whose trace may be over; raises NotTracingError outside of one."""
     context = CompileContext.try_get()
     if context is None:
         raise NotTracingError

@@ -1,7 +1,7 @@
 """Exceptions of this package's own while something is compiled: the program goes on as it was written.
 
-Each is said once, with a code, and is in the report.  With ``_GRAPHMEND_DEFECTS=raise``, as in this project's own tests,
-it ends the program instead.
+Each is said once, with a code, and is in the report.  With ``_GRAPHMEND_DEFECTS=raise``, as in this project's own
+tests, it ends the program instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def report(what: str, error: Exception) -> None:
         refusals.add("GM100-T01", (file, line, function))
         place = f"{os.path.basename(file)}:{line}"
         log.warning(
-            "%s", notice("GM010", what=what, place=place, error=f"{type(error).__name__}: {error}", torch=torch.__version__)
+            "%s",
+            notice("GM010", what=what, place=place, error=f"{type(error).__name__}: {error}", torch=torch.__version__),
         )
         log.debug("the exception:", exc_info=error)
 

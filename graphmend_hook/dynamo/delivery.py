@@ -30,15 +30,15 @@ def deliver(items: list[queue.Item]) -> None:
             _call(item)
 
 
-def deliver_after_failure(items: list[queue.Item] | None) -> None:
+def deliver_after_failure(items: list[queue.Item]) -> None:
     """Make the calls whose values exist although the graph raised; say that it did, and how many calls are lost.
 
     That is where its frame may not run again.  Which of the calls eager would have reached before the operation that
     failed cannot be told, so none is held back.
     """
-    known = [item for item in items or () if item[0] is not queue.GUARD]
+    known = [item for item in items if item[0] is not queue.GUARD]
     complete = [item for item in known if not _is_missing(item)]
-    lost = "all" if items is None else len(known) - len(complete)
+    lost = len(known) - len(complete)
     if lost or complete:
         log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
     deliver(complete)

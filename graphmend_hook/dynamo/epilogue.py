@@ -17,9 +17,9 @@ from torch._dynamo.eval_frame import set_eval_frame
 from ..diagnostics import notice
 from ..version import __version__
 from . import queue
-from .bytecode import drain_on_return, redirect_replay
+from .bytecode import announced, redirect_replay
 from .delivery import deliver, deliver_after_failure, drain
-from .rerun_frame import prepared
+from .rerun_frame import has_graph, prepared
 
 log = logging.getLogger("graphmend_hook")
 _lock = threading.Lock()
@@ -33,7 +33,7 @@ def connect() -> None:
         if not _connected:
             queue.graphmend_sink = _slot(deliver)
             queue.graphmend_failed = _slot(deliver_after_failure)
-            queue.graphmend_drain = _slot(drain)
+            queue.graphmend_distrust = _slot(_distrust)
             register_bytecode_hook(on_generated_code)
             atexit.register(drain)
             _connected = True
@@ -57,13 +57,28 @@ def _slot(receive: Callable[[Any], None]) -> Any:
 
 
 def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
-    """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that."""
+    """Dynamo's bytecode hook: the code to run instead of `generated`, None to run that.
+
+    Generated code that is not understood is not run at all: it may deliver nothing, or nothing where its graph fails.
+    The code as it was written does all that at once.
+    """
     try:
-        return redirect_replay(generated, prepared(original))
+        return redirect_replay(generated, prepared(original), has_graph())
     except Exception as error:
-        # What was traced under `understood` is traced anew at its next call, and then declines to defer.
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
-        if queue.understood:
-            queue.understood = False
-            log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))
-        return drain_on_return(generated)
+    try:
+        return announced(original, queue.graphmend_distrust)
+    except Exception as error:  # a Python that the `bytecode` library does not know
+        log.debug("nor is that of the function itself: %s", error)
+        _distrust(None)
+        return original.replace()  # not the original, which Dynamo would take for generated code from now on
+
+
+def _distrust(_nothing: None) -> None:
+    """From now on no trace relies on generated code, and what did is traced anew at its next call.
+
+    That is said by the code that runs instead: Dynamo, which guards `understood`, takes its value after the hooks.
+    """
+    if queue.understood:
+        queue.understood = False
+        log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))

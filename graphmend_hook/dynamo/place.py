@@ -60,9 +60,8 @@ def replay_last(trace: Trace) -> None:
     Handlers then see the state of the program as the function leaves it, nothing that they change is overwritten, and
     an exception of theirs leaves no half of it behind.  Dynamo replays in the reverse order of this dict.
     """
-    identity = id(queue.graphmend_pending)
-    tracked = trace.output.side_effects.id_to_variable
-    if next(iter(tracked)) != identity and identity in tracked:
+    identity, tracked = id(queue.graphmend_pending), trace.output.side_effects.id_to_variable
+    if next(iter(tracked)) != identity:
         others = {key: variable for key, variable in tracked.items() if key != identity}
         first = tracked[identity]
         tracked.clear()
@@ -93,6 +92,34 @@ def is_transformed() -> bool:
 
 def _has_interpreter() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _types_read_texts() -> bool:
+    """Does Dynamo guard a text itself once its type is asked for?  Up to torch 2.12: each text is compiled anew."""
+    return bool(torch.__version__ < "2.13")
+
+
+@question(otherwise=False)
+def _is_unread_text(_trace: Trace, value: Variable) -> bool:
+    from torch._dynamo.guards import GuardBuilder, install_guard
+
+    if type(value).__name__ != "LazyConstantVariable" or value.is_realized() or value.peek_type() is not str:
+        return False
+    install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
+    return True
+
+
+if _types_read_texts():
+
+    def is_unread_text(value: Any) -> bool:
+        """Is it a text that the trace has not looked at, nor need look at?  Its type is guarded from now on."""
+        return _is_unread_text(value)
+
+else:
+
+    def is_unread_text(value: Any) -> bool:
+        """Dynamo knows the type of a text that it has not looked at."""
+        return False
 
 
 def is_autocast() -> bool:

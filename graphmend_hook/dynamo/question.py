@@ -1,4 +1,4 @@
-"""The door to the tracer: a function that runs for real while Dynamo traces its call, and gives a constant of the trace.
+"""The door to the tracer: functions that run for real while Dynamo traces their calls, and give constants.
 
 ::
 
@@ -40,7 +40,9 @@ class Question(Generic[T]):
             if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 raise TypeError(f"question {self.name}: {parameter} has to be a positional parameter")
             if not isinstance(kind, str) or (kind == _TRACE) is not (position == 0):
-                raise TypeError(f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}")
+                raise TypeError(
+                    f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}"
+                )
         self._function, self._otherwise = function, otherwise
         self._signature = inspect.signature(function)
         self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
@@ -114,7 +116,7 @@ def connect() -> bool:
     return True
 
 
-# What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the result
-# as a global of the traced module under the name of the function's code, so the name is one that no module has.
+# What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the
+# result as a global of the traced module under the name of the function's code, so the name is one that no module has.
 connect._dynamo_marked_constant = True  # type: ignore[attr-defined]
 connect.__code__ = connect.__code__.replace(co_name="_@graphmend_connect")

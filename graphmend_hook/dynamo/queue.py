@@ -24,7 +24,7 @@ class _NotConstant:
 ITEM, EFFECT, GUARD = _NotConstant(), _NotConstant(), _NotConstant()
 
 graphmend_pending: list[Item] = []
-# False once this torch generated code that the bytecode hook did not understand; guarded by what was traced before.
+# False once this torch generated code that the bytecode hook did not understand; guarded by what relies on that.
 understood: bool = True
 # What becomes of guards: "exact", "async" or "keep", as GRAPHMEND_GUARDS says.
 guards: str = "exact"
@@ -60,5 +60,5 @@ def size_of(sizes: Sequence[Any]) -> Any:
 
 # What generated code assigns to, by item; filled in by `epilogue.install` before any code is generated.
 graphmend_sink: Any = None  # takes the items, in order, after the graph
-graphmend_failed: Any = None  # takes the items of a graph that raised; None where they could not be built
-graphmend_drain: Any = None  # takes None: hand over what is in `graphmend_pending`
+graphmend_failed: Any = None  # takes the items of a graph that raised
+graphmend_distrust: Any = None  # takes None: generated code was not understood

@@ -28,11 +28,13 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
+    is_wanted: should the frame be run again?  has_graph: the graph of the attempt is complete.
     follows_guard: one waits for the end of the graph; otherwise: what is called where the frame may not be run again.
     """
 
     draws: frozenset[torch.device] | None = None
     is_wanted: bool = False
+    has_graph: bool = False
     follows_guard: bool = False
     otherwise: list[Callable[[], None]] = field(default_factory=list)
 
@@ -61,6 +63,7 @@ def keep(compilation: Compilation) -> Plan:
 
 
 def _prepare(compilation: Compilation, plan: Plan, module: torch.fx.GraphModule) -> None:
+    plan.has_graph = True
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     if not compilation.output.random_calls and _is_repeatable(nodes, module):
         plan.draws = frozenset(_drawn_on(nodes))

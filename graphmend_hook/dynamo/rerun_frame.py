@@ -1,4 +1,4 @@
-"""What generated code calls to run its frame again (see `rerun`): with its arguments, cells and random numbers.  Imports Dynamo."""
+"""What generated code calls to run its frame again, with its arguments, cells and random numbers.  Imports Dynamo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ def prepared(code: CodeType) -> Rerun | None:
     return None if draws is None else _Frame(code, draws)
 
 
-def _item(rerun: Rerun, given: tuple[list[queue.Item] | None, tuple[CellType, ...]] | None) -> Any:
+def has_graph() -> bool:
+    """Has the compilation at hand a graph, of a frame that is to be run again if it fails?"""
+    made = attempts_now().made
+    return made is not None and made.of(Plan).has_graph
+
+
+def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
     """The state of the generators, or what the frame that this is called from gives when it is run again."""
     prior = set_eval_frame(None)
     try:
@@ -46,7 +52,7 @@ class _Frame(Rerun):
     __getitem__ = skip(_item)
 
 
-def _run(code: CodeType, frame: FrameType, items: list[queue.Item] | None, cells: tuple[CellType, ...]) -> Any:
+def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple[CellType, ...]) -> Any:
     failed, values, names = sys.exc_info()[1], frame.f_locals, inspect.getargs(code)
     assert failed is not None
     if not _may_help(failed) or not {*names.args, *filter(None, names[1:])} <= {*values}:

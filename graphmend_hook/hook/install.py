@@ -9,9 +9,9 @@ from importlib.machinery import SourceFileLoader
 
 from ..config import Settings
 from ..diagnostics import StrictError, notice
+from ..dynamo import queue
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from ..dynamo import queue
 from .allowlist import Allowlist
 from .finder import MendingFinder
 from .loader import Mender

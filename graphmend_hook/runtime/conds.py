@@ -77,7 +77,8 @@ def conditional(
     except Unspeculable as error:
         record(error.args[0])
         return None
-    why = _begin(arguments, queue.cond == "always")
+    # Where generated code is not understood, nothing would run the frame again if its graph fails.
+    why = _begin(arguments, queue.cond == "always") if queue.understood else "GM101-T09"
     if why:
         record(why)
         return None

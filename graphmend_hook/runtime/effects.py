@@ -128,6 +128,8 @@ def _unstable(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
+    if place.is_unread_text(value):
+        return ""
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
@@ -156,6 +158,8 @@ def _unstable_item(values: Collection[object], depth: int) -> str:
 
 def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    if place.is_unread_text(value):
+        return value
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return value

@@ -154,9 +154,11 @@ def _adds_at(node: torch.fx.Node, size: Any) -> bool:
 
 @dataclass
 class _Steps:
-    """Those of one attempt.  lists: where `candidates` gave every place; is_listed: and no step of the last has begun yet.
+    """Those of one attempt.
 
-    open: the sweeps that have not ended; count: how many steps there were.
+    lists: where `candidates` gave every place; is_listed: no step of the last of them has begun yet.
+
+    open: the sweeps that have not ended; count: how many steps there were; is_watched: the end is looked at.
     """
 
     open: list[_Sweep] = field(default_factory=list)

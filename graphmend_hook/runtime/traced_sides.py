@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
+
 import torch
 
 from ..dynamo.compilation import Compilation
@@ -175,7 +176,9 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
             trace_without(compilation, read.site, "a tensor that a branch selects is written in place later")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
-            trace_without(compilation, read.site, "a tensor that a branch selects may be written in place behind a graph break")
+            trace_without(
+                compilation, read.site, "a tensor that a branch selects may be written in place behind a graph break"
+            )
 
 
 def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:

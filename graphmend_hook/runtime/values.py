@@ -68,7 +68,7 @@ class _Making:
 def text(trace: Trace, tensor: Variable) -> str:
     """The elements of the tensor, parted by spaces; "" where they are not known."""
     compilation = trace.compilation
-    values, compilation.of(Captured).is_forbidden = compilation.of(Values), False
+    values, compilation.of(Captured).refusal = compilation.of(Values), ""
     values.refusal = "GM101-T11"
     if is_as_written(trace):
         return ""
@@ -91,7 +91,7 @@ def text(trace: Trace, tensor: Variable) -> str:
 def refuse(trace: Trace) -> None:
     """Remember that the statement stays as it was, for the reason found last; where nobody asked, T01."""
     compilation = trace.compilation
-    record("GM104-T06" if compilation.of(Captured).is_forbidden else compilation.of(Values).refusal)
+    record(compilation.of(Captured).refusal or compilation.of(Values).refusal)
 
 
 def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:
@@ -125,9 +125,7 @@ def _is_floating(node: torch.fx.Node) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
-def _writes(
-    compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.fx.Node]
-) -> Iterator[torch.fx.Node]:
+def _writes(compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
     """The other operations that may have written to one of the tensors, or to an alias."""
     storages = {storage for node in tensors for storage in storages_of(node)}
     writes = [(node, written) for node in graph.nodes if (written := written_by(node))]
@@ -177,9 +175,7 @@ def _readable(tensor: torch.Tensor) -> str:
     return text_of(tensor)
 
 
-def _guard(
-    compilation: Compilation, making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str
-) -> None:
+def _guard(compilation: Compilation, making: _Making, real: dict[torch.fx.Node, torch.Tensor], value: str) -> None:
     """Make the compiled code depend on the value, in as few reads as there can be; raises _Unknown if it may not."""
     if not making.leaves:
         return

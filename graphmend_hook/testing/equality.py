@@ -98,6 +98,7 @@ def _observe(
 
 def _detached(value: Any) -> Any:
     import torch
+
     from ..dynamo.trees import tree_map
 
     return tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)

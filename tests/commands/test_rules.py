@@ -13,9 +13,9 @@ import graphmend_hook
 from graphmend_hook import manual
 from graphmend_hook.cli import main
 from graphmend_hook.diagnostics import NOTICES
+from graphmend_hook.dynamo.refusals import REFUSALS
 from graphmend_hook.reporting.document import RULE_OF_CODE
 from graphmend_hook.rules import ORDER
-from graphmend_hook.dynamo.refusals import REFUSALS
 
 PACKAGE = Path(graphmend_hook.__file__).parent
 Run = Callable[..., tuple[int, str]]

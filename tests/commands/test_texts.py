@@ -18,12 +18,12 @@ from rich.console import Console
 from graphmend_hook import commands, manual
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.dynamo.refusals import REFUSALS
 from graphmend_hook.explain import text
 from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
 from graphmend_hook.reporting.document import RULE_OF_CODE
 from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.dynamo.refusals import REFUSALS
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]

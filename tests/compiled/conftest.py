@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.dynamo import queue, refusals
 
 torch = pytest.importorskip("torch")
 
@@ -16,3 +16,18 @@ def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     refusals.seen.clear()
+    understood, queue.understood = queue.understood, True
+    assert understood, "generated code was not understood (GM005), and so everything after it declined"
+
+
+@pytest.fixture
+def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Generated code looks as another torch would write it: the graph is called in a form that the edit does not know.
+
+    That is how torch 2.15 looked to an edit that followed no jumps.
+    """
+    from graphmend_hook.dynamo import graph_call
+
+    monkeypatch.setattr(graph_call, "_calls_lowest", lambda instruction, depth: False)
+    yield
+    queue.understood = True

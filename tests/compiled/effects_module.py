@@ -201,3 +201,30 @@ class Remembering(torch.nn.Module):
         x = x * 2
         print("so far", self.shapes)
         return x + 1
+
+
+def guarded_look_up(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return torch.index_select(x, 0, index) + 1
+
+
+def selected(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    rows = x[x > 1]
+    return rows + weight
+
+
+CALLS: list[int] = []
+
+
+def selected_then_fails(x: torch.Tensor) -> torch.Tensor:
+    rows = x[x > 1]
+    torch._dynamo.graph_break()
+    CALLS.append(len(rows))
+    raise ValueError("after the break")
+
+
+def announced_and_written(x: torch.Tensor, shown: torch.Tensor, name: object) -> torch.Tensor:
+    print(name)
+    shown += 1
+    return x + shown

@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -74,6 +74,25 @@ class _Handler(logging.Handler):
         self._effects.append((record.levelname, record.getMessage(), *where))
 
 
+@contextlib.contextmanager
+def _torch_silent() -> Iterator[None]:
+    """What torch logs is no effect of the program: since 2.15 its handlers write to the `sys.stderr` of the moment."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    handlers = [handler for name in names for handler in logging.getLogger(name).handlers]
+    handlers = [handler for handler in handlers if getattr(handler, "stream", None) is sys.stderr]
+    for handler in handlers:
+        handler.addFilter(_nothing)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(_nothing)
+
+
+def _nothing(_record: logging.LogRecord) -> bool:
+    return False
+
+
 def observe(call: Callable[[], Any], logger_name: str) -> Observed:
     """Run `call` and record its prints (both streams), log records and warnings in one sequence, with their places."""
     seen = Observed()
@@ -90,7 +109,7 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
     streams = contextlib.ExitStack()
     streams.enter_context(contextlib.redirect_stdout(Stream("stdout", seen.effects)))
     streams.enter_context(contextlib.redirect_stderr(Stream("stderr", seen.effects)))
-    with streams, warnings.catch_warnings():
+    with streams, _torch_silent(), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]
         try:

@@ -118,6 +118,14 @@ def test_one_graph(name: str, backend: str) -> None:
     assert not refusals.seen
 
 
+@pytest.mark.usefixtures("call_not_understood")
+def test_there_is_none_where_the_failure_of_its_graph_cannot_be_handled() -> None:
+    """H: each call of a graph that is not understood would run as it was written, for ever."""
+    assert compare("CallsModules", "eager") > 1
+    assert not queue.understood
+    assert "GM101-T09" in {code for code, *_ in refusals.seen}
+
+
 @pytest.mark.parametrize("name", CAPTURED)
 def test_without_the_hook_it_breaks(name: str) -> None:
     plain, _ = models(name)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-
 PATH = HERE / "memory_cases.py"
 PLAIN = import_file(PATH, "memory_cases_plain")
 MENDED = import_mended(PATH, "memory_cases_mended")

@@ -63,10 +63,10 @@ from programs import PRELUDE, Program, program_of
 
 from graphmend_hook.config import RULE_NAMES, Settings
 from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.loader import Mender, MendingLoader
 from graphmend_hook.reporting.ledger import Ledger, Status
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.dynamo import queue
 
 PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "2000"))
 BACKEND = os.environ.get("RANDOM_PROGRAMS_BACKEND", "eager")

@@ -10,8 +10,8 @@ from observing import HERE, Counting, import_file, import_mended
 
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.dynamo import refusals
+from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.runtime import sweeps
 
 PATH = HERE / "sweep_cases.py"

@@ -14,8 +14,8 @@ from outcomes import Outcome, differences, fresh, run
 
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome as SiteOutcome
-from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.rewrite import active_rules, rewrite
 
 PATH = HERE / "guard_cases.py"
 PLAIN = import_file(PATH, "guard_cases_plain")

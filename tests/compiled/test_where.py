@@ -11,8 +11,8 @@ from outcomes import differences, fresh, run
 
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome as SiteOutcome
-from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.rewrite import active_rules, rewrite
 
 PATH = HERE / "branch_cases.py"
 PLAIN = import_file(PATH, "branch_cases_plain")

@@ -19,11 +19,11 @@ from hook_cases import MENDABLE, PLAIN
 
 from graphmend_hook.config import GUARD_MODES, Settings
 from graphmend_hook.diagnostics import Outcome, Site
+from graphmend_hook.dynamo import refusals
 from graphmend_hook.reporting import document, text
 from graphmend_hook.reporting.document import as_json
 from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status
 from graphmend_hook.reporting.text import as_text
-from graphmend_hook.dynamo import refusals
 from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]
