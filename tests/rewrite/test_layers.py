@@ -13,7 +13,9 @@ PACKAGE = Path(graphmend_hook.__file__).parent
 LAYERS = {
     "version": set(),
     "diagnostics": set(),
-    "config": {"diagnostics"},
+    "parsing": {"diagnostics"},
+    "setting": {"parsing"},
+    "config": {"diagnostics", "parsing", "setting"},
     "templates": set(),
     "analysis": {"diagnostics"},
     "rules": {"analysis", "diagnostics", "templates"},
@@ -21,21 +23,30 @@ LAYERS = {
     "runtime": {"epilogue"},  # on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
     "manual": {"diagnostics", "rewrite", "rules", "runtime"},
-    "reporting": {"analysis", "diagnostics", "config", "rewrite", "runtime", "templates", "version"},
+    "reporting": {"analysis", "diagnostics", "config", "rewrite", "runtime", "setting", "templates", "version"},
     "program": set(),
-    "hook": {"config", "diagnostics", "program", "reporting", "rewrite", "rules", "runtime", "version"},
-    "runner": {"config", "hook", "program"},
-    "options": {"config", "diagnostics", "program", "version"},
+    "hook": {
+        *("config", "diagnostics", "parsing", "program", "reporting", "rewrite", "rules", "runtime", "setting"),
+        "version",
+    },
+    "runner": {"hook", "parsing", "program"},
+    "options": {"config", "program", "setting", "version"},
     "explain": {"config", "reporting", "rewrite", "templates"},
-    "doctor": {"config", "diagnostics", "hook", "reporting", "rewrite", "version"},
+    "doctor": {"config", "diagnostics", "hook", "parsing", "reporting", "rewrite", "version"},
     "commands": {
-        *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "program", "reporting"),
-        *("rewrite", "rules", "runtime", "version"),
+        *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "parsing", "program"),
+        *("reporting", "rewrite", "rules", "runtime", "setting", "version"),
     },
     "testing": {"explain", "reporting"},
-    "pytest_plugin": {"diagnostics", "hook", "reporting", "runtime", "testing"},
-    "ipython": {"analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime", "templates"},
-    "cli": {"commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "version"},
+    "pytest_plugin": {"config", "diagnostics", "hook", "reporting", "runtime", "setting", "testing"},
+    "ipython": {
+        *("analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime", "setting"),
+        "templates",
+    },
+    "cli": {
+        *("commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner", "setting"),
+        "version",
+    },
 }
 
 
