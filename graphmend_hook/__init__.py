@@ -27,36 +27,50 @@ def install(
     deny: str | Iterable[str] = (),
     rules: str | Iterable[str] | None = None,
     guards: str | None = None,
+    cond: str | None = None,
+    values: str | Iterable[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     strict: bool | None = None,
+    report: str | os.PathLike[str] | None = None,
+    log: str | None = None,
+    disable: bool | None = None,
 ) -> Hook:
     """Mend the modules that match `modules` when they are imported from now on.
 
-    modules, deny: dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories.
-    rules: names of the rules to apply; None takes ``GRAPHMEND_RULES``, or all of them.
-    guards: what becomes of guards on tensors, "exact", "async" or "keep"; None takes ``GRAPHMEND_GUARDS``, or exact.
-    cache_dir: where transformed bytecode is kept; None takes ``GRAPHMEND_CACHE_DIR``, or a per-user directory.
-    strict: make "imported too early" an error; None takes ``GRAPHMEND_STRICT``.
+    modules, deny: dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories; those of
+        ``GRAPHMEND_DENY`` are left alone too.
+    rules: names of the rules to apply; "-defer" is every rule but that one.
+    guards: what becomes of guards on tensors, "exact", "async" or "keep".
+    cond: where branches become torch.cond, "fullgraph" or "always".
+    values: names, or globs, of inputs on whose values compiled code may be specialised.
+    cache_dir: where transformed bytecode is kept.
+    strict: "imported too early" is an error, and that nothing was mended is said when the process ends.
+    report: "-" for a table on stderr when the process ends, else the path of a JSON file.
+    log: show the tool's own messages: "debug", "info", "warning" or "error".
+    disable: mend nothing; so it is, whatever is said here, where ``GRAPHMEND_DISABLE`` is set.
 
+    None takes the ``GRAPHMEND_*`` variable of the same name, or its default. A process traces under one choice of
+    `guards`, `cond` and `values`: None takes that of a hook that is installed, and another choice is a ConfigError.
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
-    from dataclasses import replace
-    from pathlib import Path
+    from .hook.install import install_arguments
 
-    from .config import Settings, parse_guards, parse_rules
-    from .hook.install import install_settings
-
-    settings = Settings.from_env().with_modules(_names(modules), _names(deny))
-    if guards is not None:
-        settings = replace(settings, guards=parse_guards(guards))
-    if rules is not None:
-        settings = replace(settings, rules=parse_rules(",".join(_names(rules)) or "none"))
-    if cache_dir is not None:
-        settings = replace(settings, cache_dir=Path(cache_dir).expanduser())
-    if strict is not None:
-        settings = replace(settings, strict=strict)
-    return install_settings(settings)
+    return install_arguments(
+        {
+            "modules": modules,
+            "deny": deny,
+            "rules": rules,
+            "guards": guards,
+            "cond": cond,
+            "values": values,
+            "cache_dir": cache_dir,
+            "strict": strict,
+            "report": report,
+            "log": log,
+            "disable": disable,
+        }
+    )
 
 
 def uninstall() -> None:
@@ -88,19 +102,14 @@ def unload_ipython_extension(shell: object) -> None:
     unload(shell)
 
 
-def _names(value: str | Iterable[str]) -> tuple[str, ...]:
-    from .config import split_list
-
-    return split_list(value) if isinstance(value, str) else tuple(value)
-
-
 def _install_from_environment() -> None:
     from .config import Settings
     from .hook.install import install_settings
+    from .setting import Setting
 
     settings = Settings.from_env()
     if settings.modules:
-        install_settings(settings)
+        install_settings(settings, Setting.variable)
 
 
 def _is_the_program() -> bool:

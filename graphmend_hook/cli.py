@@ -16,6 +16,7 @@ from .hook.install import install_settings
 from .options import program_of, run_parser, settings_of, split
 from .program import NotRunnableError, is_path_safe, prepare
 from .reporting.exit import nothing_was_mended
+from .setting import Setting
 from .version import __version__
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
@@ -29,7 +30,7 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     program = program_of(parser, rest)
     try:
         settings = settings_of(options, program)
-        hook = install_settings(settings)
+        hook = install_settings(settings, Setting.option)
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2

@@ -1,62 +1,128 @@
-"""Settings: from arguments and ``GRAPHMEND_*`` variables, checked once, immutable afterwards."""
+"""The settings: each declared once, as a field of `Settings`.
+
+From the declarations come the ``GRAPHMEND_*`` variables, the options of the commands and of the pytest plugin, the
+arguments of `graphmend_hook.install`, what child processes inherit, and what reports show.
+"""
 
 from __future__ import annotations
 
-import keyword
 import os
-import re
-import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
+from . import parsing
 from .diagnostics import ConfigError
+from .setting import PREFIX, Form, Kind, Setting, about
 
 RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
-_OFF = {"", "0", "false", "no", "off"}
-_ON = {"1", "true", "yes", "on"}
-# Never mended: this package, what it is made of, and what decides whether code is being traced.
-UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
-_SEGMENT = re.compile(r"[^\W\d]\w*|\w*[*?][\w*?]*")
-_LIST_ITEM = re.compile(r'"((?:[^"]|"")+)"|([^,\s]+)')
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that steers the hook.
+    """Everything that steers a hook, checked and immutable."""
 
-    modules: allowlist; dotted names (a module and all below it), globs (``pkg.*.modeling_*``) or directories.
-    deny: the same kinds of pattern, for modules that are left alone even if `modules` matches.
-    rules: names of the rules that may rewrite.
-    guards: what becomes of guards on tensors: "exact" raises their exception at the end of the graph, "async" makes
-        them assertions of the graph that no host waits for, "keep" leaves them alone.
-    cond: where the rule of that name applies: "fullgraph", where a graph break would be an error, or "always".
-    values: names, or globs, of inputs whose values compiled code may be specialised on (``image_grid_thw``).
-    cache_dir: where transformed bytecode is kept; None chooses a per-user directory.
-    strict: "nothing was mended" and "imported too early" are errors.
-    report: "" for none, "-" for a table on stderr at exit, else the path of a JSON file.
-    log: level name for the ``graphmend_hook`` logger, "" to leave logging alone.
-    disable: the kill switch; wins over everything else.
-    """
-
-    modules: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    rules: tuple[str, ...] = RULE_NAMES
-    guards: str = "exact"
-    cond: str = "fullgraph"
-    values: tuple[str, ...] = ()
-    cache_dir: Path | None = None
-    strict: bool = False
-    report: str = ""
-    log: str = ""
-    disable: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("modules", "deny"):
-            for pattern in getattr(self, name):
-                check_pattern(pattern, f"GRAPHMEND_{name.upper()}")
+    modules: tuple[str, ...] = field(
+        default=(),
+        metadata=about(Kind.MODULES, "modules to mend", parsing.read_mendable, parsing.write_patterns, metavar="LIST"),
+    )
+    deny: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            Kind.MODULES,
+            "modules to leave alone all the same",
+            parsing.read_patterns,
+            parsing.write_patterns,
+            metavar="LIST",
+        ),
+    )
+    rules: tuple[str, ...] = field(
+        default=RULE_NAMES,
+        metadata=about(
+            Kind.REWRITING,
+            "rules to apply: all, none, NAME, -NAME",
+            parsing.choice_of_rules(RULE_NAMES),
+            parsing.write_rules,
+            metavar="LIST",
+        ),
+    )
+    guards: str = field(
+        default=GUARD_MODES[0],
+        metadata=about(
+            Kind.TRACING,
+            "guards on tensors: exact (default), async, keep",
+            parsing.one_of(GUARD_MODES, "a way to treat guards"),
+            metavar="MODE",
+        ),
+    )
+    cond: str = field(
+        default=COND_MODES[0],
+        metadata=about(
+            Kind.TRACING,
+            "torch.cond for branches: fullgraph (default), always",
+            parsing.one_of(COND_MODES, "a place for torch.cond"),
+            metavar="MODE",
+        ),
+    )
+    values: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            Kind.TRACING,
+            "inputs on whose values compiled code may be specialised",
+            parsing.read_list,
+            parsing.join_list,
+            metavar="LIST",
+        ),
+    )
+    cache_dir: Path | None = field(
+        default=None,
+        metadata=about(
+            Kind.STORAGE,
+            "where transformed bytecode is kept",
+            parsing.read_directory,
+            parsing.write_directory,
+            metavar="DIR",
+        ),
+    )
+    strict: bool = field(
+        default=False,
+        metadata=about(
+            Kind.PROCESS,
+            "fail if nothing was mended, or a module was imported too early",
+            parsing.read_switch,
+            parsing.write_switch,
+            bare="1",
+        ),
+    )
+    report: str = field(
+        default="",
+        metadata=about(
+            Kind.PROCESS,
+            "report at exit (stderr, or JSON to PATH)",
+            parsing.read_report,
+            parsing.write_report,
+            metavar="PATH",
+            bare="-",
+        ),
+    )
+    log: str = field(
+        default="",
+        metadata=about(
+            Kind.PROCESS,
+            "show the tool's own messages: debug, info, warning, error",
+            parsing.read_level,
+            metavar="LEVEL",
+        ),
+    )
+    disable: bool = field(
+        default=False,
+        metadata=about(
+            Kind.PROCESS, "mend nothing; wins over everything else", parsing.read_switch, parsing.write_switch, bare="1"
+        ),
+    )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
@@ -66,155 +132,63 @@ class Settings:
         work whatever the others hold.
         """
         env = os.environ if env is None else env
-        disable = parse_switch("GRAPHMEND_DISABLE", env)
+        texts = {setting.name: env.get(setting.variable(), "") for setting in SETTINGS}
+        off = cls().with_given({"disable": texts["disable"]}, Setting.variable)
         try:
-            return cls._parse(env, disable)
+            _check_names(env)
+            return cls().with_given(texts, Setting.variable)
         except ConfigError:
-            if disable:
-                return cls(disable=True)
+            if off.disable:
+                return off
             raise
-
-    @classmethod
-    def _parse(cls, env: Mapping[str, str], disable: bool) -> Settings:
-        known = {f"GRAPHMEND_{field.name.upper()}" for field in fields(cls)}
-        for name in env:
-            if name.startswith("GRAPHMEND_") and name not in known:
-                raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")
-        return cls(
-            modules=split_list(env.get("GRAPHMEND_MODULES", "")),
-            deny=split_list(env.get("GRAPHMEND_DENY", "")),
-            rules=parse_rules(env.get("GRAPHMEND_RULES", "")),
-            guards=parse_guards(env.get("GRAPHMEND_GUARDS", "")),
-            cond=parse_cond(env.get("GRAPHMEND_COND", "")),
-            values=split_list(env.get("GRAPHMEND_VALUES", "")),
-            cache_dir=parse_directory("GRAPHMEND_CACHE_DIR", env),
-            strict=parse_switch("GRAPHMEND_STRICT", env),
-            report=parse_report(env.get("GRAPHMEND_REPORT", "")),
-            log=parse_level(env.get("GRAPHMEND_LOG", "")),
-            disable=disable,
-        )
-
-    def with_modules(self, modules: Iterable[str], deny: Iterable[str] = ()) -> Settings:
-        return replace(self, modules=tuple(modules), deny=(*self.deny, *deny))
 
     def as_env(self) -> dict[str, str]:
         """The ``GRAPHMEND_*`` variables that give a child process these settings, whatever its current directory.
 
-        A default is an empty string, not an absent key: the child must not see what this process was started with.
+        A default is a text too, not an absent key: the child must not see what this process was started with.
         """
-        return {
-            "GRAPHMEND_MODULES": join_list(map(_absolute, self.modules)),
-            "GRAPHMEND_DENY": join_list(map(_absolute, self.deny)),
-            "GRAPHMEND_RULES": ",".join(self.rules) or "none",
-            "GRAPHMEND_GUARDS": self.guards,
-            "GRAPHMEND_COND": self.cond,
-            "GRAPHMEND_VALUES": join_list(self.values),
-            "GRAPHMEND_CACHE_DIR": str(self.cache_dir.absolute()) if self.cache_dir else "",
-            "GRAPHMEND_STRICT": "1" if self.strict else "",
-            "GRAPHMEND_REPORT": self.report if self.report in {"", "-"} else os.path.abspath(self.report),
-            "GRAPHMEND_LOG": self.log,
-            "GRAPHMEND_DISABLE": "1" if self.disable else "",
-        }
+        return {setting.variable(): setting.write(getattr(self, setting.name)) for setting in SETTINGS}
 
+    def with_given(self, given: Mapping[str, object], form: Form) -> Settings:
+        """These settings, but for those in `given`, by name; None there is as if it were missing.
 
-def is_directory_pattern(pattern: str) -> bool:
-    """A pattern with a path separator names a directory, and with it every module whose file lies below it."""
-    return os.sep in pattern or (os.altsep is not None and os.altsep in pattern) or pattern in {".", ".."}
-
-
-def _absolute(pattern: str) -> str:
-    return os.path.abspath(os.path.expanduser(pattern)) if is_directory_pattern(pattern) else pattern
-
-
-def check_pattern(pattern: str, setting: str) -> None:
-    """Raise ConfigError unless `pattern` is a dotted name, a dotted glob or a directory."""
-    if is_directory_pattern(pattern):
-        return
-    for segment in pattern.split("."):
-        if not _SEGMENT.fullmatch(segment) or keyword.iskeyword(segment):
-            raise ConfigError(
-                f"{setting}: {pattern!r} is not a module pattern; use a dotted name such as 'transformers', a glob "
-                "such as 'transformers.models.*.modeling_*', or a directory such as './src'"
-            )
-    if setting.endswith("DENY"):
-        return
-    top = pattern.partition(".")[0]
-    if top in UNMENDABLE:
-        raise ConfigError(f"{setting}: {top!r} cannot be mended; name the libraries that run inside torch.compile")
-    if not top.strip("*?"):
-        raise ConfigError(f"{setting}: {pattern!r} would match every module; start it with a package name")
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """The items of `text`, parted by commas or white space; one that contains either stands in double quotes."""
-    return tuple(quoted.replace('""', '"') or plain for quoted, plain in _LIST_ITEM.findall(text))
-
-
-def join_list(items: Iterable[str]) -> str:
-    """The inverse of `split_list`."""
-    return ",".join(
-        '"' + item.replace('"', '""') + '"' if item.startswith('"') or re.search(r"[,\s]", item) else item
-        for item in items
-    )
-
-
-def parse_rules(text: str) -> tuple[str, ...]:
-    """``""`` and ``all`` mean every rule, ``defer`` only that one, ``-defer`` every rule but that one."""
-    names = split_list(text)
-    known = {"all", "none", *RULE_NAMES, *(f"-{name}" for name in RULE_NAMES)}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ConfigError(
-            f"GRAPHMEND_RULES: there is no rule {unknown[0]!r}; use all, none, or names out of "
-            f"{', '.join(RULE_NAMES)} (with a leading '-' to switch one off)"
+        Raises ConfigError that names the setting by `form` and says what it accepts.
+        """
+        words = [(setting, given.get(setting.name)) for setting in SETTINGS]
+        return replace(
+            self, **{setting.name: setting.take(word, form(setting)) for setting, word in words if word is not None}
         )
-    wanted = {name for name in names if not name.startswith("-")}
-    chosen = set() if "none" in wanted else set(RULE_NAMES) if not wanted or "all" in wanted else wanted
-    return tuple(name for name in RULE_NAMES if name in chosen and f"-{name}" not in names)
+
+    def with_arguments(self, given: Mapping[str, object], form: Form) -> Settings:
+        """As `with_given`, but what these settings deny stays denied, and what they disable stays disabled."""
+        made = self.with_given(given, form)
+        return replace(made, deny=tuple(dict.fromkeys((*self.deny, *made.deny))), disable=self.disable or made.disable)
+
+    def as_json(self) -> dict[str, Any]:
+        return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
+
+    @property
+    def specialise(self) -> bool | None:
+        """May [Value] decide the branches that [Where] and [Cond] mend?  None if neither of them is asked for."""
+        return "value" in self.rules if {"where", "cond"}.intersection(self.rules) else None
 
 
-def parse_guards(text: str) -> str:
-    """``""`` means ``exact``; any other text than a mode is a ConfigError."""
-    return _parse_mode("GRAPHMEND_GUARDS", text, GUARD_MODES, "a way to treat guards")
+SETTINGS = tuple(Setting(declared.name, **declared.metadata) for declared in fields(Settings))
 
 
-def parse_cond(text: str) -> str:
-    """``""`` means ``fullgraph``; any other text than a mode is a ConfigError."""
-    return _parse_mode("GRAPHMEND_COND", text, COND_MODES, "a place for torch.cond")
+def changed(settings: Mapping[str, Any], *kinds: Kind) -> list[str]:
+    """What is no default of `settings`, in the form of `Settings.as_json`, and of `kinds`: "guards async"."""
+    default = Settings().as_json()
+    found = ((each, settings.get(each.name, default[each.name])) for each in settings_of_kind(*kinds))
+    return [f"{setting.name} {setting.show(value)}" for setting, value in found if value != default[setting.name]]
 
 
-def _parse_mode(setting: str, text: str, modes: tuple[str, ...], what: str) -> str:
-    mode = text.strip().lower() or modes[0]
-    if mode in modes:
-        return mode
-    raise ConfigError(f"{setting}: {text!r} is not {what}; use {', '.join(modes)}")
+def settings_of_kind(*kinds: Kind) -> tuple[Setting, ...]:
+    return tuple(setting for setting in SETTINGS if setting.kind in kinds)
 
 
-def parse_directory(name: str, env: Mapping[str, str]) -> Path | None:
-    text = env.get(name, "")
-    try:
-        return Path(text).expanduser() if text else None
-    except RuntimeError as error:  # ``~`` or ``~name`` of a user without a home directory
-        raise ConfigError(f"{name}: {text!r}: {error}; use an absolute path") from None
-
-
-def parse_switch(name: str, env: Mapping[str, str]) -> bool:
-    value = env.get(name, "").strip().lower()
-    if value in _OFF:
-        return False
-    if value in _ON:
-        return True
-    raise ConfigError(f"{name}: {env[name]!r} is neither on nor off; use 1 or 0")
-
-
-def parse_report(text: str) -> str:
-    lowered = text.strip().lower()
-    return "" if lowered in _OFF else "-" if lowered in _ON | {"-"} else text
-
-
-def parse_level(text: str) -> str:
-    """A level name of `logging` in upper case, or "" to leave logging alone; other text is a ConfigError."""
-    level = text.strip().upper()
-    if level in {"", "DEBUG", "INFO", "WARNING", "ERROR"}:
-        return level
-    raise ConfigError(f"GRAPHMEND_LOG: {text!r} is not a level; use debug, info, warning or error")
+def _check_names(env: Mapping[str, str]) -> None:
+    known = {setting.variable() for setting in SETTINGS}
+    for name in env:
+        if name.startswith(PREFIX) and name not in known:
+            raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")

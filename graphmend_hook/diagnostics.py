@@ -75,7 +75,7 @@ NOTICES = {
     "ran as it was written instead, and from now on effects are left where they stand (as without the hook)",
     "GM006": "a compiled graph raised {error}; {count} deferred effect(s) whose values are known are delivered now, "
     "those that eager would not have reached included; {lost} depended on the graph and cannot be delivered",
-    "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE is set): nothing is mended",
+    "GM007": "graphmend_hook is disabled (GRAPHMEND_DISABLE, --disable or disable=True): nothing is mended",
     "GM008": "the cell {cell} runs unmended: mending it failed with {error}; please report this, and use "
     "%unload_ext graphmend_hook to silence it",
     "GM009": "the compiled graph of {function} raised {error}, which the function as it was written does not; that ran "

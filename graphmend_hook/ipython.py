@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import logging
+from dataclasses import replace
 from time import perf_counter
 from types import CodeType, ModuleType
 from typing import Any
@@ -19,11 +20,12 @@ from .analysis.names import NamesIn
 from .analysis.optout import first_line
 from .config import Settings
 from .diagnostics import Outcome, notice
-from .hook.install import Hook, install_settings
+from .hook.install import TRACING, Hook, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.notebook import NotebookReport
 from .rewrite import active_rules, name_functions, rewrite_tree
 from .rules import Rule
+from .setting import Setting
 from .templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")
@@ -39,7 +41,8 @@ class CellMender:
         self._stock_compiler = shell.compile
         self._compiler = _handing_on(shell.compile)
         # Without modules it mends no import; it connects the runtime when torch is imported, as any hook does.
-        self._hook: Hook = install_settings(Settings.from_env().with_modules(()))
+        settings = replace(Settings.from_env(), modules=())
+        self._hook: Hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
         self._rules: tuple[Rule, ...] = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
 
     def load(self) -> None:

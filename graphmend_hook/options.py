@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from .config import Settings, parse_cond, parse_guards, parse_level, parse_report, parse_rules, split_list
-from .diagnostics import ConfigError
+from .config import SETTINGS, Settings, settings_of_kind
 from .program import Program
+from .setting import Kind, Setting
 from .version import __version__
 
-_FLAGS = ("strict", "disable")
+# The settings of mending itself, which every command takes that runs programs or mends modules.
+OF_MENDING = settings_of_kind(Kind.MODULES, Kind.REWRITING, Kind.TRACING, Kind.STORAGE)
+# By setting: what its help says besides where a program is run.
+FOR_A_PROGRAM = {
+    "modules": " (default: transformers and the program's own modules)",
+    "deny": "; __main__ is the program itself",
+}
 _USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
 
 
@@ -27,29 +30,23 @@ def run_parser(prog: str) -> argparse.ArgumentParser:
         description="Run a program as python would, with its libraries mended for torch.compile.",
         epilog="Options of the program's own go after it.  Each option has a GRAPHMEND_* variable of the same name.",
     )
-    add_settings(parser)
-    parser.add_argument(
-        "--report", metavar="PATH", nargs="?", const="-", help="report at exit (stderr, or JSON to PATH)"
-    )
-    parser.add_argument("--log", metavar="LEVEL", help="show the tool's own messages: debug, info, warning, error")
-    parser.add_argument("--strict", action="store_true", help="fail if nothing was mended")
-    parser.add_argument("--disable", action="store_true", help="mend nothing: run the program as it is")
+    add_settings(parser, SETTINGS, FOR_A_PROGRAM)
     parser.add_argument("--no-children", action="store_true", help="do not switch the hook on in child processes")
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
     return parser
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is mended, and how."""
-    parser.add_argument(
-        "--modules", metavar="LIST", help="modules to mend (default: transformers and the program's own modules)"
-    )
-    parser.add_argument("--deny", metavar="LIST", help="modules to leave alone; __main__ is the program itself")
-    parser.add_argument("--rules", metavar="LIST", help="rules to apply: all, none, NAME, -NAME")
-    parser.add_argument("--guards", metavar="MODE", help="guards on tensors: exact (default), async, keep")
-    parser.add_argument("--cond", metavar="MODE", help="torch.cond for branches: fullgraph (default), always")
-    parser.add_argument("--values", metavar="LIST", help="inputs on whose values compiled code may be specialised")
-    parser.add_argument("--cache-dir", metavar="DIR", help="where transformed bytecode is kept")
+def add_settings(
+    parser: argparse.ArgumentParser, settings: Iterable[Setting], more: Mapping[str, str] | None = None
+) -> None:
+    """An option for each of `settings`. more: by the name of one, what its help says besides."""
+    for setting in settings:
+        text = setting.help + (more or {}).get(setting.name, "")
+        if setting.metavar:
+            count, word = ("?", setting.bare) if setting.bare else (None, None)
+            parser.add_argument(setting.option(), metavar=setting.metavar, nargs=count, const=word, help=text)
+        else:
+            parser.add_argument(setting.option(), action="store_const", const=setting.bare, help=text)
 
 
 def split(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[list[str], list[str]]:
@@ -85,35 +82,32 @@ def program_of(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
     return Program("script", word, tuple(arguments))
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "modules": split_list,
-    "deny": split_list,
-    "rules": parse_rules,
-    "guards": parse_guards,
-    "cond": parse_cond,
-    "values": split_list,
-    "cache_dir": lambda text: Path(text).expanduser().absolute(),
-    "report": parse_report,
-    "log": parse_level,
-}
+def given(options: argparse.Namespace) -> dict[str, str]:
+    """The settings that the command line names, as texts."""
+    words = {setting.name: getattr(options, setting.name, None) for setting in SETTINGS}
+    return {name: word for name, word in words.items() if word is not None}
 
 
 def settings_of(options: argparse.Namespace, program: Program | None = None) -> Settings:
-    """The settings of the environment, with what the command line says instead; directories become absolute.
+    """The settings of the environment, with what the command line says instead.
 
     Where neither names modules, those of the program are mended too.
     """
     settings = Settings.from_env()
-    words = {name: getattr(options, name, None) for name in _PARSERS}
-    given: dict[str, Any] = {name: True for name in _FLAGS if getattr(options, name, False)}
     if program is not None and not settings.modules:
-        given["modules"] = ("transformers", program.home)
-    try:
-        given |= {name: _PARSERS[name](text) for name, text in words.items() if text is not None}
-        return replace(settings, **given)
-    except ConfigError as error:
-        raise ConfigError(re.sub(r"GRAPHMEND_(\w+):", _as_option, str(error))) from None
+        settings = replace(settings, modules=("transformers", program.home))
+    return settings.with_given(given(options), Setting.option)
 
 
-def _as_option(variable: re.Match[str]) -> str:
-    return f"--{variable[1].lower().replace('_', '-')}:"
+def passed_on(options: argparse.Namespace) -> dict[Setting, str]:
+    """The settings that the command line names, as texts for a process that is started for this command.
+
+    Raises ConfigError for one that cannot be used.
+    """
+    words = given(options)
+    settings = Settings().with_given(words, Setting.option)
+    return {each: each.write(getattr(settings, each.name)) for each in SETTINGS if each.name in words}
+
+
+def as_words(passed: Mapping[Setting, str]) -> list[str]:
+    return [f"{setting.option()}={text}" for setting, text in passed.items()]

@@ -1,28 +1,26 @@
 """The pytest plugin: runs any test suite under the hook, and gives tests the assertions of `graphmend_hook.testing`.
 
 ``pytest --graphmend=MODULES`` installs the hook before the first conftest is imported, in every xdist worker too.
-Without it (and without ``graphmend_modules`` or ``GRAPHMEND_MODULES``) nothing of the hook is imported.
+Without it (and without ``graphmend_modules`` or ``GRAPHMEND_MODULES``) nothing of the hook is imported, but for the
+declaration of its settings, from which the options come.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import re
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .config import SETTINGS, changed
+from .setting import Kind, Setting
+
 if TYPE_CHECKING:
     from .hook.install import Hook
 
-# By option: the setting that it stands for, and what its help says.
-_OPTIONS = {
-    "graphmend": ("GRAPHMEND_MODULES", "MODULES", "graphmend_modules", "mend these modules while the tests run"),
-    "graphmend_deny": ("GRAPHMEND_DENY", "MODULES", "graphmend_deny", "modules to leave alone all the same"),
-    "graphmend_rules": ("GRAPHMEND_RULES", "RULES", "graphmend_rules", "rules to apply: all, none, NAME, -NAME"),
-}
 _MARKER = (
     "graphmend(modules=(), rules=()): skip the test unless the hook mends these modules (any, if none is named) with "
     "these rules"
@@ -34,26 +32,35 @@ _OWN = pytest.StashKey["Hook"]()  # the hook that was asked for here, installed 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("graphmend", "graph breaks (graphmend_hook)")
-    for destination, (_, metavar, ini, text) in _OPTIONS.items():
-        option = f"--{destination.replace('_', '-')}"
-        group.addoption(option, dest=destination, metavar=metavar, default=None, help=f"{text}; also {ini} in the ini")
-        parser.addini(ini, f"{text} ({option})", type="string", default="")
+    for setting in SETTINGS:
+        takes: dict[str, str] = {"metavar": setting.metavar}
+        if not setting.metavar:
+            takes = {"action": "store_const", "const": setting.bare}
+        text = f"{setting.help}; also {_ini(setting)} in the ini"
+        group.addoption(_option(setting), dest=_ini(setting), default=None, help=text, **takes)
+        parser.addini(_ini(setting), f"{setting.help} ({_option(setting)})", type="string", default="")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the hook if it is asked for: this is the last moment before conftests import libraries."""
-    modules, deny, rules = (_given(early_config, destination) for destination in _OPTIONS)
-    if not modules:
+    options, ini = _given(early_config)
+    given = ini | options
+    if options and "modules" not in given:
+        given["modules"] = os.environ.get("GRAPHMEND_MODULES", "")
+    if not given.get("modules"):
+        _refuse_alone(options)
         return
     from .diagnostics import GraphmendError
 
+    def said(setting: Setting) -> str:
+        is_in_ini = setting.name in ini and setting.name not in options
+        return f"{_ini(setting)} in the ini file" if is_in_ini else _option(setting)
+
     try:
-        hook = _install(modules, deny, rules)
+        hook = _install(given, said)
     except GraphmendError as error:
-        raise pytest.UsageError(
-            re.sub("|".join(_BY_SETTING), lambda match: _BY_SETTING[match[0]], str(error))
-        ) from None
+        raise pytest.UsageError(str(error)) from None
     early_config.add_cleanup(hook.uninstall)
     early_config.stash[_OWN] = hook
 
@@ -65,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     lines = [
         f"graphmend: on for {', '.join(hook.settings.modules)}; rules {', '.join(hook.settings.rules) or 'none'}"
+        + "".join(f"; {text}" for text in changed(hook.settings.as_json(), Kind.TRACING))
         for hook in _hooks()
     ]
     own = config.stash.get(_OWN, None)
@@ -90,14 +98,29 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In an xdist worker: send the ledger to the controller, which prints the summary."""
+    """Where the setting `strict` asks for it, fail a run in which nothing was mended.
+
+    In an xdist worker: send the ledger to the controller, which judges, and prints the summary.
+    """
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is None:
+        _judge(session)
     if output is None or not _hooks():
         return
     from .dynamo import refusals
     from .reporting.ledger import ledger
 
     output[_WORKER_OUTPUT] = ([record.as_tuple() for record in ledger.records], list(refusals.seen))
+
+
+def _judge(session: pytest.Session) -> None:
+    own = session.config.stash.get(_OWN, None)
+    if own is None or not own.settings.strict or own.settings.disable:
+        return
+    from .reporting.exit import nothing_was_mended
+
+    if nothing_was_mended() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -149,20 +172,36 @@ def assert_same_as_eager() -> Callable[..., None]:
     return testing.assert_same_as_eager
 
 
-def _given(config: pytest.Config, destination: str) -> str | None:
-    """What the command line says, else what the ini file says; None if neither does."""
-    option: str | None = getattr(config.known_args_namespace, destination)
-    return option if option is not None else config.getini(_OPTIONS[destination][2]) or None
+def _option(setting: Setting) -> str:
+    return "--graphmend" if setting.name == "modules" else f"--graphmend-{setting.option().removeprefix('--')}"
 
 
-def _install(modules: str, deny: str | None, rules: str | None) -> Hook:
-    import graphmend_hook
-
-    graphmend_hook.uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
-    return graphmend_hook.install(modules, deny=deny or (), rules=rules)
+def _ini(setting: Setting) -> str:
+    return f"graphmend_{setting.name}"
 
 
-_BY_SETTING = {f"{setting}:": f"--{destination.replace('_', '-')}:" for destination, (setting, *_) in _OPTIONS.items()}
+def _given(config: pytest.Config) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings that the command line names, and those that the ini file does, as texts."""
+    words = {setting.name: getattr(config.known_args_namespace, _ini(setting)) for setting in SETTINGS}
+    texts = {setting.name: config.getini(_ini(setting)) for setting in SETTINGS}
+    return (
+        {name: word for name, word in words.items() if word is not None},
+        {name: text for name, text in texts.items() if text},
+    )
+
+
+def _refuse_alone(options: Mapping[str, str]) -> None:
+    """Raise UsageError for an option that nothing follows from, because no modules are named anywhere."""
+    for setting in SETTINGS:
+        if setting.name in options and not {"modules", "disable"}.intersection(options):
+            raise pytest.UsageError(f"{_option(setting)}: no modules are mended; name them by --graphmend=MODULES")
+
+
+def _install(given: Mapping[str, str], form: Callable[[Setting], str]) -> Hook:
+    from .hook.install import install_arguments, uninstall
+
+    uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
+    return install_arguments(given, form)
 
 
 def _hooks() -> tuple[Hook, ...]:

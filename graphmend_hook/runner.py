@@ -18,10 +18,10 @@ import warnings
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 
-from .config import UNMENDABLE
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
 from .hook.loader import MendingLoader
+from .parsing import UNMENDABLE
 from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep

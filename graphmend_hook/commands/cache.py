@@ -10,16 +10,18 @@ from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 
-from ..config import Settings, split_list
+from ..config import Settings, settings_of_kind
 from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
 from ..hook.entries import Entry, delete, take_stock
 from ..hook.locate import modules
 from ..hook.warm import CacheError, Warmed, warm
-from ..options import settings_of
+from ..options import add_settings, settings_of
+from ..parsing import split_list
 from ..reporting.ledger import Status
 from ..reporting.text import counted
 from ..rewrite import active_rules
+from ..setting import Kind
 
 HELP = "look at the cache of mended modules, empty it or fill it"
 
@@ -32,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fill = actions.add_parser("warm", help="mend modules ahead of time, without importing them")
     fill.add_argument("patterns", metavar="MODULES", nargs="*", help="what to mend (default: GRAPHMEND_MODULES)")
     fill.add_argument("--jobs", metavar="N", type=int, help="processes to use (default: one for each CPU)")
-    for action in (info, clear, fill):
-        action.add_argument("--cache-dir", metavar="DIR", help="where the cache is (default: as for a run)")
-        action.add_argument("--rules", metavar="LIST", help="the rules of the runs to come: all, none, NAME, -NAME")
+    for action in (info, clear):
+        add_settings(action, settings_of_kind(Kind.REWRITING, Kind.STORAGE))
+    modules = settings_of_kind(Kind.MODULES, Kind.REWRITING, Kind.STORAGE)
+    add_settings(fill, [setting for setting in modules if setting.name != "modules"])  # MODULES is what that would be
 
 
 def run(options: argparse.Namespace) -> int:

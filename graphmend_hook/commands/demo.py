@@ -11,6 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from ..config import settings_of_kind
+from ..options import add_settings, as_words, passed_on
+from ..setting import Kind
+
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _ROWS = {
     "graphs": "graphs captured",
@@ -27,6 +31,7 @@ HELP = "compile T5 without and with the hook, and show the difference"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="eager", help="torch.compile backend (default: %(default)s)")
+    add_settings(parser, settings_of_kind(Kind.REWRITING, Kind.TRACING, Kind.STORAGE))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,10 +42,10 @@ def run(options: argparse.Namespace) -> int:
     import rich.console
     import rich.table
 
-    backend = options.backend
+    backend, words = options.backend, as_words(passed_on(options))
     with tempfile.TemporaryDirectory() as folder:
-        plain = _run(backend, Path(folder), hook=False)
-        mended = _run(backend, Path(folder), hook=True)
+        plain = _run(backend, Path(folder), None)
+        mended = _run(backend, Path(folder), words)
     if plain is None or mended is None:
         return 1
     console = rich.console.Console()
@@ -62,10 +67,14 @@ def run(options: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
-def _run(backend: str, folder: Path, hook: bool) -> dict[str, Any] | None:
-    """One arm in a fresh process; None, and its own words on stderr, if it failed."""
+def _run(backend: str, folder: Path, options: list[str] | None) -> dict[str, Any] | None:
+    """One arm in a fresh process; None, and its own words on stderr, if it failed.
+
+    options: of the hook; None is the arm without it.
+    """
+    hook = options is not None
     out, report = folder / f"{hook}.json", folder / f"{hook}.report.json"
-    launcher = ["-m", "graphmend_hook", f"--report={report}"] if hook else []
+    launcher = [] if options is None else ["-m", "graphmend_hook", f"--report={report}", *options]
     env = {key: value for key, value in os.environ.items() if not key.startswith("GRAPHMEND_")}
     env |= {"HF_HUB_OFFLINE": "1"}
     if "GRAPHMEND_CACHE_DIR" in os.environ:

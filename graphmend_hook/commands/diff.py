@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import RULE_NAMES, Settings, check_pattern
+from ..config import RULE_NAMES, settings_of_kind
 from ..diagnostics import ConfigError, Outcome, Site
 from ..hook.locate import source_file
+from ..options import add_settings, settings_of
+from ..parsing import check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
 from ..rewrite import Change, active_rules, changes_of
+from ..setting import Kind
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,19 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context", metavar="N", type=int, default=3, help="lines around a site (default: %(default)s)"
     )
+    add_settings(parser, settings_of_kind(Kind.REWRITING))
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the mended functions.  Returns 0 if something is mended, else 1.
 
-    Which rules apply is what ``GRAPHMEND_RULES`` says.  Raises ConfigError for an argument that names nothing.
+    Raises ConfigError for an argument that names nothing.
     """
     import rich.console
 
     path = _path(options.target)
     source = _read(path)
+    rules = active_rules(settings_of(options).rules)
     try:
-        changes = changes_of(source, str(path), active_rules(Settings.from_env().rules))
+        changes = changes_of(source, str(path), rules)
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"{path} cannot be parsed: {error}") from None
     if options.function is not None:
@@ -65,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
 def _path(target: str) -> Path:
     if os.sep in target or target.endswith(".py") or os.path.isfile(target):
         return Path(target)
-    check_pattern(target, "MODULE")
+    with named("MODULE"):
+        check_mendable(target)
     return Path(source_file(target))
 
 

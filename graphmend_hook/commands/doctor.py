@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ..diagnostics import ConfigError
 from ..doctor.findings import Finding, Level
+from ..options import OF_MENDING, add_settings, passed_on
 from ..version import __version__
 
 HELP = "say why nothing happened: settings, start-up, imports, cache, and a self-test"
@@ -25,15 +26,13 @@ _WIDTH = max(len(level.value) for level in Level) + 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [options] [script.py | -m module | -c code] [arguments ...]"
-    parser.add_argument("--modules", metavar="LIST", help="look as if GRAPHMEND_MODULES were this")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_settings(parser, OF_MENDING)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding on stdout.  Returns 1 if there is a problem, else 0."""
-    env = dict(os.environ)
-    if options.modules is not None:
-        env["GRAPHMEND_MODULES"] = options.modules
+    env = os.environ | {setting.variable(): text for setting, text in passed_on(options).items()}
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if program and program[0].startswith("-") and program[0] not in ("-m", "-c", "-"):
         raise ConfigError(f"unknown option {program[0]}; name a script, -m MODULE or -c CODE")

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..config import SETTINGS, Settings
 from ..diagnostics import GraphmendError
 from ..explain.join import Explanation, explain
-from ..options import add_settings
+from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, as_words, passed_on
+from ..setting import Setting
 
 HELP = "run a program without and with the hook, and explain each graph break"
 BROKEN = 1
@@ -30,7 +32,7 @@ class BaselineError(GraphmendError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [options] (script.py | -m module | -c code) [arguments ...]"
-    add_settings(parser)
+    add_settings(parser, OF_MENDING, FOR_A_PROGRAM)
     parser.add_argument("--json", metavar="FILE", help="also write it for machines")
     parser.add_argument("--html", metavar="FILE", help="also write it as a page: the calls, their graphs, the source")
     parser.add_argument("--fail-on-break", action="store_true", help="exit with 1 if a break remains")
@@ -71,10 +73,10 @@ class _Arm:
 
 
 def _explain(options: argparse.Namespace) -> Explanation:
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in _settings(options).items()]
+    words = as_words(_settings(options))
     with tempfile.TemporaryDirectory() as folder:
         before = _run("without the hook", ["--disable"], options.program, Path(folder, "before"))
-        after = _run("with the hook", given, options.program, Path(folder, "after"))
+        after = _run("with the hook", words, options.program, Path(folder, "after"))
     if not before.observed["regions"] and not after.observed["regions"]:
         raise ProgramFailedError(
             "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"
@@ -82,13 +84,11 @@ def _explain(options: argparse.Namespace) -> Explanation:
     return explain(options.program, before.observed, after.observed, after.report)
 
 
-def _settings(options: argparse.Namespace) -> dict[str, str]:
-    """What the command line says, and the allowlist of the environment where it is silent."""
-    names = ("modules", "deny", "rules", "guards", "values", "cache_dir")
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if "modules" not in given and os.environ.get("GRAPHMEND_MODULES"):
-        given["modules"] = os.environ["GRAPHMEND_MODULES"]
-    return given
+def _settings(options: argparse.Namespace) -> dict[Setting, str]:
+    """What the command line says, and the allowlist of the environment, which `_run` takes away, where it is silent."""
+    inherited = Settings.from_env().as_env()
+    modules = {each: inherited[each.variable()] for each in SETTINGS if each.name == "modules"}
+    return {each: text for each, text in modules.items() if text} | passed_on(options)
 
 
 def _run(what: str, own: list[str], program: list[str], folder: Path) -> _Arm:

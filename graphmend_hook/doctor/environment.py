@@ -9,11 +9,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 
-from ..config import Settings
+from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
 from ..version import __version__
 from .findings import Finding, Level
@@ -65,7 +64,7 @@ def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
 
 def check_settings(env: Mapping[str, str]) -> tuple[list[Finding], Settings | None]:
     """What the ``GRAPHMEND_*`` variables in `env` say; None where no process could use them."""
-    known = {f"GRAPHMEND_{field.name.upper()}" for field in fields(Settings)}
+    known = {setting.variable() for setting in SETTINGS}
     given = {name: value for name, value in sorted(env.items()) if name.startswith("GRAPHMEND_")}
     findings = [_unknown(name, known) for name in given if name not in known]
     try:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..config import UNMENDABLE
 from ..hook.allowlist import Allowlist
+from ..parsing import UNMENDABLE
 from ..reporting.text import counted, shorten
 from .findings import Finding, Level
 

@@ -15,8 +15,8 @@ graphmend_hook.install("graphmend_selftest")
 import graphmend_selftest as mended  # type: ignore[import-not-found]  # noqa: E402
 import torch  # noqa: E402
 
+from graphmend_hook.dynamo import refusals  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
-from graphmend_hook.runtime import refusals  # noqa: E402
 
 INPUTS = {"one side": torch.full((4,), 0.5), "the other side": torch.full((4,), 8.0), "the guard": -torch.ones(4)}
 Seen = tuple[Any, list[tuple[object, ...]]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .question import Question
 
 
-class QuestionVariable(VariableTracker):
+class QuestionVariable(VariableTracker):  # type: ignore[misc]
     """Stands for a question in the trace."""
 
     _nonvar_fields = {"question", *VariableTracker._nonvar_fields}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from ..config import UNMENDABLE, is_directory_pattern
+from ..parsing import UNMENDABLE, is_directory_pattern
 
 _INSTALLED = {"site-packages", "dist-packages"}
 

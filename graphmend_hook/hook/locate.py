@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 
-from ..config import check_pattern, is_directory_pattern
 from ..diagnostics import ConfigError
+from ..parsing import check_mendable, is_directory_pattern, named
 from ..program import is_path_safe
 from .allowlist import Allowlist
 
@@ -53,7 +53,8 @@ def _candidates(pattern: str) -> Iterator[tuple[str, str]]:
             raise ConfigError(f"{pattern!r} is not a directory")
         yield from _below(directory, "")
         return
-    check_pattern(pattern, "MODULES")
+    with named("MODULES"):
+        check_mendable(pattern)
     fixed = []
     for segment in pattern.split("."):
         if any(char in segment for char in _ANY):

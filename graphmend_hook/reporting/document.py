@@ -79,15 +79,8 @@ def _process(ledger: Ledger, records: list[ModuleRecord]) -> Document:
 
 
 def _hook(record: HookRecord) -> Document:
-    settings = record.settings
-    return {
-        "modules": list(settings.modules),
-        "deny": list(settings.deny),
-        "rules": list(settings.rules),
-        "guards": settings.guards,
-        "strict": settings.strict,
-        "cache_directory": None if record.cache_directory is None else str(record.cache_directory),
-    }
+    directory = None if record.cache_directory is None else str(record.cache_directory)
+    return {**record.settings.as_json(), "cache_directory": directory}
 
 
 def _module(record: ModuleRecord) -> Document:

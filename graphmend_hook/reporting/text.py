@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..config import changed
+from ..setting import Kind
 from .document import Document, as_json
 from .ledger import Ledger, Status
 
@@ -102,6 +104,10 @@ def _head(document: Document, console: Console) -> None:
         f"cache: {counted(hits, 'hit')}, {counted(misses, 'miss')}; {seconds * 1000:.0f} ms",
         soft_wrap=True,
     )
+    hooks = (hook for process in processes for hook in process["hooks"])
+    for line in dict.fromkeys("; ".join(changed(hook, Kind.REWRITING, Kind.TRACING)) for hook in hooks):
+        if line:
+            console.print(f"settings: {line}", soft_wrap=True)
 
 
 def _distinct(modules: Iterable[Document]) -> int:

@@ -315,7 +315,7 @@ def test_default_place_is_private_under_every_umask(umask: str, write: Write, ho
     """With the umask 002 of many distributions a plain mkdir would make a directory that we refuse ourselves."""
     write("app.py", MENDABLE)
     code = f"import os; os.umask({umask}); import graphmend_hook.hook.install as i; from graphmend_hook.config import "
-    code += "Settings; i.install_settings(Settings.from_env().with_modules(['app'])); " + USE
+    code += "Settings; i.install_settings(Settings.from_env().with_given({'modules': 'app'}, str)); " + USE
     for _ in range(2):
         ran = hooked(code, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="", GRAPHMEND_CACHE_DIR="", GRAPHMEND_MODULES="")
         assert (ran.stdout, ran.stderr) == (RIGHT, "")

@@ -20,13 +20,9 @@ from graphmend_hook.config import (
     GUARD_MODES,
     RULE_NAMES,
     Settings,
-    check_pattern,
-    is_directory_pattern,
-    join_list,
-    parse_rules,
-    split_list,
 )
 from graphmend_hook.diagnostics import ConfigError, GraphmendError
+from graphmend_hook.parsing import check_mendable, is_directory_pattern, join_list, split_list
 from graphmend_hook.rules import ORDER
 
 VALUES = [
@@ -233,7 +229,7 @@ def test_child_process_has_the_settings(python: Callable[..., subprocess.Complet
 @pytest.mark.parametrize("pattern", [".", "..", "./src", "/", "/abs", "src/", "~/x", "a/b"])
 def test_directories_are_told_from_names(pattern: str) -> None:
     assert is_directory_pattern(pattern)
-    check_pattern(pattern, "GRAPHMEND_MODULES")
+    check_mendable(pattern)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +237,6 @@ def test_directories_are_told_from_names(pattern: str) -> None:
 )
 def test_rules_argument(text: str | list[str] | None, rules: tuple[str, ...], fresh_imports: Path) -> None:
     assert graphmend_hook.install("app", rules=text, cache_dir=fresh_imports / "c").settings.rules == rules
-    assert parse_rules("") == RULE_NAMES
 
 
 @pytest.mark.parametrize("level", ["debug", "ERROR"])

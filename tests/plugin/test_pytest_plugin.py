@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import os
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from graphmend_hook.config import SETTINGS, Settings
 
 pytest_plugins = ["pytester"]
 
@@ -48,7 +51,9 @@ def test_without_being_asked_nothing_is_installed_imported_or_said(suite, run):
         test_lib="""
         import sys
         before = {name for name in sys.modules if name.startswith(("graphmend_hook", "torch", "bytecode"))}
-        def test_it(): assert before <= {"graphmend_hook", "graphmend_hook.version", "graphmend_hook.pytest_plugin"}
+        declaration = {f"graphmend_hook.{name}" for name in ("config", "setting", "parsing", "diagnostics")}
+        own = {"graphmend_hook", "graphmend_hook.version", "graphmend_hook.pytest_plugin"}
+        def test_it(): assert before <= own | declaration
         """
     )
     result = run()
@@ -97,6 +102,77 @@ def test_deny_and_rules(suite, run):
     result.stdout.no_fnmatch_line("*site mended in*")
 
 
+SHOWS_SETTINGS = """
+import graphmend_hook.hook.install as install
+def test_it():
+    for hook in install.active():
+        print("SETTINGS", hook.settings.as_env())
+"""
+# By setting: a text that is no default.  Without a hook there is nothing to see of `disable`.
+GIVEN = {
+    "modules": "lib,other",
+    "deny": "lib.x",
+    "rules": "defer,where",
+    "guards": "keep",
+    "cond": "always",
+    "values": "grid_*,n",
+    "cache_dir": "/some/where",
+    "strict": "1",
+    "report": "/tmp/no-such-directory/r.json",
+    "log": "ERROR",
+}
+
+
+def option(setting):
+    word = "--graphmend" if setting.name == "modules" else f"--graphmend-{setting.name.replace('_', '-')}"
+    return f"{word}={GIVEN[setting.name]}" if setting.metavar else word
+
+
+@pytest.mark.parametrize("way", ["options", "ini"])
+def test_every_setting_is_an_option_and_a_key_of_the_ini_file(way, suite, run):
+    assert [*GIVEN, "disable"] == [setting.name for setting in SETTINGS]
+    suite.makepyfile(test_lib=SHOWS_SETTINGS)
+    given = [setting for setting in SETTINGS if setting.name in GIVEN]
+    options = [option(setting) for setting in given]
+    if way == "ini":
+        options = []
+        suite.makeini("[pytest]\n" + "".join(f"graphmend_{name} = {text}\n" for name, text in GIVEN.items()))
+    result = run("-s", *options)
+    [shown] = [line.partition("SETTINGS ")[2] for line in result.outlines if "SETTINGS" in line]
+    expected = Settings.from_env({setting.variable(): GIVEN[setting.name] for setting in given})
+    assert ast.literal_eval(shown) == expected.as_env()
+    result.stdout.fnmatch_lines(
+        ["graphmend: on for lib, other; rules defer, where; guards keep; cond always; values grid_[*], n"]
+    )
+
+
+def test_modules_of_the_variable_and_options_of_the_command_line(suite, run, monkeypatch):
+    monkeypatch.setenv("GRAPHMEND_MODULES", "lib")
+    run("--graphmend-guards=keep").stdout.fnmatch_lines(["graphmend: on for lib; rules *value; guards keep"])
+    monkeypatch.delenv("GRAPHMEND_MODULES")
+    result = run("--graphmend-guards=keep")
+    result.stderr.fnmatch_lines(["ERROR: --graphmend-guards: no modules are mended; name them by --graphmend=MODULES"])
+
+
+def test_disable_option_wins(suite, run):
+    for options in (("--graphmend=lib", "--graphmend-disable"), ("--graphmend-disable",)):
+        result = run(*options)
+        result.assert_outcomes(failed=1)
+        result.stdout.no_fnmatch_line("*graphmend: on*")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_strict_run_in_which_nothing_was_mended_fails(workers, suite, run):
+    if workers:
+        pytest.importorskip("xdist")
+    suite.makepyfile(test_lib="import lib\ndef test_it(): pass")
+    result = run("--graphmend=lib", "--graphmend-rules=trap", "--graphmend-strict", *workers)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["GM004: nothing was mended in this process: *"])
+    assert run("--graphmend=lib", "--graphmend-strict", *workers).ret == pytest.ExitCode.OK
+
+
 def test_kill_switch_wins(suite, run, monkeypatch):
     monkeypatch.setenv("GRAPHMEND_DISABLE", "1")
     result = run("--graphmend=lib")
@@ -116,6 +192,8 @@ def test_nothing_mended_is_said(suite, run):
         (("--graphmend=a b-c",), "--graphmend: 'b-c' is not a module pattern; use a dotted name*"),
         (("--graphmend=a", "--graphmend-rules=deferr"), "--graphmend-rules: there is no rule 'deferr'; use all,*"),
         (("--graphmend=a", "--graphmend-deny=1x"), "--graphmend-deny: '1x' is not a module pattern;*"),
+        (("--graphmend=a", "--graphmend-guards=no"), "--graphmend-guards: 'no' is not a way to treat guards; use*"),
+        (("--graphmend=a", "-o", "graphmend_log=loud"), "graphmend_log in the ini file: 'loud' is not a level; use*"),
     ],
 )
 def test_wrong_use_is_refused_with_the_remedy(arguments, message, suite, run):
