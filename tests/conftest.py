@@ -19,7 +19,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def clean_environment(**changes: str) -> dict[str, str]:
+def _clean_environment(**changes: str) -> dict[str, str]:
     """The process environment without what would steer python, pytest or the hook, plus `changes`."""
     steering = ("GRAPHMEND_", "PYTHON", "PYTEST_", "COV_", "TRANSFORMERS_", "TORCH")
     env = {key: value for key, value in os.environ.items() if not key.startswith(steering)}
@@ -31,6 +31,11 @@ def clean_environment(**changes: str) -> dict[str, str]:
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="session")
+def clean_environment() -> Callable[..., dict[str, str]]:
+    return _clean_environment
+
+
 @pytest.fixture
 def python(tmp_path: Path) -> Run:
     """Run ``python *args`` in `tmp_path` (or `cwd`) with a clean environment and a cache of its own."""
@@ -40,7 +45,7 @@ def python(tmp_path: Path) -> Run:
         return subprocess.run(
             [sys.executable, *args],
             cwd=cwd or tmp_path,
-            env=clean_environment(**env),
+            env=_clean_environment(**env),
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -21,6 +21,7 @@ CHECK = "print(torch.compile(helpers.helper, backend='eager', fullgraph=True)(to
         "import graphmend_hook, helpers; helpers.helper(0); import torch; helpers.helper(torch.ones(1))",
     ],
 )
+@pytest.mark.slow
 def test_the_order_of_imports_does_not_matter(order: str, python: Any, write: Any) -> None:
     write("helpers.py", HELPERS)
     done = python("-c", f"{order}; {CHECK}", GRAPHMEND_MODULES="helpers")

@@ -445,6 +445,7 @@ def test_a_size_that_a_backend_compares_with_one_in_a_single_graph() -> None:
     assert [compiled(X, torch.full((2000,), count)) for count in (4, 5, 1, 6, 0)][1:] == [3, 3, 3, 3]
 
 
+@pytest.mark.slow
 def test_only_the_number_that_a_backend_fails_on_is_read_as_it_was_written() -> None:
     compiled = Compiled("convolved_as_many_rows", "inductor")
     for rows in (4, 5, 6, 7):
