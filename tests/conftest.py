@@ -20,9 +20,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def _clean_environment(**changes: str) -> dict[str, str]:
-    """The process environment without what would steer python, pytest or the hook, plus `changes`."""
+    """The process environment without what would steer python, pytest or the hook, plus `changes`.
+
+    Inductor keeps compiled kernels where it does in this process, so that tests share them.
+    """
     steering = ("GRAPHMEND_", "PYTHON", "PYTEST_", "COV_", "TRANSFORMERS_", "TORCH")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(steering)}
+    kept = ("TORCHINDUCTOR_CACHE_DIR",)
+    env = {key: value for key, value in os.environ.items() if key in kept or not key.startswith(steering)}
     env.update({"HF_HUB_OFFLINE": "1", "PYTHONHASHSEED": "0"})
     env.update(changes)
     return env
