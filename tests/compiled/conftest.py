@@ -27,8 +27,8 @@ def _untimed_guards() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is compiled by Inductor waits for a C++ compiler."""
+    """Of the backends only eager is quick: Inductor waits for a C++ compiler."""
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if callspec and callspec.params.get("backend") == "inductor":
+        if callspec and callspec.params.get("backend") in ("aot_eager", "inductor"):
             item.add_marker("slow")

@@ -39,6 +39,7 @@ def test_a_program_without_torch_never_imports_it(python: Any, write: Any) -> No
     assert "1 site mended in" in done.stderr
 
 
+@pytest.mark.slow
 def test_uninstalled_before_torch_loses_nothing(python: Any, write: Any) -> None:
     write("helpers.py", HELPERS)
     code = "import graphmend_hook as g; h = g.install('helpers'); import helpers; h.uninstall(); import torch\n"

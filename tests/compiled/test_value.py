@@ -426,6 +426,7 @@ def test_places_are_laid_out_as_torch_does() -> None:
     assert found.stride() == expected.stride()
 
 
+@pytest.mark.slow
 def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixture) -> None:
     """Inductor compares sizes of a product with 1: it is taken for granted that they are not, and asserted."""
     compiled = Compiled("multiplied_by_as_many_rows", "inductor")
@@ -439,6 +440,7 @@ def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixtur
     assert "GM104-T06" in {code for code, *_ in refusals.seen}
 
 
+@pytest.mark.slow
 def test_a_size_that_a_backend_compares_with_one_in_a_single_graph() -> None:
     """There is nothing to fall back to but eager, each time."""
     compiled = Compiled("multiplied_by_as_many_rows", "inductor", fullgraph=True)
