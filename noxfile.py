@@ -1,10 +1,14 @@
-"""Sessions that do all their own set-up: ``python -m nox -s demo | tests | lint | bench``.
+"""Sessions that do all their own set-up: ``python -m nox -s demo | quick | tests | lint | bench``.
 
-``tests`` runs everything on Python 3.11 with torch and transformers 4.52.4.  ``tests_without_torch`` runs the parts
-that need no torch on the other versions of Python; one that is not installed is skipped.
+``quick`` answers a developer in three minutes.  ``tests`` runs everything on Python 3.11 with torch 2.13.0 and
+transformers 4.52.4, ``tests_torch`` on the other versions too, ``tests_without_torch`` the parts that need no torch on
+the other versions of Python.  A Python that is not installed is skipped; ``--error-on-missing-interpreters`` fails.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
 
 import nox
 
@@ -13,10 +17,17 @@ nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
 nox.options.sessions = ["lint", "tests", "tests_without_torch"]
 
-PAPER = "constraints/transformers-4.52.4.txt"
+PAPER = "constraints/torch-2.13.0.txt"
 TODAY = "constraints/transformers-5.23.0.txt"
+# Each pair of torch and Python that the README says is supported.
+MATRIX = [
+    *((torch, "3.11") for torch in ("2.12.1", "2.13.0", "2.14.1", "2.15.0")),
+    *(("2.15.0", python) for python in ("3.12", "3.13")),
+]
 # What a hook writes and reads must not depend on what the caller's shell exports.
 CLEAN = {"PYTHONDONTWRITEBYTECODE": None, "PYTHONPATH": None, "HF_HUB_OFFLINE": "1"}
+# A worker that is done takes over from the other: the last tests, whole models, are long.
+PYTEST = ("pytest", "-n", "2", "--dist", "worksteal")
 
 
 def with_torch(session: nox.Session, extras: str, constraints: str = PAPER) -> None:
@@ -33,11 +44,53 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
-def tests(session: nox.Session) -> None:
-    """The whole suite, on transformers 4.52.4."""
+def quick(session: nox.Session) -> None:
+    """The tests that are not marked as slow, and a few random programs, in three minutes on two cores."""
     with_torch(session, "test")
-    # A worker that is done takes over from the other: the last tests, whole models, are long.
-    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
+    session.env["RANDOM_PROGRAMS"] = "80"
+    session.run(*PYTEST, "-m", "not slow", *session.posargs)
+
+
+@nox.session(python="3.11")
+def tests(session: nox.Session) -> None:
+    """The whole suite, on torch 2.13.0 and transformers 4.52.4."""
+    with_torch(session, "test")
+    session.run(*PYTEST, *session.posargs)
+
+
+@nox.session
+@nox.parametrize("torch, python", [nox.param(*pair, id=" on ".join(pair)) for pair in MATRIX])
+def tests_torch(session: nox.Session, torch: str) -> None:
+    """The whole suite, on each torch and Python that is supported; `matrix` shows what came of it."""
+    with_torch(session, "test", f"constraints/torch-{torch}.txt")
+    result = result_file(session, torch, str(session.python))
+    result.unlink(missing_ok=True)
+    whole = [] if session.posargs else [f"--junit-xml={result}"]
+    session.run(*PYTEST, *whole, *session.posargs)
+
+
+@nox.session(python=False, default=False)
+def matrix(session: nox.Session) -> None:
+    """The README's table of the last whole run of each session of `tests_torch`."""
+    print("| torch | Python | passed | failed | skipped |\n|---|---|---|---|---|")
+    for torch, python in MATRIX:
+        counts = "not run | |"
+        if (result := result_file(session, torch, python)).exists():
+            suite = next(ElementTree.parse(result).iter("testsuite")).attrib
+            failed, skipped = int(suite["failures"]) + int(suite["errors"]), int(suite["skipped"])
+            counts = f"{int(suite['tests']) - failed - skipped} | {failed} | {skipped}"
+        print(f"| {torch} | {python} | {counts} |")
+
+
+def result_file(session: nox.Session, torch: str, python: str) -> Path:
+    return session.cache_dir / f"tests-torch-{torch}-python-{python}.xml"
+
+
+@nox.session(python="3.12")
+def tests_tracer(session: nox.Session) -> None:
+    """What touches the tracer, on the newest torch and another Python."""
+    with_torch(session, "test", "constraints/torch-2.15.0.txt")
+    session.run(*PYTEST, *(session.posargs or ["tests/compiled"]))
 
 
 @nox.session(python="3.11")
@@ -45,7 +98,7 @@ def tests_today(session: nox.Session) -> None:
     """What holds on transformers 5.23.0 too."""
     with_torch(session, "test", TODAY)
     session.install("scipy")  # eomt asks for it
-    session.run("pytest", "-n", "2", *(session.posargs or ["tests/models"]))
+    session.run(*PYTEST, *(session.posargs or ["tests/models"]))
 
 
 @nox.session(python=["3.10", "3.12", "3.13"])
@@ -53,17 +106,8 @@ def tests_without_torch(session: nox.Session) -> None:
     """Hook, runner and rewriter on the other versions of Python."""
     session.install(".[test]")
     session.env.update(CLEAN)
-    session.run(
-        "pytest",
-        "-n",
-        "2",
-        "tests/commands",
-        "tests/explain",
-        "tests/hook",
-        "tests/runner",
-        "tests/rewrite",
-        *session.posargs,
-    )
+    parts = [f"tests/{part}" for part in ("commands", "explain", "hook", "runner", "rewrite")]
+    session.run(*PYTEST, *parts, *session.posargs)
 
 
 @nox.session(python="3.11")

@@ -22,16 +22,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def clean_environment(**changes: str) -> dict[str, str]:
-    """The process environment without what would steer python, pytest or the hook, plus `changes`."""
+def _clean_environment(**changes: str) -> dict[str, str]:
+    """The process environment without what would steer python, pytest or the hook, plus `changes`.
+
+    Inductor keeps compiled kernels where it does in this process, so that tests share them.
+    """
     steering = ("GRAPHMEND_", "PYTHON", "PYTEST_", "COV_", "TRANSFORMERS_", "TORCH")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(steering)}
+    kept = ("TORCHINDUCTOR_CACHE_DIR",)
+    env = {key: value for key, value in os.environ.items() if key in kept or not key.startswith(steering)}
     env.update({"HF_HUB_OFFLINE": "1", "PYTHONHASHSEED": "0"})
     env.update(changes)
     return env
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def clean_environment() -> Callable[..., dict[str, str]]:
+    return _clean_environment
 
 
 @pytest.fixture
@@ -43,7 +52,7 @@ def python(tmp_path: Path) -> Run:
         return subprocess.run(
             [sys.executable, *args],
             cwd=cwd or tmp_path,
-            env=clean_environment(**env),
+            env=_clean_environment(**env),
             capture_output=True,
             text=True,
             timeout=timeout,

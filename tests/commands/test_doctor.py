@@ -502,6 +502,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", list(BROKEN))
+@pytest.mark.slow
 def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     old, new, complaint = BROKEN[case]
@@ -620,6 +621,7 @@ def test_wrong_option(doctor: Any) -> None:
     assert ran.err == "graphmend doctor: error: unknown option -u; name a script, -m MODULE or -c CODE\n"
 
 
+@pytest.mark.slow
 def test_whole_command(python: Any, write: Any) -> None:
     """As a process: the program's output is on stderr, and JSON alone on stdout."""
     write("app.py", SITE)

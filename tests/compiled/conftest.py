@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 
@@ -31,3 +32,18 @@ def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(graph_call, "_calls_lowest", lambda instruction, depth: False)
     yield
     queue.understood = True
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _untimed_guards() -> Iterator[None]:
+    """Dynamo times the guards of each frame on flushed caches, for its log: 20 ms of the 50 that a small frame takes."""
+    with mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0, create=True):
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the backends only eager is quick: Inductor waits for a C++ compiler."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec and callspec.params.get("backend") in ("aot_eager", "inductor"):
+            item.add_marker("slow")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 PROGRAM = """
 import logging, sys
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
@@ -30,6 +32,7 @@ def model(x):
 """
 
 
+@pytest.mark.slow
 def test_toggling_the_hook_on_warm_caches(python: Any, write: Any, tmp_path: Any) -> None:
     write("train.py", PROGRAM)
     write("library.py", LIBRARY)

@@ -21,6 +21,7 @@ CHECK = "print(torch.compile(helpers.helper, backend='eager', fullgraph=True)(to
         "import graphmend_hook, helpers; helpers.helper(0); import torch; helpers.helper(torch.ones(1))",
     ],
 )
+@pytest.mark.slow
 def test_the_order_of_imports_does_not_matter(order: str, python: Any, write: Any) -> None:
     write("helpers.py", HELPERS)
     done = python("-c", f"{order}; {CHECK}", GRAPHMEND_MODULES="helpers")
@@ -38,6 +39,7 @@ def test_a_program_without_torch_never_imports_it(python: Any, write: Any) -> No
     assert "1 site mended in" in done.stderr
 
 
+@pytest.mark.slow
 def test_uninstalled_before_torch_loses_nothing(python: Any, write: Any) -> None:
     write("helpers.py", HELPERS)
     code = "import graphmend_hook as g; h = g.install('helpers'); import helpers; h.uninstall(); import torch\n"

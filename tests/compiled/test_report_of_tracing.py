@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 PROGRAM = """
 import torch
 
@@ -21,6 +23,7 @@ torch.compile(f, backend="eager")(torch.ones(2))
 """
 
 
+@pytest.mark.slow
 def test_in_text_and_json(python: Any, write: Any, tmp_path: Any) -> None:
     path = write("main.py", PROGRAM)
     done = python("-m", "graphmend_hook", "--report", "main.py")

@@ -76,6 +76,7 @@ def test_equal_to_eager(name: str, backend: str, train: bool) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.inductor])
+@pytest.mark.slow
 def test_equal_to_eager_on_inductor(name: str) -> None:
     compare(name, "inductor", False)
 
@@ -232,6 +233,7 @@ def test_async_asserts_in_the_graph(backend: str, name: str) -> None:
     assert counting.graphs == 1
 
 
+@pytest.mark.slow
 def test_h20_assert_under_the_optimising_interpreter(python: Any, write: Any) -> None:
     """Without asserts there is nothing to check, and what the assert would have read is not read."""
     write("app.py", ASSERTING)

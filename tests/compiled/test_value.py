@@ -427,6 +427,7 @@ def test_places_are_laid_out_as_torch_does() -> None:
     assert found.stride() == expected.stride()
 
 
+@pytest.mark.slow
 def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixture) -> None:
     """Inductor compares sizes of a product with 1: it is taken for granted that they are not, and asserted."""
     compiled = Compiled("multiplied_by_as_many_rows", "inductor")
@@ -440,12 +441,14 @@ def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixtur
     assert "GM104-T06" in {code for code, *_ in refusals.seen}
 
 
+@pytest.mark.slow
 def test_a_size_that_a_backend_compares_with_one_in_a_single_graph() -> None:
     """There is nothing to fall back to but eager, each time."""
     compiled = Compiled("multiplied_by_as_many_rows", "inductor", fullgraph=True)
     assert [compiled(X, torch.full((2000,), count)) for count in (4, 5, 1, 6, 0)][1:] == [3, 3, 3, 3]
 
 
+@pytest.mark.slow
 def test_only_the_number_that_a_backend_fails_on_is_read_as_it_was_written() -> None:
     compiled = Compiled("convolved_as_many_rows", "inductor")
     for rows in (4, 5, 6, 7):

@@ -70,6 +70,7 @@ def test_equal_to_eager(name: str, backend: str, train: bool) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.inductor])
+@pytest.mark.slow
 def test_equal_to_eager_on_inductor(name: str) -> None:
     compare(name, "inductor", False)
 

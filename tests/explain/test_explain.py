@@ -87,6 +87,7 @@ def by_place(explanation: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any
     return {(Path(each["file"]).name, each["line"]): each for each in explanation["breaks"]}
 
 
+@pytest.mark.slow
 def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[str], write: Write) -> None:
     found, text = explained(*program)
     breaks = by_place(found)
@@ -154,6 +155,7 @@ def test_statuses_and_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (("-c", "1"), "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"),
     ],
 )
+@pytest.mark.slow
 def test_what_cannot_be_explained(python: Python, words: tuple[str, ...], message: str) -> None:
     done = python(*GRAPHMEND, "explain", *words)
     assert done.returncode == 2
@@ -190,6 +192,7 @@ for n in (1, 2, 2, 3):
 """
 
 
+@pytest.mark.slow
 def test_graphs_of_later_calls_are_counted_apart(explained: Any, write: Write) -> None:
     found, text = explained(str(write("app/again.py", AGAIN)))
     (region,) = found["regions"]

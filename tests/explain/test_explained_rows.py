@@ -44,6 +44,7 @@ print("graphs:", counting.graphs)
 @pytest.mark.parametrize(
     "name", [name for name in present(VERSION) if name in FEW or os.environ.get("EXPLAIN_ROWS") == "all"]
 )
+@pytest.mark.slow
 def test_graphs_of_a_row(name: str, python: Any, write: Any, tmp_path: Path) -> None:
     out = tmp_path / "explained.json"
     command = ("-c", "import sys; from graphmend_hook.cli import main; sys.exit(main())", "explain", f"--json={out}")

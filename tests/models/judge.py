@@ -1,6 +1,7 @@
-"""A plain user's script: builds one row, runs it in eager and compiled, and saves what there was to observe.
+"""A plain user's script: builds a row, runs it in eager and compiled, and saves what there was to observe.
 
-usage: judge.py ROW OUT BACKEND [BACKEND ...]
+Each line of its input asks for one: a JSON list of ROW, OUT, BACKEND ...  Each row has a process of its own, forked from
+this one, which has imported what all of them need.  It answers with the status of that process and what it wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ if "GRAPHMEND_MODULES" in os.environ and "graphmend_hook" not in sys.modules:
     import graphmend_hook  # noqa: F401  the one line of the second way to use it
 
 import copy
+import json
 import logging
+import signal
+import tempfile
 import warnings
 from typing import Any
 
@@ -20,6 +24,7 @@ import rows
 import torch
 import transformers  # noqa: F401  it sets up its own logging when it is imported, before Recorder does
 
+TIMEOUT = 600
 Records = list[tuple[object, ...]]
 
 
@@ -92,7 +97,7 @@ def compiled(model: torch.nn.Module, calls: list[rows.Inputs], backend: str, rec
     return {"calls": result["fullgraph"], **result}
 
 
-def main(name: str, out: str, *backends: str) -> None:
+def judge(name: str, out: str, *backends: str) -> None:
     recorder = Recorder()
     model, calls = rows.build(name)
     with torch.no_grad():
@@ -105,5 +110,22 @@ def main(name: str, out: str, *backends: str) -> None:
     torch.save(seen, out)
 
 
+def main() -> None:
+    import torch._inductor.compile_fx  # noqa: F401
+    import transformers.modeling_utils  # noqa: F401
+
+    for request in sys.stdin:
+        with tempfile.TemporaryFile() as words:
+            child = os.fork()
+            if not child:
+                for stream in (1, 2):
+                    os.dup2(words.fileno(), stream)
+                signal.alarm(TIMEOUT)
+                return judge(*json.loads(request))
+            status = os.waitpid(child, 0)[1]
+            words.seek(0)
+            print(json.dumps([status, words.read().decode(errors="replace")]), flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

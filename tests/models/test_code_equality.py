@@ -50,6 +50,7 @@ def _flat(constant: object) -> object:
     return "code" if isinstance(constant, CodeType) else constant
 
 
+@pytest.mark.slow
 def test_functions_without_a_mended_site_equal_the_stock_compile() -> None:
     modules = checked = 0
     for file in sorted(MODELS.glob("**/*.py")):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +27,59 @@ VERSION = importlib.metadata.version("transformers")
 PRESENT = present(VERSION)
 IN_EVERY_FORM = [name for name in PRESENT if ROWS[name].in_every_form]
 
+
+def quick_is(quick: str, names: list[str]) -> list[Any]:
+    """`names` as parameters, all but `quick` marked as slow."""
+    return [name if name == quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+# One row after the other: what the untouched library does is asked in several tests.
+of_each_row = pytest.mark.parametrize("name", quick_is("t5", PRESENT), scope="module")
+
 Seen = dict[str, Any]
 
 
-@pytest.fixture
-def judge(python: Any, tmp_path: Path) -> Any:
-    """Run judge.py on a row in a fresh process, and give the file with what it saw."""
+class Judge:
+    """judge.py in a process, started when it is first asked: what a row does, in a file."""
 
-    def run(row: str, *backends: str, hook: tuple[str, ...] = (), **env: str) -> Path:
-        out = tmp_path / f"{row}.pt"
-        done = python(*hook, str(HERE / "judge.py"), row, str(out), *backends, timeout=600, **env)
-        assert done.returncode == 0, done.stderr
+    def __init__(self, directory: Path, environment: dict[str, str], *hook: str) -> None:
+        self._directory, self._environment = directory, environment
+        self._command = [sys.executable, *hook, str(HERE / "judge.py")]
+        self._process: subprocess.Popen[str] | None = None
+
+    def __call__(self, row: str, *backends: str) -> Path:
+        if self._process is None:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            self._process = subprocess.Popen(self._command, cwd=self._directory, env=self._environment, **pipes)
+        assert self._process.stdin and self._process.stdout
+        out = self._directory / f"{row}.pt"
+        print(json.dumps([row, str(out), *backends]), file=self._process.stdin, flush=True)
+        status, words = json.loads(self._process.stdout.readline())
+        assert status == 0, words
         return out
 
-    return run
+    def close(self) -> None:
+        if self._process:
+            self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def judges(clean_environment: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Judge]]:
+    """One without the hook, and one for each way to have it."""
+    directory = tmp_path_factory.mktemp("judges")
+    ways = {"stock": ({}, ()), "runner": ({}, ("-m", "graphmend_hook")), "environment": (ENVIRONMENT, ())}
+    made = {}
+    for way, (settings, hook) in ways.items():
+        (directory / way).mkdir()
+        environment = clean_environment(GRAPHMEND_CACHE_DIR=str(directory / "cache"), **settings)
+        made[way] = Judge(directory / way, environment, *hook)
+    yield made
+    for judge in made.values():
+        judge.close()
 
 
 @pytest.fixture
-def stock(judge: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def stock(judges: dict[str, Judge], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the untouched library does with a row: in eager, and compiled with the eager backend.  Once per test run."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -49,7 +88,7 @@ def stock(judge: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     def get(row: str) -> Seen:
         file = shared / f"stock-{row}.pt"
         if not file.exists():
-            os.replace(judge(row, "eager"), file)
+            os.replace(judges["stock"](row, "eager"), file)
         seen: Seen = torch.load(file)
         return seen
 
@@ -60,7 +99,7 @@ def column(calls: list[Seen], name: str) -> list[Any]:
     return [call[name] for call in calls]
 
 
-@pytest.mark.parametrize("name", PRESENT)
+@of_each_row
 def test_the_untouched_library_breaks(name: str, stock: Any) -> None:
     row, seen = ROWS[name], stock(name)
     assert seen["eager"]["calls"][0]["graphs"] == row.breaks[VERSION] + 1
@@ -69,7 +108,7 @@ def test_the_untouched_library_breaks(name: str, stock: Any) -> None:
     assert bool(seen["plain"][0]["records"]) == (VERSION in row.logs)
 
 
-@pytest.mark.parametrize("name", PRESENT)
+@of_each_row
 def test_the_calls_of_a_row_are_what_it_says(name: str, stock: Any) -> None:
     """Guards that fail do, and the overflow clamp keeps infinity out of what follows: without it there are nans."""
     calls = stock(name)["plain"]
@@ -80,16 +119,17 @@ def test_the_calls_of_a_row_are_what_it_says(name: str, stock: Any) -> None:
         assert all(t.isfinite().all() for call in calls if not call["error"] for t in call["output"])
 
 
-@pytest.mark.parametrize("name", PRESENT)
-def test_mended_by_the_runner_on_every_backend(name: str, judge: Any, stock: Any) -> None:
+@pytest.mark.slow
+@of_each_row
+def test_mended_by_the_runner_on_every_backend(name: str, judges: dict[str, Judge], stock: Any) -> None:
     backends = ("eager",) if VERSION in ROWS[name].still else ALL_BACKENDS
-    seen = torch.load(judge(name, *backends, hook=("-m", "graphmend_hook")))
+    seen = torch.load(judges["runner"](name, *backends))
     check(ROWS[name], seen, stock(name), backends)
 
 
-@pytest.mark.parametrize("name", IN_EVERY_FORM)
-def test_mended_by_environment_and_import(name: str, judge: Any, stock: Any) -> None:
-    seen = torch.load(judge(name, "eager", **ENVIRONMENT))
+@pytest.mark.parametrize("name", quick_is("t5", IN_EVERY_FORM))
+def test_mended_by_environment_and_import(name: str, judges: dict[str, Judge], stock: Any) -> None:
+    seen = torch.load(judges["environment"](name, "eager"))
     check(ROWS[name], seen, stock(name), ("eager",))
 
 
@@ -129,6 +169,7 @@ def assert_close(outputs: list[Any], expected: list[Any], where: object) -> None
         torch.testing.assert_close(left, right, equal_nan=True, msg=lambda m: f"{where}: {m}", **half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["runner", "environment"])
 @pytest.mark.parametrize("name", IN_EVERY_FORM)
 def test_every_way_to_call_torch_compile(name: str, way: str, python: Any) -> None:

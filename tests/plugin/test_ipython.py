@@ -273,6 +273,7 @@ def f(x):
 
 @needs_torch
 @pytest.mark.parametrize("torch_first", [False, True])
+@pytest.mark.slow
 def test_function_of_a_cell_is_one_graph_with_its_records(torch_first, session):
     setup = "import torch, torch._dynamo" if torch_first else "pass"
     cells = (setup, F, BROKEN, RECORDS, ONE_GRAPH)
@@ -283,6 +284,7 @@ def test_function_of_a_cell_is_one_graph_with_its_records(torch_first, session):
 
 
 @needs_torch
+@pytest.mark.slow
 def test_torch_may_have_been_imported_between_the_package_and_the_extension(session):
     early = "import graphmend_hook; text = graphmend_hook.report()"
     connected = "print(graphmend_hook.runtime.connected)"
@@ -291,6 +293,7 @@ def test_torch_may_have_been_imported_between_the_package_and_the_extension(sess
 
 
 @needs_torch
+@pytest.mark.slow
 def test_branch_and_guard_of_a_cell(session):
     cell = """
     import torch

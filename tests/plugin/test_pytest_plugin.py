@@ -327,6 +327,7 @@ def test_entry_point_is_declared():
     assert '[project.entry-points.pytest11]\ngraphmend = "graphmend_hook.pytest_plugin"\n' in pyproject
 
 
+@pytest.mark.slow
 def test_mended_library_is_one_graph_under_the_option_alone(suite, run):
     pytest.importorskip("torch")
     suite.makepyfile(

@@ -57,7 +57,9 @@ def same(python: Callable[..., Completed], tmp_path: Path) -> Callable[..., Comp
         plain = python(*before, *flags, *program, cwd=cwd, **env)
         _forget_bytecode(tmp_path)
         ours = python(*before, *flags, *_HOOK, *options, *program, cwd=cwd, **env)
-        assert "graphmend" not in ours.stderr
+        # Paths may have the word in both: a project lies where its user wants it.
+        of_us = [line for line in ours.stderr.splitlines() if "graphmend" in line]
+        assert set(of_us) <= set(plain.stderr.splitlines())
         assert _visible(ours) == _visible(plain)
         return ours
 

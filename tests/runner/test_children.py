@@ -26,7 +26,7 @@ START = {
         command = [sys.executable, "-c", "import child; child.show('child')"]
         sys.exit(subprocess.run(command).returncode)
     """,
-    "shell": "sys.exit(os.system(f'{sys.executable} -c \"import child; child.show(chr(99))\"'))",
+    "shell": 'sys.exit(os.system(f\'"{sys.executable}" -c "import child; child.show(chr(99))"\'))',
     "grandchild": """
         import subprocess
         inner = f'import subprocess, sys; subprocess.run([{sys.executable!r}, "-c", "import child; child.show(1)"])'

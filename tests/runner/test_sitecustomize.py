@@ -36,7 +36,7 @@ CUSTOMS = {
         "try:\n    import sitecustomize\nexcept ImportError as error:\n    print(error)"
     ),
 }
-LOOK = "import sys; m = sys.modules.get('sitecustomize'); print(getattr(m, '__file__', None), sys.path)"
+LOOK = "import sys; m = sys.modules.get('sitecustomize'); print(getattr(m, '__file__', None), sys.path, sep=chr(10))"
 
 
 @pytest.fixture(params=["bootstrap", "example"])
@@ -78,7 +78,7 @@ def test_hidden_sitecustomize_runs_as_without_ours(name, modules, bootstrap, pyt
     plain = python("-c", LOOK, PYTHONPATH=custom)
     ours = python("-c", LOOK, PYTHONPATH=f"{bootstrap}:{custom}", GRAPHMEND_MODULES=modules)
     if name == "raises its own absence":
-        plain.stdout, ours.stdout = plain.stdout.partition(" ")[2], ours.stdout.partition(" ")[2]
+        plain.stdout, ours.stdout = plain.stdout.partition("\n")[2], ours.stdout.partition("\n")[2]
     if "Traceback" in plain.stderr:  # ours has frames that plain python has not
         plain.stderr, ours.stderr = (run.stderr.splitlines()[-1] for run in (plain, ours))
     assert (ours.stdout, ours.stderr, ours.returncode) == (plain.stdout, plain.stderr, plain.returncode)
@@ -155,8 +155,7 @@ def test_missing_package(python, tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(str(BOOTSTRAP))
-    assert "not active" in run.stderr
-    assert "graphmend_hook" in run.stderr
+    assert run.stderr.startswith("graphmend_hook: not active in process ")
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
