@@ -78,10 +78,10 @@ class Place:
     index: int
     inside_try: bool
     inside: tuple[ast.stmt, ...] = ()
+    statement: ast.stmt = field(init=False)
 
-    @property
-    def statement(self) -> ast.stmt:
-        return self.block[self.index]
+    def __post_init__(self) -> None:
+        self.statement = self.block[self.index]  # every rule asks for it, and blocks are edited after all have
 
 
 @dataclass
@@ -94,6 +94,7 @@ class ModuleScope:
     places: list[Place] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
     _evidence: dict[str, Evidence] = field(default_factory=dict)
+    _lines_with: dict[bytes, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._walk(self.tree.body, None, "", False, ())
@@ -118,13 +119,23 @@ class ModuleScope:
 
     def may_hold_conditional(self, statement: ast.stmt) -> bool:
         """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
-        last = statement.end_lineno or statement.lineno
-        return any(line in self._else_lines for line in range(statement.lineno, last + 1))
+        return self._holds(b"else", statement)
 
-    @cached_property
-    def _else_lines(self) -> frozenset[int]:
-        lines = self.source.split(b"\n")
-        return frozenset(number for number, line in enumerate(lines, 1) if b"else" in line)
+    def may_hold_comprehension(self, statement: ast.stmt) -> bool:
+        """Is there a ``for`` on the lines of a simple statement?"""
+        return self._holds(b"for", statement)
+
+    def may_hold_assignment(self, expression: ast.expr) -> bool:
+        """Is there a ``:=`` on the lines of an expression?"""
+        return self._holds(b":=", expression)
+
+    def _holds(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
+        """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes a hundred times as long."""
+        lines = self._lines_with.get(word)
+        if lines is None:
+            found = (number for number, line in enumerate(self.source.splitlines(), 1) if word in line)
+            lines = self._lines_with[word] = frozenset(found)
+        return not lines.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
     @cached_property
     def _calls(self) -> dict[str, list[ast.Call]]:
@@ -228,7 +239,8 @@ class ModuleScope:
                 if function is not None:
                     self.places.append(Place(function, block, index, inside_try, inside))
                 self.imports.add(statement)
-                self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
+                if hasattr(statement, "body") or isinstance(statement, ast.Match):
+                    self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
 
     def _walk_blocks(
         self,

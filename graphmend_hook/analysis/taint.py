@@ -61,10 +61,9 @@ class Evidence:
         for name in self.untyped - known.keys():
             if self._scope.is_handed_buffer(self.function, name):
                 known[name] = Taint.MAYBE
-        bindings = list(_bindings(self._scope.statements_of(self.function)))
         while True:
             before = dict(known)
-            for target, value in bindings:
+            for target, value in self._bindings:
                 taint = self.of(value)
                 if taint > known.get(target, Taint.NO):
                     known[target] = taint
@@ -86,15 +85,13 @@ class Evidence:
 
         Bound by loops, comprehensions and unpacking; made by sums and by lists of them.
         """
-        statements = self._scope.statements_of(self.function)
-        bindings = list(_bindings(statements))
-        unpacked = list(_unpackings(statements))
-        found = {target for target, value in bindings if self._is_last_item(value)}
+        unpacked = list(self._unpackings())
+        found = {target for target, value in self._bindings if self._is_last_item(value)}
         while True:
             before = len(found)
             for target, iterated in unpacked:
                 found |= self._items_bound(target, iterated, found)
-            for name, value in bindings if found else ():
+            for name, value in self._bindings if found else ():
                 if _is_calculated(value) and not found.isdisjoint(_names_in(value)):
                     found.add(name)
             if len(found) == before:
@@ -118,10 +115,37 @@ class Evidence:
     def masks(self) -> frozenset[str]:
         """The names that are bound to comparisons, joined by ``&`` and ``|`` perhaps, of whatever there is."""
         found: set[str] = set()
-        for target, value in _bindings(self._scope.statements_of(self.function)):
+        for target, value in self._bindings:
             if is_comparison(value, found):
                 found.add(target)
         return frozenset(found)
+
+    def _unpackings(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = pairs[i]``, ``[... for a in b]``."""
+        for statement in self._scope.statements_of(self.function):
+            if isinstance(statement, ast.For):
+                yield statement.target, statement.iter
+            elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
+                if isinstance(statement.targets[0], ast.Tuple):
+                    yield statement.targets[0], statement.value
+            elif not hasattr(statement, "body") and self._scope.may_hold_comprehension(statement):
+                for node in walk(statement):
+                    if isinstance(node, ast.comprehension):
+                        yield node.target, node.iter
+
+    @cached_property
+    def _bindings(self) -> list[tuple[str, ast.expr]]:
+        found: list[tuple[str, ast.expr]] = []
+        for statement in self._scope.statements_of(self.function):
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    found += _pairs(target, statement.value)
+            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
+                found += _pairs(statement.target, statement.value)
+            elif isinstance(statement, (ast.If, ast.While)) and self._scope.may_hold_assignment(statement.test):
+                tested = walk(statement.test)
+                found += [(node.target.id, node.value) for node in tested if isinstance(node, ast.NamedExpr)]
+        return found
 
     def may_be_mask(self, node: ast.expr) -> bool:
         """May it be an index that selects by truths, or by numbers out of a tensor?"""
@@ -226,20 +250,6 @@ def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
-def _unpackings(statements: list[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = pairs[i]``, ``[... for a in b]``."""
-    for statement in statements:
-        if isinstance(statement, ast.For):
-            yield statement.target, statement.iter
-        elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
-            if isinstance(statement.targets[0], ast.Tuple):
-                yield statement.targets[0], statement.value
-        elif not hasattr(statement, "body"):
-            for node in walk(statement):
-                if isinstance(node, ast.comprehension):
-                    yield node.target, node.iter
-
-
 def _is_calculated(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
@@ -258,19 +268,6 @@ def _text_of(annotation: ast.expr) -> str:
 def _is_tensor_type(annotation: ast.expr) -> bool:
     """``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors."""
     return _TENSOR_TYPE.fullmatch(_text_of(annotation)) is not None
-
-
-def _bindings(statements: list[ast.stmt]) -> list[tuple[str, ast.expr]]:
-    found: list[tuple[str, ast.expr]] = []
-    for statement in statements:
-        if isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                found += _pairs(target, statement.value)
-        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
-            found += _pairs(statement.target, statement.value)
-        elif isinstance(statement, (ast.If, ast.While)):
-            found += [(node.target.id, node.value) for node in walk(statement.test) if isinstance(node, ast.NamedExpr)]
-    return found
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
