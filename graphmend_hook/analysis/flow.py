@@ -187,9 +187,13 @@ def _augmented(statement: ast.stmt) -> Names:
 
 def _deleted(root: ast.stmt) -> Names:
     """The names that `root` may unbind, wherever in it."""
-    return frozenset(
-        node.id for node in walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
-    ) | frozenset(node.name for node in walk(root) if isinstance(node, ast.ExceptHandler) and node.name)
+    found = set()
+    for node in walk(root):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
