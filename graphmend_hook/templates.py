@@ -58,8 +58,8 @@ def replaced(node: Node, replacement: Callable[[ast.AST], ast.AST | None]) -> No
         return found  # type: ignore[return-value]
     fields: dict[str, object] = {}
     changed = False
-    for field, value in ast.iter_fields(node):
-        new = value
+    for field in node._fields:
+        new = value = getattr(node, field, None)
         if isinstance(value, ast.AST):
             new = replaced(value, replacement)
         elif isinstance(value, list):

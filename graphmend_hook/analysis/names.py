@@ -73,7 +73,7 @@ def walk(*roots: ast.AST) -> Iterator[ast.AST]:
         for name in _PARTS[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
-                stack += [item for item in value if isinstance(item, ast.AST)]
+                stack += filter(None, value)  # `None` stands for the key of ``**`` and for a default that is missing
             elif isinstance(value, ast.AST):
                 stack.append(value)
 
@@ -82,13 +82,12 @@ class _Parts(dict[type[ast.AST], tuple[str, ...]]):
     """By kind of node: the fields that may hold nodes to look at."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
-        fields = () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _HOLDING_NO_NODE)
-        self[kind] = fields
+        fields = self[kind] = tuple(name for name in kind._fields if name not in _HOLDING_NO_NODE)
         return fields
 
 
-_HOLDING_NO_NODE = frozenset({"arg", "attr", "ctx", "id", "op", "ops", "type_comment"})
-_PARTS = _Parts()
+_HOLDING_NO_NODE = frozenset({"arg", "attr", "ctx", "id", "kwd_attrs", "op", "ops", "type_comment"})
+_PARTS = _Parts({ast.Constant: (), ast.Global: (), ast.Nonlocal: ()})
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,8 @@ class ModuleScope:
     def _holds(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
         """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes far longer."""
         first, last = node.lineno, node.end_lineno or node.lineno
+        if last >= len(self._line_ends):
+            return True  # a notebook's shell may have put statements into the tree
         return self.source.find(word, self._line_ends[first - 1], self._line_ends[last]) >= 0
 
     @cached_property
@@ -174,7 +176,9 @@ class ModuleScope:
     @cached_property
     def buffers(self) -> frozenset[str]:
         """The attributes that a class of the module sets to a buffer."""
-        found = set()
+        found: set[str] = set()
+        if b"Buffer" not in self.source and b"register_buffer" not in self.source:
+            return frozenset(found)
         for place in self.places:
             statement = place.statement
             value = getattr(statement, "value", None)

@@ -50,6 +50,7 @@ class Evidence:
 
     def __init__(self, function: Function, scope: ModuleScope, operations: Operations) -> None:
         self.function, self._scope, self._operations = function, scope, operations
+        self._tests: dict[ast.expr, Taint] = {}
 
     @cached_property
     def _names(self) -> dict[str, Taint]:
@@ -165,6 +166,12 @@ class Evidence:
         handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
         made = root_name(iterated) in items
         return _names_in(target) if handed_in or made or self.of(iterated) is not Taint.NO else set()
+
+    def of_test(self, node: ast.expr) -> Taint:
+        """The same as `of`, kept: several rules ask it of one test, when all that it depends on is known."""
+        if node not in self._tests:
+            self._tests[node] = self.of(node)
+        return self._tests[node]
 
     def of(self, node: ast.expr) -> Taint:
         """The taint of the value of `node`."""

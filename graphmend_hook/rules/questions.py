@@ -78,7 +78,7 @@ class Finder:
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
             if not _is_read(operand) and (
-                self._evidence.of(operand) is not Taint.NO
+                self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)
                 or self._evidence.is_of_arrays(operand)
             ):
