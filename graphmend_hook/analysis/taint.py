@@ -150,6 +150,8 @@ class Evidence:
 
     def may_be_mask(self, node: ast.expr) -> bool:
         """May it be an index that selects by truths, or by numbers out of a tensor?"""
+        if isinstance(node, (ast.Constant, ast.Slice)):
+            return False
         if is_comparison(node, self.masks):
             return True
         if isinstance(node, (ast.Compare, ast.UnaryOp, ast.Name, ast.Call, ast.BinOp, ast.Attribute)):
@@ -177,6 +179,8 @@ class Evidence:
         """The taint of the value of `node`."""
         if isinstance(node, ast.Name):
             return self._names.get(node.id, Taint.NO)
+        if isinstance(node, ast.Constant):
+            return Taint.NO
         if isinstance(node, ast.Attribute):
             return Taint.MAYBE if self._scope.is_buffer(node) else Taint.NO
         if isinstance(node, ast.Call):

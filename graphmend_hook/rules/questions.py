@@ -21,6 +21,7 @@ from .surroundings import OPERATIONS, evidence
 _READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # by method
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
+_SHAPED_BY_DATA = frozenset({"argwhere", "nonzero", "repeat_interleave", "unique", "unique_consecutive", "where"})
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -141,6 +142,8 @@ class Finder:
 
     def _shaped_by_data(self, call: ast.Call, name: str, of_torch: bool) -> bool:
         """``nonzero``, ``where`` of one tensor, ``repeat_interleave``."""
+        if name not in _SHAPED_BY_DATA:
+            return False
         receiver = [] if of_torch else [call.func.value]  # type: ignore[attr-defined]
         operands = [*receiver, *call.args]
         if any(isinstance(operand, ast.Starred) for operand in operands):
