@@ -126,7 +126,8 @@ class Flow:
             cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
             tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
             return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
-        return (needed - _binds(statement)) | NamesIn.code(statement).read | _augmented(statement) | self._deleted(statement)
+        used = NamesIn.code(statement).read | _augmented(statement) | self._deleted(statement)
+        return (needed - _binds(statement)) | used
 
     def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
         if isinstance(loop, ast.While):

@@ -122,7 +122,7 @@ class Evidence:
         return frozenset(found)
 
     def _unpackings(self) -> Iterator[tuple[ast.expr, ast.expr]]:
-        """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = pairs[i]``, ``[... for a in b]``."""
+        """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = ab[i]``, ``[... for a in b]``."""
         for statement in self._scope.statements_of(self.function):
             if isinstance(statement, ast.For):
                 yield statement.target, statement.iter
@@ -283,9 +283,9 @@ def _spelled(node: ast.expr) -> str:
         return node.id
     if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
         return f"{_spelled(node.value)}.{node.attr}"
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        if isinstance(node.slice, (ast.Name, ast.Attribute, ast.Subscript)):
-            return f"{node.value.id}[{_spelled(node.slice)}]"
+    plain = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+    if plain and isinstance(node.slice, (ast.Name, ast.Attribute, ast.Subscript)):  # type: ignore[attr-defined]
+        return f"{_spelled(node.value)}[{_spelled(node.slice)}]"  # type: ignore[attr-defined]
     return ast.unparse(node)
 
 

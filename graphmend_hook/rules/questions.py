@@ -64,9 +64,12 @@ class Finder:
 
     def _repeated(self, node: ast.BinOp) -> None:
         """``[0] * count``."""
-        if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
-            if not isinstance(node.right, ast.Constant):
-                self._ask("GM.known(A)", node.right)
+        if (
+            isinstance(node.op, ast.Mult)
+            and isinstance(node.left, ast.List)
+            and not isinstance(node.right, ast.Constant)
+        ):
+            self._ask("GM.known(A)", node.right)
 
     def _slice(self, node: ast.Slice) -> None:
         for bound in (node.lower, node.upper):
