@@ -79,7 +79,8 @@ def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list
 
 
 def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
-    return [rule for rule in rules if rule.trigger.search(source)]
+    found = {trigger: trigger.search(source) for trigger in {rule.trigger for rule in rules}}  # several have the same
+    return [rule for rule in rules if found[rule.trigger]]
 
 
 def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:

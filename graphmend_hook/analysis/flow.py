@@ -31,6 +31,7 @@ class Flow:
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._bound: dict[int, Names] = {}
         self._needed: dict[int, Names] = {}
+        self._unbinds = bool(_deleted(node))
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
         self._forward(node.body, frozenset(argument.arg for argument in arguments if argument))
         self.captured = _captured(node)
@@ -41,6 +42,9 @@ class Flow:
 
     def needed_after(self, statement: ast.stmt) -> Names:
         return self._needed.get(id(statement), _NONE) | self.captured
+
+    def _deleted(self, statement: ast.stmt) -> Names:
+        return _deleted(statement) if self._unbinds else _NONE  # hardly any function unbinds a name
 
     def _forward(self, block: Sequence[ast.stmt], bound: Names | None) -> Names | None:
         """The names bound at the end of `block`, None where control does not get there."""
@@ -58,7 +62,7 @@ class Flow:
             return _both(self._forward(statement.body, bound), self._forward(statement.orelse, bound))
         if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
             target = _NONE if isinstance(statement, ast.While) else NamesIn.code(statement.target).bound
-            bound -= _deleted(statement)
+            bound -= self._deleted(statement)
             self._forward(statement.body, bound | target)
             self._forward(statement.orelse, bound)
             return bound
@@ -67,7 +71,7 @@ class Flow:
             end = self._forward(statement.body, bound | names.bound)
             if end is not None and _keeps_exceptions(statement):
                 return end
-            return _both(end, bound - _deleted(statement))  # control may come from anywhere in the body
+            return _both(end, bound - self._deleted(statement))  # control may come from anywhere in the body
         if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
             return self._after_try(statement, bound)
         if isinstance(statement, ast.Match):
@@ -82,7 +86,7 @@ class Flow:
     def _after_try(self, statement: ast.stmt, bound: Names) -> Names | None:
         assert isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar"
         end = self._forward([*statement.body, *statement.orelse], bound)  # type: ignore[attr-defined]
-        bound -= _deleted(statement)
+        bound -= self._deleted(statement)
         for handler in statement.handlers:  # type: ignore[attr-defined]
             named = frozenset({handler.name}) if handler.name else _NONE
             handled = self._forward(handler.body, bound | named)
@@ -90,7 +94,7 @@ class Flow:
         final = self._forward(statement.finalbody, bound)  # type: ignore[attr-defined]
         if final is None or end is None:
             return None
-        return end - frozenset().union(*map(_deleted, statement.finalbody)) | final  # type: ignore[attr-defined]
+        return end - frozenset().union(*map(self._deleted, statement.finalbody)) | final  # type: ignore[attr-defined]
 
     def _backward(self, block: Sequence[ast.stmt], needed: Names, exits: _Exits) -> Names:
         """The names needed at the start of `block` if those in `needed` are at its end."""
@@ -122,7 +126,8 @@ class Flow:
             cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
             tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
             return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
-        return (needed - _binds(statement)) | NamesIn.code(statement).read | _augmented(statement) | _deleted(statement)
+        used = NamesIn.code(statement).read | _augmented(statement) | self._deleted(statement)
+        return (needed - _binds(statement)) | used
 
     def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
         if isinstance(loop, ast.While):
@@ -183,9 +188,13 @@ def _augmented(statement: ast.stmt) -> Names:
 
 def _deleted(root: ast.stmt) -> Names:
     """The names that `root` may unbind, wherever in it."""
-    return frozenset(
-        node.id for node in walk(root) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)
-    ) | frozenset(node.name for node in walk(root) if isinstance(node, ast.ExceptHandler) and node.name)
+    found = set()
+    for node in walk(root):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:

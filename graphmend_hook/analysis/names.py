@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_WITHOUT_CHILDREN = frozenset({ast.Name, ast.Constant})
 # Nodes that bind a name without an `ast.Name`, by the field that holds it.
 _DEFINING: dict[type[ast.AST], str] = {
     ast.FunctionDef: "name",
@@ -63,22 +62,32 @@ def root_name(chain: ast.expr) -> str:
 
 
 def walk(*roots: ast.AST) -> Iterator[ast.AST]:
-    """Every node below `roots`, themselves included, in no order, but for the contexts of names.
+    """Every node below `roots`, themselves included, in no order, but for contexts and operators.
 
-    Three times as fast as `ast.walk`, which builds a tuple for each field.
+    Much of the time of rewriting goes by here.  Three times as fast as `ast.walk`, which builds a tuple for each field.
     """
     stack: list[ast.AST] = list(roots)
     while stack:
         node = stack.pop()
         yield node
-        if node.__class__ in _WITHOUT_CHILDREN:
-            continue
-        for name in node._fields:
+        for name in _PARTS[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
-                stack += [item for item in value if isinstance(item, ast.AST)]
+                stack += filter(None, value)  # `None` stands for the key of ``**`` and for a default that is missing
             elif isinstance(value, ast.AST):
                 stack.append(value)
+
+
+class _Parts(dict[type[ast.AST], tuple[str, ...]]):
+    """By kind of node: the fields that may hold nodes to look at."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        fields = self[kind] = tuple(name for name in kind._fields if name not in _HOLDING_NO_NODE)
+        return fields
+
+
+_HOLDING_NO_NODE = frozenset({"arg", "attr", "ctx", "id", "kwd_attrs", "op", "ops", "type_comment"})
+_PARTS = _Parts({ast.Constant: (), ast.Global: (), ast.Nonlocal: ()})
 
 
 @dataclass(frozen=True)

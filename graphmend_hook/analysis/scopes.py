@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from .flow import Flow
 from .names import DEFINITIONS, Imports, NamesIn, root_name, walk
@@ -78,10 +79,10 @@ class Place:
     index: int
     inside_try: bool
     inside: tuple[ast.stmt, ...] = ()
+    statement: ast.stmt = field(init=False)
 
-    @property
-    def statement(self) -> ast.stmt:
-        return self.block[self.index]
+    def __post_init__(self) -> None:
+        self.statement = self.block[self.index]  # every rule asks for it, and blocks are edited after all have
 
 
 @dataclass
@@ -118,13 +119,27 @@ class ModuleScope:
 
     def may_hold_conditional(self, statement: ast.stmt) -> bool:
         """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
-        last = statement.end_lineno or statement.lineno
-        return any(line in self._else_lines for line in range(statement.lineno, last + 1))
+        return self._holds(b"else", statement)
+
+    def may_hold_comprehension(self, statement: ast.stmt) -> bool:
+        """Is there a ``for`` on the lines of a simple statement?"""
+        return self._holds(b"for", statement)
+
+    def may_hold_assignment(self, expression: ast.expr) -> bool:
+        """Is there a ``:=`` on the lines of an expression?"""
+        return self._holds(b":=", expression)
+
+    def _holds(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
+        """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes far longer."""
+        first, last = node.lineno, node.end_lineno or node.lineno
+        if last >= len(self._line_ends):
+            return True  # a notebook's shell may have put statements into the tree
+        return self.source.find(word, self._line_ends[first - 1], self._line_ends[last]) >= 0
 
     @cached_property
-    def _else_lines(self) -> frozenset[int]:
-        lines = self.source.split(b"\n")
-        return frozenset(number for number, line in enumerate(lines, 1) if b"else" in line)
+    def _line_ends(self) -> list[int]:
+        """Where the lines end in the source; at first where the first one begins."""
+        return list(accumulate(map(len, self.source.splitlines(keepends=True)), initial=0))
 
     @cached_property
     def _calls(self) -> dict[str, list[ast.Call]]:
@@ -161,7 +176,9 @@ class ModuleScope:
     @cached_property
     def buffers(self) -> frozenset[str]:
         """The attributes that a class of the module sets to a buffer."""
-        found = set()
+        found: set[str] = set()
+        if b"Buffer" not in self.source and b"register_buffer" not in self.source:
+            return frozenset(found)
         for place in self.places:
             statement = place.statement
             value = getattr(statement, "value", None)
@@ -228,7 +245,8 @@ class ModuleScope:
                 if function is not None:
                     self.places.append(Place(function, block, index, inside_try, inside))
                 self.imports.add(statement)
-                self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
+                if hasattr(statement, "body") or isinstance(statement, ast.Match):
+                    self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
 
     def _walk_blocks(
         self,

@@ -52,7 +52,6 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 
 from ..analysis.names import root_name
@@ -60,6 +59,7 @@ from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
 from ..templates import RUNTIME, Template, target_at
 from . import draws
+from .base import AnyOf
 from .effects import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from .leaves import Leaves
 from .surroundings import compiled_elsewhere
@@ -130,10 +130,13 @@ class Defer:
     name = "defer"
     version = 3
     fallback = False
-    trigger = re.compile(
-        rb"\b(?:print|warn)\b|\.(?:"
-        + "|".join(sorted(LOGGER_METHODS)).encode()
-        + rb")\s*\(|\blogging\.getLogger|\bfrom\s+logging\s+import|\.random\b"
+    trigger = AnyOf(
+        rb"print\b",
+        rb"warn\b",
+        rb"\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(",
+        rb"logging\.getLogger",
+        rb"from\s+logging\s+import",
+        rb"\.random\b",
     )
 
     def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:

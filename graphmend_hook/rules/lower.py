@@ -39,7 +39,7 @@ class Lowering:
         return carried_names(self.place.function)
 
     def taint(self, node: ast.expr) -> Taint:
-        return self._evidence.of(node)
+        return self._evidence.of_test(node)
 
     def test(self, node: ast.expr, side: Side | None = None) -> ast.expr:
         """`node` as a value with the same truth; evaluated speculatively where `side` is given."""

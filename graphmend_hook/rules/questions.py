@@ -6,8 +6,9 @@ Such an expression has a question in its place: a call of the runtime, which giv
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..analysis.names import root_name, walk
 from ..analysis.scopes import ModuleScope, Place
@@ -20,6 +21,7 @@ from .surroundings import OPERATIONS, evidence
 _READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # by method
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
+_SHAPED_BY_DATA = frozenset({"argwhere", "nonzero", "repeat_interleave", "unique", "unique_consecutive", "where"})
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -53,21 +55,26 @@ class Finder:
         if isinstance(self._place.statement, (ast.If, ast.While)):
             self._decisions(self._place.statement.test)
         for node in walk(root):
-            if isinstance(node, ast.IfExp):
-                self._decisions(node.test)
-            elif isinstance(node, ast.Call):
-                self._call(node)
-            elif isinstance(node, ast.Subscript):
-                self._subscript(node)
-            elif isinstance(node, ast.Compare):
-                self._sizes_compared(node)
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
-                if not isinstance(node.right, ast.Constant):
-                    self._ask("GM.known(A)", node.right)
-            elif isinstance(node, ast.Slice):
-                for bound in (node.lower, node.upper):
-                    if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
-                        self._ask("GM.known(A)", bound)
+            look = _LOOKS.get(node.__class__)
+            if look is not None:
+                look(self, node)
+
+    def _conditional(self, node: ast.IfExp) -> None:
+        self._decisions(node.test)
+
+    def _repeated(self, node: ast.BinOp) -> None:
+        """``[0] * count``."""
+        if (
+            isinstance(node.op, ast.Mult)
+            and isinstance(node.left, ast.List)
+            and not isinstance(node.right, ast.Constant)
+        ):
+            self._ask("GM.known(A)", node.right)
+
+    def _slice(self, node: ast.Slice) -> None:
+        for bound in (node.lower, node.upper):
+            if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
+                self._ask("GM.known(A)", bound)
 
     def _ask(self, text: str, asked: ast.expr) -> None:
         self.found.setdefault(id(asked), Question(text, (asked,)))
@@ -75,7 +82,7 @@ class Finder:
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
             if not _is_read(operand) and (
-                self._evidence.of(operand) is not Taint.NO
+                self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)
                 or self._evidence.is_of_arrays(operand)
             ):
@@ -138,6 +145,8 @@ class Finder:
 
     def _shaped_by_data(self, call: ast.Call, name: str, of_torch: bool) -> bool:
         """``nonzero``, ``where`` of one tensor, ``repeat_interleave``."""
+        if name not in _SHAPED_BY_DATA:
+            return False
         receiver = [] if of_torch else [call.func.value]  # type: ignore[attr-defined]
         operands = [*receiver, *call.args]
         if any(isinstance(operand, ast.Starred) for operand in operands):
@@ -219,6 +228,17 @@ class Finder:
         return isinstance(node, (ast.Name, ast.BinOp)) and any(
             isinstance(part, ast.Name) and part.id in self._evidence.items for part in walk(node)
         )
+
+
+# By kind of node: what looks at it.
+_LOOKS: dict[type[ast.AST], Callable[[Finder, Any], None]] = {
+    ast.IfExp: Finder._conditional,
+    ast.Call: Finder._call,
+    ast.Subscript: Finder._subscript,
+    ast.Compare: Finder._sizes_compared,
+    ast.BinOp: Finder._repeated,
+    ast.Slice: Finder._slice,
+}
 
 
 def _is_always_asked(function: str, argument: ast.expr) -> bool:

@@ -76,7 +76,7 @@ class Sweep:
     name = "sweep"
     version = 2
     fallback = False
-    trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b" + ADDING.encode() + rb"\b")
+    trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
 
     def match(self, place: Place, scope: ModuleScope) -> Step | Refusal | None:
         try:
