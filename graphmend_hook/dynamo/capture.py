@@ -21,6 +21,7 @@ from .compilation import Compilation
 from .question import question
 from .restart import Failure, Without
 from .trace import Trace, log
+from .trust import Mechanism, works
 from .variables import Variable, tensor_node
 from .writes import tensor_inputs
 
@@ -154,7 +155,7 @@ def _switch_on(trace: Trace, setting: str) -> bool:
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
     memory = compilation.memory.of(rerun.RerunMemory)
-    if not queue.understood:
+    if not queue.understood or not works(Mechanism.CAPTURE, Mechanism.FAILURE):
         captured.refusal = "GM101-T09"
         return False
     if memory.failed and not compilation.one_graph:

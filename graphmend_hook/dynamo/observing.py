@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import trust
+
 OnGraph = Callable[[Any], None]  # of a `torch.fx.GraphModule`
 OnBreak = Callable[[str, BaseException], None]
 
@@ -21,10 +23,11 @@ def observed(on_graph: OnGraph, on_break: OnBreak) -> Iterator[None]:
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
     def graph(_output: Any, module: Any, *_: Any) -> None:
-        on_graph(module)
+        if not trust.is_proving:
+            on_graph(module)
 
     def broken(_translator: Any, _options: Any, reason: str, exc: Any) -> None:
-        if not exc.logged:
+        if not exc.logged and not trust.is_proving:
             on_break(str(reason), exc)
 
     with (

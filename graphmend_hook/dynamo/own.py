@@ -6,7 +6,10 @@ from pathlib import Path
 from types import CodeType
 
 _PACKAGE = Path(__file__).parents[1]
-OWN_FILES = frozenset(str(file) for part in ("dynamo", "runtime") for file in (_PACKAGE / part).glob("**/*.py"))
+_PROGRAMS = {"probe_programs.py"}  # which stand for the program's own
+OWN_FILES = frozenset(
+    str(file) for part in ("dynamo", "runtime") for file in (_PACKAGE / part).glob("*.py") if file.name not in _PROGRAMS
+)
 
 
 def is_own(code: CodeType) -> bool:

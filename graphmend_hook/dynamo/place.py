@@ -9,16 +9,24 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling, is_exporting
 
 from . import queue
 from .delivery import drain
 from .handlers import is_caught
-from .question import question
+from .question import is_connected, question
 from .restart import is_as_written
 from .trace import Trace
+from .trust import Mechanism, works
 from .variables import Variable
 
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+_DEFERS = (Mechanism.DELIVERY, Mechanism.ORDER, Mechanism.TEXTS, Mechanism.FAILURE)
+
+
+def tracing() -> bool:
+    """Is Dynamo tracing the caller?  Not for export: an exported program has no epilogue."""
+    return is_dynamo_compiling() and is_connected() and not is_exporting()
 
 
 @question(otherwise="GM101-T09")
@@ -33,7 +41,7 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Va
 
     connect()
     drain()  # what another way to compile may have left behind; Dynamo must find the list empty
-    if not _is_reached_by_epilogue(trace):
+    if not works(*_DEFERS) or not _is_reached_by_epilogue(trace):
         return "GM101-T09"
     if is_warning and any(action == "error" for action, *_ in warnings.filters):
         return "GM101-T07"
@@ -87,7 +95,7 @@ def _is_transformed(trace: Trace) -> bool:
 
 def is_transformed() -> bool:
     """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""
-    return _is_transformed() if torch.compiler.is_dynamo_compiling() else _has_interpreter()
+    return _is_transformed() if is_dynamo_compiling() else _has_interpreter()
 
 
 def _has_interpreter() -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from torch.compiler import is_dynamo_compiling
 
-from . import defects
+from . import defects, trust
 from .compilation import NotTracingError
 from .trace import Trace, log
 from .variables import Variable
@@ -51,6 +51,8 @@ class Question(Generic[T]):
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
         from torch._dynamo.exc import RestartAnalysis, Unsupported
 
+        if not trust.works(*trust.EVERYTHING):
+            return self._otherwise
         try:
             trace = Trace(translator)
             bound = self._signature.bind(trace, *arguments, **keywords)
@@ -104,19 +106,30 @@ _questions: list[tuple[Callable[..., Any], Question[Any]]] = []  # by the functi
 def connect() -> bool:
     """Let Dynamo hand the calls of all questions to them; it calls this for real, while it traces a call.
 
-    False where this torch makes its variables in another way: nothing is asked then, and nothing is mended.
+    The trace starts anew, because Dynamo expects every attempt to take the path of the first.  False where this torch
+    makes its variables in another way: nothing is asked then, and nothing is mended.
     """
     try:
+        from torch._dynamo.exc import UnspecializeRestartAnalysis
+
         from . import answers
 
         answers.register(_questions)
+        trust.prove()
+        begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)
         return False
-    return True
+    raise begun
 
 
 # What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the
 # result as a global of the traced module under the name of the function's code, so the name is one that no module has.
 connect._dynamo_marked_constant = True  # type: ignore[attr-defined]
 connect.__code__ = connect.__code__.replace(co_name="_@graphmend_connect")
+
+
+@question(otherwise=False)
+def is_connected(_trace: Trace) -> bool:
+    """Is the tracer there to be asked?  Its first answer shows, on other torches, what cannot be relied on."""
+    return True

@@ -45,6 +45,7 @@ CALLED_BY_REWRITTEN_CODE = {
     "traced_sides": ("watch", "harmless"),
 }
 ABI = 10  # part of the cache key; raised when rewritten code calls something new here, or in another way
+_DYNAMO = f"{__name__.rpartition('.')[0]}.dynamo"
 connected = False
 
 
@@ -64,6 +65,7 @@ def connect() -> None:
     if connected or "torch.compiler" not in sys.modules:
         return
     try:
+        importlib.import_module(f"{_DYNAMO}.probes")
         modules = {name: importlib.import_module(f"{__name__}.{name}") for name in CALLED_BY_REWRITTEN_CODE}
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return

@@ -20,6 +20,7 @@ from ..dynamo.question import question
 from ..dynamo.rerun import expect_failure
 from ..dynamo.restart import Failure, Without, can_do_without, expect_success, is_as_written, trace_anew
 from ..dynamo.trace import Site, Trace
+from ..dynamo.trust import Mechanism, works
 from ..dynamo.variables import Variable, python_of, tensor_node
 from ..dynamo.writes import bodies_of, memory_of, spares_inputs, storages_of
 from .conditions import truth
@@ -109,6 +110,8 @@ def _given(value: Any) -> Any:
 @question(otherwise="GM107-T03")
 def _begin(trace: Trace, arguments: Variable, always: bool) -> str:
     """ "" where the branch may be captured, else the code of the refusal."""
+    if not works(Mechanism.FAILURE):
+        return "GM101-T09"
     compilation = trace.compilation
     known = compilation.memory.of(CondMemory).refusals.get(trace.site, "")
     code = compilation.attempts.of(CondOrders).refusal or known

@@ -15,6 +15,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ..dynamo import place, queue
+from ..dynamo.place import tracing
 from ..dynamo.question import question
 from ..dynamo.rerun import expect_failure
 from ..dynamo.restart import expect_success, follows_guard
@@ -26,19 +27,6 @@ _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods wit
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
 _DEEPEST = 3
-
-try:
-    from torch.compiler import is_exporting
-except ImportError:  # torch < 2.7
-
-    def is_exporting() -> bool:
-        return False
-
-
-def tracing() -> bool:
-    """Is Dynamo tracing the caller?  Not for export: an exported program has no epilogue."""
-    return is_dynamo_compiling() and not is_exporting()
-
 
 @question(otherwise=None)
 def record(_trace: Trace, code: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..dynamo import frame_guards
 from ..dynamo.question import question
 from ..dynamo.trace import Trace
+from ..dynamo.trust import Mechanism, works
 from ..dynamo.variables import Variable, python_of
 
 _LEVELS = {
@@ -32,7 +33,7 @@ _METHODS = {
 @question(otherwise=False)
 def is_silent(trace: Trace, method: str, target: Variable) -> bool:
     """Is the logger off for that method?  Then a guard looks whether it still is."""
-    if method not in _LEVELS or target.source is None:
+    if method not in _LEVELS or target.source is None or not works(Mechanism.GUARDS):
         return False
     logger = python_of(target)
     silent = _question(type(logger), method)

@@ -1,0 +1,86 @@
+"""The tiny programs of `probes`: what rewritten code does, written out by hand, one for mechanisms that belong together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import capture, frame_guards, place, queue, rerun, restart
+from .question import question
+from .trace import Trace
+from .variables import Variable, tensor_node
+
+
+class Program:
+    """What a program leaves behind.  is_written, delivered: in this order; traced: what `tracing` said in the trace."""
+
+    def __init__(self) -> None:
+        self.is_written = False
+        self.traced = False
+        self.delivered: list[tuple[str, bool]] = []
+
+
+def deliver(program: Program, values: list[Any]) -> None:
+    """Note the text, and whether the attribute had been written by then."""
+    program.delivered.append((values[0], program.is_written))
+
+
+def effects(program: Program, text: str, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Writes an attribute, defers a text, and fails on an index that is out of range."""
+    if place.tracing():
+        program.traced = True
+        queue.graphmend_pending.append((queue.ITEM, deliver, program, text))
+        place.replay_last()
+        rerun.expect_failure(False)
+    else:
+        deliver(program, [text])
+    program.is_written = True
+    return torch.index_select(x, 0, index) + 1
+
+
+@question(otherwise=False)
+def guard_first(trace: Trace, x: Variable) -> bool:
+    """Let the code run only where the first element is what it is now."""
+    example = tensor_node(x).meta["grapharg"]
+    first = example.example[0].item()
+    sources = [example.source]
+    frame_guards.install(trace.compilation, "probe", sources, lambda tensor: tensor[0].item() == first, "a probe")
+    return True
+
+
+def guarded(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Is compiled for each first element of its argument."""
+    return x + 1, guard_first(x)
+
+
+class Anew:
+    """Handed on between the attempts of `restarted`."""
+
+    def __init__(self) -> None:
+        self.ordered = False
+
+
+@question(otherwise=False)
+def start_anew(trace: Trace) -> bool:
+    """Give up on the first attempt."""
+    order = trace.compilation.attempts.of(Anew)
+    if not order.ordered:
+        order.ordered = True
+        restart.trace_anew("a probe")
+    return True
+
+
+def restarted(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Is traced twice."""
+    return x + 1, start_anew()
+
+
+def captured(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Adds as many rows as are positive; Dynamo takes for granted that it is not one row, which would be spread."""
+    mask = x > 0
+    if torch.compiler.is_dynamo_compiling() and capture.begin_shape():
+        rows = x[mask]
+        capture.end()
+        return rows + other
+    return x[mask] + other
