@@ -206,11 +206,11 @@ def _keeps_exceptions(statement: ast.With | ast.AsyncWith) -> bool:
 
 def _captured(function: ast.AST) -> Names:
     """The names that functions, classes and generators inside `function` read: they may do so at any time."""
-    inner = [
-        node
-        for node in walk(function)
-        if isinstance(node, (*DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function
-    ]
-    return NamesIn.code(*inner).read | frozenset(
-        name for node in walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
-    )
+    inner: list[ast.AST] = []
+    shared: set[str] = set()
+    for node in walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            shared.update(node.names)
+        elif isinstance(node, (*DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function:
+            inner.append(node)
+    return NamesIn.code(*inner).read | shared

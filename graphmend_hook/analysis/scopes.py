@@ -43,8 +43,11 @@ class Function:
     @cached_property
     def hidden(self) -> frozenset[str]:
         """The names that mean something of the function's own in it, imports apart."""
+        defined = self.names.defined - {self.node.name}
+        if not defined:
+            return self.names.bound
         imported = [node for node in walk(self.node) if isinstance(node, (ast.Import, ast.ImportFrom))]
-        return self.names.bound | (self.names.defined - NamesIn.code(*imported).defined - {self.node.name})
+        return self.names.bound | (defined - NamesIn.code(*imported).defined)
 
     @cached_property
     def flow(self) -> Flow:
