@@ -49,6 +49,7 @@ def codes() -> dict[str, Code]:
     """Every code, by its name: notices, then refusals, rule by rule."""
     found = [Code(code, "", _PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)) for code, text in NOTICES.items()]
     found.append(Code(SWITCHED_OFF.code, "", SWITCHED_OFF.text))
+    found += [Code(code, "", text) for code, text in REFUSALS.items() if code.startswith("GM100")]
     obligations = {rule.name: _obligations(page(rule)) for rule in ORDER}
     sentences = {code: text for texts in obligations.values() for code, text in texts.items()}
     for rule, texts in obligations.items():

@@ -15,7 +15,7 @@ graphmend_hook.install("graphmend_selftest")
 import graphmend_selftest as mended  # type: ignore[import-not-found]  # noqa: E402
 import torch  # noqa: E402
 
-from graphmend_hook.dynamo import refusals  # noqa: E402
+from graphmend_hook.dynamo import refusals, trust  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
 
 INPUTS = {"one side": torch.full((4,), 0.5), "the other side": torch.full((4,), 8.0), "the guard": -torch.ones(4)}
@@ -69,6 +69,7 @@ def failures() -> list[str]:
         found.append(f"torch.compile failed with {type(error).__name__}: {str(error).strip().splitlines()[0]}")
     if len(graphs) != 1:
         found.append(f"there were {len(graphs)} graphs instead of one")
+    found += [f"does not work on torch {torch.__version__}: {mechanism.value}" for mechanism in trust.failed]
     found += [f"{code}: {refusals.REFUSALS[code]}" for code, *_place in refusals.seen]
     return found
 

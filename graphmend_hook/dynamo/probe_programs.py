@@ -55,20 +55,20 @@ def guarded(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
 
 
 class Anew:
-    """Handed on between the attempts of `restarted`."""
+    """Handed on between the attempts of `restarted`: how many there were."""
 
     def __init__(self) -> None:
-        self.ordered = False
+        self.attempts = 0
 
 
 @question(otherwise=False)
 def start_anew(trace: Trace) -> bool:
     """Give up on the first attempt."""
-    order = trace.compilation.attempts.of(Anew)
-    if not order.ordered:
-        order.ordered = True
+    anew = trace.compilation.attempts.of(Anew)
+    anew.attempts += 1
+    if anew.attempts == 1:
         restart.trace_anew("a probe")
-    return True
+    return anew.attempts == 2
 
 
 def restarted(x: torch.Tensor) -> tuple[torch.Tensor, bool]:

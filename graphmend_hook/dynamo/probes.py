@@ -16,7 +16,9 @@ from .probe_programs import Program
 from .trust import Mechanism
 
 log = logging.getLogger("graphmend_hook.trace")
-_X, _SECOND, _BEYOND = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1]), torch.tensor([9])
+_CPU = torch.device("cpu")  # whatever the program's default is
+_X = torch.tensor([1.0, 2.0, 3.0], device=_CPU)
+_SECOND, _BEYOND = torch.tensor([1], device=_CPU), torch.tensor([9], device=_CPU)
 # What a program's settings could make of ours.
 _SETTINGS = {"error_on_recompile": False, "suppress_errors": False, "fail_on_recompile_limit_hit": False}
 
@@ -71,7 +73,8 @@ def _restart() -> set[Mechanism]:
 
 def _capture() -> set[Mechanism]:
     compiled, graphs = _compiled(probe_programs.captured)
-    many, one, other = torch.arange(200.0), torch.zeros(200), torch.ones(199)
+    many, one = torch.arange(200.0, device=_CPU), torch.zeros(200, device=_CPU)
+    other = torch.ones(199, device=_CPU)
     one[7] = 5.0
     right = torch.equal(compiled(many, other), many[1:] + other) and len(graphs) == 1
     with _silent():  # that it ran as it was written is no news
@@ -109,7 +112,7 @@ def _alone() -> Iterator[None]:
     counted = {name: dict(counter) for name, counter in utils.counters.items()}
     settings = {name: value for name, value in _SETTINGS.items() if hasattr(config, name)}
     try:
-        with config.patch(settings), torch.no_grad(), torch.device("cpu"):
+        with config.patch(settings), torch.no_grad():
             yield
     finally:
         events.clear()

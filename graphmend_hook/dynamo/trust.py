@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
 
-import torch
-
 from ..diagnostics import notice
 from ..version import __version__
 
@@ -79,6 +77,8 @@ def prove() -> None:
     if not failed:
         _keep()
         return
+    import torch
+
     what = "; ".join(mechanism.value for mechanism in Mechanism if mechanism in failed)
     log.warning("%s", notice("GM011", torch=torch.__version__, version=__version__, what=what))
 
@@ -102,6 +102,8 @@ def _keep() -> None:
 
 def _name() -> str:
     """Says what it holds for: versions, and the state of this package's files."""
+    import torch
+
     parts = [__version__, torch.__version__, str(torch.version.git_version), sys.version]
     for part in ("dynamo", "runtime"):
         states = [(file.name, file.stat()) for file in sorted((_PACKAGE / part).glob("*.py"))]

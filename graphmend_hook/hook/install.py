@@ -11,7 +11,7 @@ from importlib.machinery import SourceFileLoader
 
 from ..config import Settings, settings_of_kind
 from ..diagnostics import ConfigError, StrictError, notice
-from ..dynamo import queue
+from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
 from ..setting import Form, Kind, Setting
@@ -60,6 +60,7 @@ class Hook:
 
     def _install(self) -> None:
         directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+        trust.keep_in(directory)
         ledger.hooks.append(HookRecord(self.settings, directory))
         sys.meta_path.insert(0, self._finder)
         _active.append(self)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..dynamo import refusals
+from ..dynamo import refusals, trust
 from ..version import __version__
 from .ledger import HookRecord, Ledger, ModuleRecord
 
@@ -71,6 +71,7 @@ def _process(ledger: Ledger, records: list[ModuleRecord]) -> Document:
         "torch": None if torch is None else str(torch),
         "started": _utc(ledger.started),
         "ended": _utc(time.time()),
+        "not_relied_on": [mechanism.value for mechanism in trust.Mechanism if mechanism in trust.failed],
         "hooks": [_hook(record) for record in ledger.hooks],
         "hits": sum(record.cached is True for record in records),
         "misses": sum(record.cached is False for record in records),
@@ -100,7 +101,7 @@ def _traced(records: Iterable[ModuleRecord]) -> list[Document]:
     rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
     return [
         {
-            "rule": rules.get((path, line), RULE_OF_CODE[code.partition("-")[0]]),
+            "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
             "code": code,
             "reason": refusals.REFUSALS[code],
             "path": path,

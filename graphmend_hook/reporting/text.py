@@ -104,6 +104,8 @@ def _head(document: Document, console: Console) -> None:
         f"cache: {counted(hits, 'hit')}, {counted(misses, 'miss')}; {seconds * 1000:.0f} ms",
         soft_wrap=True,
     )
+    for text in dict.fromkeys(text for process in processes for text in process.get("not_relied_on", ())):
+        console.print(f"does not work on this torch: {text}", style="yellow", soft_wrap=True)
     hooks = (hook for process in processes for hook in process["hooks"])
     for line in dict.fromkeys("; ".join(changed(hook, Kind.REWRITING, Kind.TRACING)) for hook in hooks):
         if line:

@@ -28,6 +28,7 @@ _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods wit
 _MOST_ITEMS = 32
 _DEEPEST = 3
 
+
 @question(otherwise=None)
 def record(_trace: Trace, code: str) -> None:
     """Remember that the statement that is being traced stays as it was written, and why."""

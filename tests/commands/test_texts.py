@@ -145,4 +145,4 @@ def test_explanation() -> None:
 
 def test_the_report_knows_the_rule_of_every_refusal() -> None:
     assert {code.rule for code in manual.codes().values() if "-T" in code.code} == set(RULE_OF_CODE.values())
-    assert {code.partition("-")[0] for code in REFUSALS} == set(RULE_OF_CODE)
+    assert {code.partition("-")[0] for code in REFUSALS} - {"GM100"} == set(RULE_OF_CODE)

@@ -219,7 +219,8 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             **{"pid": os.getpid(), "host": os.uname().nodename, "rank": 3, "local_rank": 1, "world_size": 8},
             **{"argv": ["python", "train.py", "--lr", "3e-4"], "version": __version__},
             **{"python": "{}.{}.{}".format(*sys.version_info), "torch": "2.13.0+cpu"},
-            **{"started": "2023-11-14T22:13:20Z", "ended": "2023-11-14T22:14:21Z", "hooks": [hook]},
+            **{"started": "2023-11-14T22:13:20Z", "ended": "2023-11-14T22:14:21Z", "not_relied_on": []},
+            **{"hooks": [hook]},
             **{"hits": 1, "misses": 1, "seconds": 0.75},
         }
     ]
@@ -275,7 +276,10 @@ def test_schema_knows_every_field_and_value(ledger: Ledger) -> None:
     for name, entry in found.items():
         assert list(parts[name]["properties"]) == list(entry), name
         # What was added later is no field of reports that were written before.
-        later = ["cond", "values", "cache_dir", "report", "log", "disable"] if name == "hook" else []
+        later = {
+            "hook": ["cond", "values", "cache_dir", "report", "log", "disable"],
+            "process": ["not_relied_on"],
+        }.get(name, [])
         assert parts[name]["required"] == [field for field in entry if field not in later], name
     assert parts["module"]["properties"]["status"]["enum"] == [status.value for status in Status]
     assert parts["site"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]

@@ -1,0 +1,148 @@
+"""Each mechanism that rests on torch's internals is broken on purpose: its probe sees it, and the program stays right."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from observing import Counting, import_file, import_mended
+
+from graphmend_hook.dynamo import bytecode, capture, epilogue, frame_guards, place, probes, queue, restart, trust
+from graphmend_hook.dynamo.trust import Mechanism
+
+HERE = Path(__file__).parent
+PLAIN = import_file(HERE / "probed_module.py", "probed_module_plain")
+MENDED = import_mended(HERE / "probed_module.py", "probed_module_mended")
+X, MANY = torch.tensor([1.0, 2.0, 3.0]), torch.arange(200.0)
+ONE = torch.zeros(200).index_fill(0, torch.tensor([7]), 5.0)
+# Of each function the calls: those that fail, and those in which what was taken for granted does not hold, among them.
+CALLS: dict[str, list[tuple[Any, ...]]] = {
+    "says": [(X, "one"), (X + 1, "two"), (X, "three")],
+    "says_and_fails": [(X, torch.tensor([1])), (X, torch.tensor([9]))],
+    "guards": [(X, torch.tensor([1])), (-X, torch.tensor([1])), (-X, torch.tensor([9]))],
+    "selects": [(X,), (-X,)],
+    "reads": [(X, torch.tensor([2])), (X, torch.tensor([1])), (X, torch.tensor([2]))],
+    "captures": [(MANY, torch.ones(199)), (ONE, torch.ones(199))],
+}
+
+
+def no_texts_are_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch that guards each text that a trace meets."""
+    from torch._dynamo.variables.lazy import LazyConstantVariable
+
+    lazy = LazyConstantVariable.create
+    monkeypatch.setattr(LazyConstantVariable, "create", staticmethod(lambda *args, **kw: lazy(*args, **kw).realize()))
+
+
+BREAKS: dict[Mechanism, Callable[[pytest.MonkeyPatch], None]] = {
+    # as torch 2.9 folds it
+    Mechanism.TRACING: lambda patch: patch.setattr(place, "is_exporting", lambda: True),
+    # generated code in which the replay is not found
+    Mechanism.DELIVERY: lambda patch: patch.setattr(epilogue, "redirect_replay", lambda code, *_: code.replace()),
+    Mechanism.ORDER: lambda patch: patch.setattr(place, "replay_last", lambda: None),
+    Mechanism.TEXTS: no_texts_are_lazy,
+    Mechanism.FAILURE: lambda patch: patch.setattr(epilogue, "prepared", lambda code: None),
+    Mechanism.GUARDS: lambda patch: patch.setattr(frame_guards, "_build", lambda *_: None),
+    Mechanism.RESTART: lambda patch: patch.setattr(restart, "trace_anew", lambda reason: None),
+    Mechanism.CAPTURE: lambda patch: patch.setattr(capture, "begin_shape", lambda: False),
+}
+
+
+def outcomes(module: Any, name: str, caplog: pytest.LogCaptureFixture, backend: Any = None) -> list[Any]:
+    """What each call gives or raises, and says."""
+    function = getattr(module, name)
+    called = function if backend is None else torch.compile(function, backend=backend)
+    found: list[Any] = []
+    for arguments in CALLS[name]:
+        caplog.clear()
+        try:
+            found.append(called(*arguments).tolist())
+        except Exception as error:
+            found.append((type(error), str(error).partition("\n")[0]))
+        found.append([record.getMessage() for record in caplog.records if record.name == "probed_module"])
+    return found
+
+
+def test_all_of_them_work_here() -> None:
+    assert probes.failures() == set()
+
+
+@pytest.mark.parametrize("mechanism", BREAKS)
+def test_a_mechanism_that_is_broken(
+    mechanism: Mechanism, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    BREAKS[mechanism](monkeypatch)
+    failed = probes.failures()
+    queue.graphmend_pending.clear()
+    queue.understood = True
+    assert mechanism in failed
+    monkeypatch.setattr(trust, "failed", frozenset(failed))
+    monkeypatch.setattr(queue, "values", ("n",))
+    for name in CALLS:
+        torch.compiler.reset()
+        assert outcomes(MENDED, name, caplog, "eager") == outcomes(PLAIN, name, caplog), name
+    assert queue.graphmend_pending == []
+    queue.understood = True
+
+
+def test_only_what_rests_on_it_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(queue, "values", ("n",))
+    graphs = {}
+    for failed in (set(), {Mechanism.DELIVERY}, {Mechanism.GUARDS}, {Mechanism.CAPTURE}, {Mechanism.RESTART}):
+        monkeypatch.setattr(trust, "failed", frozenset(failed))
+        for name in ("says", "selects", "reads", "captures"):
+            torch.compiler.reset()
+            counting = Counting("eager")
+            torch.compile(getattr(MENDED, name), backend=counting)(*CALLS[name][0])
+            graphs[(*failed, name)] = counting.graphs
+    whole = {"says": 1, "selects": 1, "reads": 1, "captures": 1}
+    for mechanism, broken in (
+        (None, set()),
+        (Mechanism.DELIVERY, {"says"}),
+        (Mechanism.GUARDS, {"reads", "captures"}),
+        (Mechanism.CAPTURE, {"captures"}),
+        (Mechanism.RESTART, set(whole)),
+    ):
+        for name in whole:
+            key = (name,) if mechanism is None else (mechanism, name)
+            assert (graphs[key] != 1) == (name in broken), key
+
+
+def test_what_has_passed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+    monkeypatch.setattr(trust, "_prover", lambda: runs.append("run") or ())
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    monkeypatch.setattr(trust, "_directory", tmp_path / "cache")
+    for _process in range(2):
+        monkeypatch.setattr(trust, "_is_proved", False)
+        trust.prove()
+        trust.prove()
+    assert runs == ["run"]
+    assert [path.name.startswith("proved-") for path in (tmp_path / "cache").iterdir()] == [True]
+
+
+def test_what_fails_is_said_once_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trust, "_prover", lambda: {Mechanism.TEXTS})
+    monkeypatch.setattr(trust, "_directory", tmp_path)
+    monkeypatch.setattr(trust, "failed", frozenset())
+    monkeypatch.setattr(trust, "_is_proved", False)
+    trust.prove()
+    trust.prove()
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(said) == 1
+    assert said[0].startswith("GM011: ")
+    assert Mechanism.TEXTS.value in said[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_form_of_the_edit_is_looked_at() -> None:
+    """The test of deliveries above stands on this name."""
+    assert epilogue.redirect_replay is bytecode.redirect_replay
