@@ -131,7 +131,7 @@ def accept_write() -> None:
     """The write that has just been traced is the branch's own."""
     output = translator().output
     if getattr(output, "graphmend_reads", ()):
-        write, site = next(reversed(output.current_tracer.graph.nodes)), output.graphmend_reads[-1].site
+        write, site = next(iter(reversed(output.current_tracer.graph.nodes))), output.graphmend_reads[-1].site
         for read in output.graphmend_reads:
             if read.site == site:
                 read.own_writes.append(write)
