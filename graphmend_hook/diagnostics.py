@@ -82,8 +82,8 @@ NOTICES = {
     "instead, from the start",
     "GM010": "{what} failed at {place} with {error} on torch {torch}: what it was asked about runs as it was written; "
     "please report this",
-    "GM011": "on torch {torch} graphmend_hook {version} cannot rely on: {what}; what rests on it stays as it was written, "
-    "and breaks as without the hook",
+    "GM011": "on torch {torch} graphmend_hook {version} cannot rely on: {what}; what rests on it stays as it was "
+    "written, and breaks as without the hook",
 }
 
 

@@ -66,10 +66,22 @@ def _made(edited: Bytecode, name: object, items: range, output: str, bound: set[
 
 
 def _may_change(edited: Bytecode, end: int, items: range, name: object) -> bool:
-    """May what is made there be changed before the items are built?  Not if it is looked up, or read for them alone."""
+    """May what is made there be changed before the items are built?  Not if it is looked up, or merely kept."""
     if instruction_at(edited, end).name in ("LOAD_GLOBAL", "LOAD_ATTR"):
         return False
-    return not {index for index, item in enumerate(edited) if _reads(item, name)} <= {*items}
+    reads = [index for index, item in enumerate(edited[: items.start]) if _reads(item, name)]
+    return not all(_is_merely_kept(edited, index, items.start) for index in reads)
+
+
+def _is_merely_kept(edited: Bytecode, read: int, stop: int) -> bool:
+    """Does nothing before `stop` take what is read there off the stack, but to put it into a container?"""
+    depth = 1
+    for index in range(read + 1, stop):
+        pops, pushes = instruction_at(edited, index).pre_and_post_stack_effect()
+        if depth + pops < 1:
+            return instruction_at(edited, index).name.startswith("BUILD_")
+        depth += pops + pushes
+    return True
 
 
 def _reads(item: object, name: object) -> bool:

@@ -1,4 +1,4 @@
-"""The tiny programs of `probes`: what rewritten code does, written out by hand, one for mechanisms that belong together."""
+"""The tiny programs of `probes`: what rewritten code does, written out by hand."""
 
 from __future__ import annotations
 

@@ -31,12 +31,17 @@ def failures() -> set[Mechanism]:
     failed: set[Mechanism] = set()
     with _alone():
         for mechanisms, probe in _PROBES:
-            try:
-                failed |= probe()
-            except Exception as error:
-                log.debug("a probe has failed", exc_info=error)
-                failed |= mechanisms
+            failed |= _result(mechanisms, probe)
     return failed
+
+
+def _result(mechanisms: set[Mechanism], probe: Callable[[], set[Mechanism]]) -> set[Mechanism]:
+    """Those of the mechanisms that fail: all of them, where the probe does not come to its end."""
+    try:
+        return probe()
+    except Exception as error:
+        log.debug("a probe has failed", exc_info=error)
+        return mechanisms
 
 
 def _effects() -> set[Mechanism]:

@@ -48,6 +48,7 @@ _UPDATING = {
     "embedding_bag": "max_norm",
 }
 _HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_operator")
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 def only_computes(node: torch.fx.Node) -> bool:
@@ -223,8 +224,9 @@ def _is_wrapped(node: torch.fx.Node) -> bool:
 
 
 def name_of(node: torch.fx.Node) -> str:
+    """The name of the operation; up to torch 2.12 comparisons may be calls of methods such as `__eq__`."""
     if isinstance(node.target, str):
-        return node.target
+        return node.target.strip("_") if node.target in _COMPARISONS else node.target
     name: str = getattr(node.target, "__name__", "")
     return name.removeprefix("wrapped_") if _is_wrapped(node) else name
 

@@ -37,7 +37,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
         "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
     """
-    in_graph = queue.guards == "async" or not effects.tracing()  # an exported program has no epilogue
+    in_graph = queue.guards == "async" or not place.tracing()  # an exported program has no epilogue
     for _, method, _, target, values in every:
         refusal = _refusal(method, target, values, in_graph)
         if refusal:
@@ -59,7 +59,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
     if method == "=":
         return "" if _can_be_written(target, *values) else "GM102-T10"
     if method is not None:
-        return effects.refusal(target, method, values) if effects.tracing() else "GM101-T09"
+        return effects.refusal(target, method, values) if place.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
     return "" if in_graph else effects.refusal_here(False, False, values)

@@ -45,7 +45,7 @@ def is_pure(node: torch.fx.Node) -> bool:
     if not only_computes(node):
         return False
     if node.op == "call_method":
-        return node.target in _PURE
+        return name_of(node) in _PURE
     if is_of_numpy(node):
         return True
     name = name_of(node)

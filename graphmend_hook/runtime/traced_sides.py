@@ -148,7 +148,7 @@ def accept_write(trace: Trace) -> None:
     """The write that has just been traced is the branch's own."""
     reads = trace.compilation.of(Reads).found
     if reads:
-        write, site = next(reversed(trace.graph.nodes)), reads[-1].site
+        write, site = next(iter(reversed(trace.graph.nodes))), reads[-1].site
         for read in reads:
             if read.site == site:
                 read.own_writes.append(write)

@@ -132,6 +132,17 @@ class Stateful(torch.nn.Module):
         return x + 1
 
 
+class CountsFirst(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        logger.warning("after")
+        return x + 1
+
+
 def nested_checkpoints(x: torch.Tensor) -> torch.Tensor:
     return checkpoint(lambda y: checkpoint(report_sign, y, use_reentrant=False), x, use_reentrant=False)
 

@@ -43,7 +43,7 @@ def test_equal_to_eager(name: str, backend: str) -> None:
     assert call(compiled, expect.train) == expected
     assert call(compiled, expect.train) == expected
     assert counting.graphs == expect.graphs, "recompiled"
-    assert {code for code, *_ in refusals.seen} == expect.refusals
+    assert expect.refusals <= {code for code, *_ in refusals.seen} <= expect.refusals | expect.perhaps
     assert queue.graphmend_pending == []
 
 

@@ -384,6 +384,18 @@ def test_handlers_run_when_the_state_of_the_call_is_complete() -> None:
         MENDED.logger.removeHandler(handler)
 
 
+def test_handlers_see_what_was_counted_before_the_first_log() -> None:
+    """H: torch 2.12 makes up an `id` of its own in traced code, and the list was replayed before the model's counter."""
+    model = MENDED.CountsFirst()
+    handler = Interfering(model)
+    MENDED.logger.addHandler(handler)
+    try:
+        torch.compile(model, backend="eager")(torch.ones(2))
+    finally:
+        MENDED.logger.removeHandler(handler)
+    assert (handler.seen, model.calls) == ([1], 101)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_checkpoints_inside_checkpoints(backend: str) -> None:
     x = torch.ones(2)

@@ -51,7 +51,8 @@ def compare(name: str, backend: str, train: bool) -> None:
         assert not differences(got, expected, exact=expect.exact or backend != "inductor"), (inputs, backend, train)
     seen = {code for code, *_ in refusals.seen}
     if declined == "-":
-        assert counting.graphs != 1
+        # Since torch 2.15 Dynamo traces the look-up of a name that does not exist, as an exception.
+        assert counting.graphs != 1 or "GM102-T05" in seen
     elif declined:
         assert counting.graphs or not graphs_without_the_hook(name), "the frame is skipped because of the hook"
         assert declined in seen | static_refusals(name)

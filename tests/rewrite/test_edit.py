@@ -164,7 +164,7 @@ def reads_what_is_made_after_the_graph(x: Any) -> Any:
     tmp_1 = [graph_out_0, owner.queue.size_of]  # type: ignore[name-defined]  # noqa: F821
     tmp_2 = owner.queue  # type: ignore[name-defined]  # noqa: F821
     owner.queue.graphmend_pending[:] = [(make, log, tmp_1, tmp_1, tmp_2)]  # type: ignore[name-defined]  # noqa: F821
-    return graph_out_0
+    return graph_out_0, tmp_1
 
 
 def test_what_is_made_after_the_graph_is_made_again_once(slots: Delivered) -> None:
