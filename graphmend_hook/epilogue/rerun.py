@@ -26,8 +26,9 @@ from torch._guards import CompileContext
 
 from ..diagnostics import notice
 from ..runtime import queue, retrace
+from ..runtime.operations import draws, facts_of
 from ..runtime.records import forbid_capture
-from ..runtime.writes import draws, operations, spares_inputs
+from ..runtime.writes import operations, spares_inputs
 from .deliver import deliver_after_failure
 from .edit import RANDOM, Rerun
 
@@ -60,7 +61,7 @@ def _prepare(output: Any, module: torch.fx.GraphModule) -> None:
 
 def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
     """Is there no operation of others, and no write to an input?  Fake tensors share storages as the real ones do."""
-    if not {getattr(node.target, "namespace", "aten") for node in nodes} <= {"aten", "prims"}:
+    if not all(facts_of(node).is_of_torch for node in nodes):
         return False
     try:
         return spares_inputs(module)

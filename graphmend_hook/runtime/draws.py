@@ -8,9 +8,10 @@ from typing import Any
 
 from . import retrace
 from .effects import append, refusal_here, tracing
+from .operations import is_of_torch
 from .queue import ITEM
 from .tracer import at_trace_time, held, python_of, record, translator
-from .writes import is_of_torch, operations
+from .writes import operations
 
 
 class Drawn:

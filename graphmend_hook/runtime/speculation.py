@@ -65,7 +65,7 @@ def attempt(
 ) -> Any:
     """The call of a torch function of that name, if it cannot fail on these values.
 
-    traits: what is known of the operation, as words (`rules.tensor_ops`), and how many operands may be tensors.
+    traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
     _check(traits, graphmend_arguments, graphmend_options)
     if is_dynamo_compiling():

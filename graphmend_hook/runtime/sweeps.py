@@ -14,19 +14,11 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from . import retrace, traced_sides
-from .pure import names
+from .operations import is_total
 from .tracer import OWN_FILES, at_trace_time, frames, held, log, node_of, record, site_of, translator
-from .writes import name_of, only_computes
 
 _MOST = 64  # steps of one trace
 Site = tuple[str, int] | None
-# Operations that give no rows for no rows.
-_TOTAL = names(
-    "abs add and_ bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu getitem gt "
-    "half index_select layer_norm le leaky_relu linear log logical_and logical_not lt matmul mean mm mul ne neg "
-    "permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split sqrt "
-    "square squeeze sub sum t tanh to transpose truediv type type_as unsqueeze view where"
-)
 
 
 @dataclass(frozen=True)
@@ -138,7 +130,7 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
     value = node.meta.get("example_value")
     if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.requires_grad:
         return "GM105-T02"
-    if _adds_at(node, size) or (only_computes(node) and name_of(node) in _TOTAL):
+    if _adds_at(node, size) or is_total(node):
         return ""
     log.debug("not in a step that may be empty: %s", node.format_node())
     return "GM105-T01"

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from .operations import only_computes
 from .retrace import trace_anew
 from .tracer import at_trace_time, fake_of, held, log, python_of, site_of, translator
-from .writes import are_apart, memory_of, only_computes, operations, written_by
+from .writes import are_apart, memory_of, operations, written_by
 
 Site = tuple[str, int] | None
 

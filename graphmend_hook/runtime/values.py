@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 
 from . import guarded, queue
 from .guarded import text_of
-from .pure import is_pure, is_small, only_writes
+from .operations import is_cheap, only_writes
 from .records import record_of
 from .retrace import is_abandoned
 from .tracer import at_trace_time, held, log, node_of, record, translator
@@ -24,6 +25,7 @@ from .writes import are_apart, storages_of, written_by
 _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
+_MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
 
@@ -79,11 +81,11 @@ def _making(root: torch.fx.Node) -> _Making:
             continue
         if node.op == "placeholder":
             _check_leaf(node)
-        elif not is_pure(node) and not only_writes(node):
+        elif not is_cheap(node) and not only_writes(node):
             log.debug("not known: %s", node.format_node())
             raise _Unknown("GM104-T01")
         found.add(node)
-        if len(found) > _MOST_OPERATIONS or not (is_small(node.meta.get("example_value")) or only_writes(node)):
+        if len(found) > _MOST_OPERATIONS or not (_is_small(node.meta.get("example_value")) or only_writes(node)):
             raise _Unknown("GM104-T01")
         waiting += node.all_input_nodes or ()
         if not waiting:
@@ -93,6 +95,16 @@ def _making(root: torch.fx.Node) -> _Making:
         raise _Unknown("GM104-T01")  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return _Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
+
+
+def _is_small(value: Any) -> bool:
+    """Is it a number, or a tensor of fixed sizes and not too many elements, or are they?"""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_small, value))
+    if isinstance(value, torch.Tensor):
+        sizes = [size for size in value.shape if type(size) is int]
+        return len(sizes) == value.dim() and bool(value.numel() <= _MOST_ELEMENTS)
+    return type(value) in (int, float, bool)
 
 
 def _is_floating(node: torch.fx.Node) -> bool:
@@ -219,7 +231,8 @@ def _part(making: _Making, root: torch.fx.Node) -> _Making:
 
 
 def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.Tensor:
-    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves})
+    writes = any(map(only_writes, making.operations))
+    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves}, writes)
 
 
 def _check_first(parts: list[tuple[guarded.Computation, str]]) -> None:

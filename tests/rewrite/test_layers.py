@@ -15,10 +15,11 @@ LAYERS = {
     "diagnostics": set(),
     "config": {"diagnostics"},
     "templates": set(),
+    "tensor_ops": set(),
     "analysis": {"diagnostics"},
-    "rules": {"analysis", "diagnostics", "templates"},
+    "rules": {"analysis", "diagnostics", "templates", "tensor_ops"},
     "rewrite": {"analysis", "diagnostics", "rules", "templates"},
-    "runtime": {"epilogue"},  # on the first deferred effect
+    "runtime": {"epilogue", "tensor_ops"},  # the first on the first deferred effect
     "epilogue": {"runtime", "diagnostics", "version"},
     "manual": {"diagnostics", "rewrite", "rules", "runtime"},
     "reporting": {"analysis", "diagnostics", "config", "rewrite", "runtime", "templates", "version"},
