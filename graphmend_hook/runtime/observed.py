@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,8 @@ def _watched(function: Any, operands: dict[int | str, Any]) -> Facts:
         empty = {name: tree_map(_without_data, operand) for name, operand in operands.items()}
         args = [operand for name, operand in empty.items() if isinstance(name, int)]
         options = {name: operand for name, operand in empty.items() if isinstance(name, str)}
-        with torch._C.DisableTorchFunction(), torch.no_grad(), _Watch() as watch:
+        with warnings.catch_warnings(), torch._C.DisableTorchFunction(), torch.no_grad(), _Watch() as watch:
+            warnings.simplefilter("ignore")
             result = function(*args, **options)
     except Exception as error:
         log.debug("not known what %s does: %s", function, error)

@@ -23,8 +23,19 @@ _SWITCHES = ("train", "training", "use_input_stats", "dropout_p")
 # Operators of torch whose result may be what they are given, and whose schemas do not say so.
 _GIVES_BACK = frozenset(
     {
-        *("as_tensor", "broadcast_tensors", "chunk", "expand_as", "flatten", "meshgrid", "ravel", "reshape_as", "to"),
-        *("type_as", "unflatten", "view_as", "cpu", "cuda", "positive", "contiguous", "real", "resolve_conj"),
+        *(
+            "as_tensor",
+            "broadcast_tensors",
+            "chunk",
+            "contiguous",
+            "cpu",
+            "cuda",
+            "expand_as",
+            "flatten",
+            "histogramdd",
+        ),
+        *("meshgrid", "positive", "ravel", "real", "reshape_as", "resolve_conj", "to", "type_as", "unflatten"),
+        *("unsafe_split", "view_as"),
     }
 )
 
@@ -92,7 +103,9 @@ def overloads_named(name: str) -> tuple[Any, ...]:
     packet = getattr(torch.ops.aten, name, None)
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return ()
-    return overloads_of(packet)
+    every = overloads_of(packet)
+    # TorchScript has more under the same names: sorting a list, for one, which is done in place.
+    return tuple(one for one in every if torch._C._dispatch_has_kernel(one.name())) or every
 
 
 @functools.cache
