@@ -21,6 +21,7 @@ from .schemas import NOTHING, UNKNOWN, Facts
 # Functions and methods of torch by the operator that they are, where the names differ.
 _STANDS_FOR = (
     dict.fromkeys(("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long", "short"), "to")
+    | dict.fromkeys(("cdouble", "cfloat"), "to")
     | dict.fromkeys(("BoolTensor", "FloatTensor", "IntTensor", "LongTensor", "new_tensor"), "tensor")
     | {
         "unique": "_unique2",
@@ -36,7 +37,8 @@ _SWITCHING = frozenset(
         *("_enter_autocast", "_exit_autocast", "_enter_inference_mode", "_exit_inference_mode"),
         *("_set_grad_enabled", "_set_fwd_grad_enabled", "_saved_tensors_hooks_disable", "_saved_tensors_hooks_enable"),
         *("_check", "_check_is_size", "_check_value", "_check_index", "_check_type", "_check_tensor_all", "_assert"),
-        *("_constrain_as_size", "lazy_load_decompositions", "_vmap_increment_nesting", "_vmap_decrement_nesting"),
+        *("_constrain_as_size", "_log_api_usage_once", "lazy_load_decompositions"),
+        *("_vmap_increment_nesting", "_vmap_decrement_nesting"),
         *("_grad_increment_nesting", "_grad_decrement_nesting", "_jvp_increment_nesting", "_jvp_decrement_nesting"),
     }
 )

@@ -19,7 +19,7 @@ _CONCEALED = frozenset(
 )
 _STATISTICS = ("running_mean", "running_var")
 # Arguments that, where they are false or zero, keep an operator of torch from drawing and from writing statistics.
-_SWITCHES = ("train", "training", "use_input_stats", "dropout_p")
+_SWITCHES = ("train", "training", "use_input_stats", "dropout", "dropout_p")
 # Operators of torch whose result may be what they are given, and whose schemas do not say so.
 _GIVES_BACK = frozenset(
     {
@@ -104,19 +104,17 @@ def overloads_named(name: str) -> tuple[Any, ...]:
     if not isinstance(packet, torch._ops.OpOverloadPacket):
         return ()
     every = overloads_of(packet)
+    on_tensors = [one for one in every if "Tensor" in str(one._schema)]
     # TorchScript has more under the same names: sorting a list, for one, which is done in place.
-    return tuple(one for one in every if torch._C._dispatch_has_kernel(one.name())) or every
+    registered = [one for one in every if torch._C._dispatch_has_kernel(one.name())]
+    return tuple([one for one in on_tensors if one in registered] or on_tensors or registered)
 
 
 @functools.cache
 def overloads_of(packet: Any) -> tuple[Any, ...]:
-    """The overloads of the operator on tensors, without those that are called with ``out=``."""
+    """The overloads of the operator, without those that are called with ``out=``."""
     every = [getattr(packet, name) for name in packet.overloads()]
-    return tuple(
-        overload
-        for overload in every
-        if "Tensor" in str(overload._schema) and not any(argument.is_out for argument in overload._schema.arguments)
-    )
+    return tuple(one for one in every if not any(argument.is_out for argument in one._schema.arguments))
 
 
 def _of_overload_called(overload: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Facts:

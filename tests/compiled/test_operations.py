@@ -159,6 +159,7 @@ def test_a_wrong_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 X, MEAN = torch.arange(24.0).reshape(2, 3, 4), torch.zeros(3)
 IDS, TABLE = torch.tensor([0, 1]), torch.full((2, 2), 9.0)
 QUERY = torch.ones(1, 1, 2, 4)
+STATE, WEIGHTS = (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)), torch.nn.LSTM(4, 4, 2)._flat_weights
 CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "F.batch_norm": (F.batch_norm, (X, MEAN, MEAN.clone()), {"training": True}),
     "F.batch_norm, not training": (F.batch_norm, (X, MEAN, MEAN.clone()), {"training": False}),
@@ -183,6 +184,10 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "attention": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY), {}),
     "attention, dropout": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY), {"dropout_p": 0.5}),
     "attention, dropout by place": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY, None, 0.5), {}),
+    "lstm": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.5, True, False, False), {}),
+    "lstm, no dropout": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.0, True, False, False), {}),
+    "lstm, not training": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.5, False, False, False), {}),
+    "_assert_scalar": (torch.ops.aten._assert_scalar.default, (True, "text"), {}),
     "add(out=)": (torch.add, (X, 1), {"out": torch.zeros(2, 3, 4)}),
     "fused_moving_avg_obs_fake_quant": (
         torch.fused_moving_avg_obs_fake_quant,
