@@ -10,9 +10,9 @@ import torch
 
 from . import frame_guards
 from .compilation import Compilation
+from .operations import only_computes
 from .own_guards import name_of
 from .trace import log
-from .writes import only_computes
 
 
 class Computation:
@@ -31,6 +31,7 @@ class Computation:
             copies[node].meta = {}
         self._root = copies[root]
         self._operations = [copies[node] for node in operations]
+        self._writes = not all(map(only_computes, operations))
         self._leaves = [copies[node] for node in leaves]
         self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
         names = map(name_of, self._sources)
@@ -51,20 +52,25 @@ class Computation:
         """Is that what it gives?  No mode of the program's sees the operations."""
         try:
             with frame_guards.outside_modes():
-                return (
-                    text_of(run(self._root, self._operations, dict(zip(self._leaves, inputs, strict=True)))) == answer
-                )
+                given = dict(zip(self._leaves, inputs, strict=True))
+                return text_of(run(self._root, self._operations, given, self._writes)) == answer
         except Exception as error:
             log.debug("a value cannot be read: %s", error)
             return False
 
 
 def run(
-    root: torch.fx.Node, operations: Sequence[torch.fx.Node], inputs: Mapping[torch.fx.Node, torch.Tensor]
+    root: torch.fx.Node,
+    operations: Sequence[torch.fx.Node],
+    inputs: Mapping[torch.fx.Node, torch.Tensor],
+    writes: bool,
 ) -> torch.Tensor:
-    """The tensor that `root` stands for, where `inputs` are the real ones of the graph; they are not written to."""
+    """The tensor that `root` stands for, where `inputs` are the real ones of the graph; they are not written to.
+
+    writes: may the operations write to their operands?
+    """
     results: dict[torch.fx.Node, Any] = dict(inputs)
-    if not all(map(only_computes, operations)):
+    if writes:
         results = {node: tensor.clone() for node, tensor in inputs.items()}
     with torch.no_grad():
         for operation in operations:

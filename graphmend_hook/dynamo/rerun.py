@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 import torch
 
 from .compilation import Compilation
+from .operations import draws, facts_of
 from .question import question
 from .trace import Trace
-from .writes import draws, operations, spares_inputs
+from .writes import operations, spares_inputs
 
 
 @dataclass
@@ -74,7 +75,7 @@ def _prepare(compilation: Compilation, plan: Plan, module: torch.fx.GraphModule)
 
 def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
     """Is there no operation of others, and no write to an input?  Fake tensors share storages as the real ones do."""
-    if not {getattr(node.target, "namespace", "aten") for node in nodes} <= {"aten", "prims"}:
+    if not all(facts_of(node).is_of_torch for node in nodes):
         return False
     try:
         return spares_inputs(module)

@@ -1,4 +1,4 @@
-"""Which tensors the operations of a graph write to in place, and whether inputs of the graph share memory.
+"""Which memory the operations of a graph write to, and whether inputs of the graph share memory.
 
 The fake tensors that stand for a tensor and its views share one storage.  Those of two inputs need not, though the
 inputs themselves do: that is looked up in the real ones, and the compiled code is guarded to what was found.
@@ -6,8 +6,6 @@ inputs themselves do: that is looked up in the real ones, and the compiled code 
 
 from __future__ import annotations
 
-import inspect
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,43 +15,8 @@ from torch.utils.weak import TensorWeakRef
 
 from . import frame_guards
 from .compilation import Compilation
+from .operations import written_operands
 from .trace import log
-
-_WRITING_OPERATORS = {name for name in dir(operator) if name[0] == "i" and hasattr(operator, name[1:])} | {
-    "ifloordiv",
-    "itruediv",
-    "iand",
-    "ior",
-    "setitem",
-    "delitem",
-}
-_RANDOM = (
-    *("rand", "dropout", "bernoulli", "multinomial", "normal", "poisson", "alpha_dropout", "feature_", "rrelu"),
-    *("uniform", "exponential", "permutation", "shuffle", "choice", "log_normal", "cauchy", "geometric", "binomial"),
-    *("gumbel", "_standard_gamma", "_sample_dirichlet", "trunc_normal"),
-)
-# Functions and operators of numpy that give to the bit what torch gives; Dynamo has them as operations on tensors.
-_NUMPY = frozenset(
-    {
-        *("abs", "add", "ceil", "floor", "floor_divide", "floordiv", "lcm", "maximum", "minimum", "mod", "mul"),
-        *("multiply", "neg", "prod", "sqrt", "sub", "subtract", "truediv"),
-        *("and_", "eq", "ge", "gt", "le", "lt", "ne", "or_"),
-    }
-)
-# The argument of functions that update an operand in place, without a name that says so.
-_UPDATING = {
-    "batch_norm": "training",
-    "instance_norm": "use_input_stats",
-    "embedding": "max_norm",
-    "embedding_bag": "max_norm",
-}
-_HARMLESS_HOMES = ("torch._C", "torch.functional", "torch.nn.functional", "_operator")
-_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-
-
-def only_computes(node: torch.fx.Node) -> bool:
-    """Does the operation neither write in place nor draw random numbers?"""
-    return not node.op.startswith("call") or not (draws(node) or _writes(node) or _updates(node))
 
 
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
@@ -67,21 +30,8 @@ def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
 
 def written_by(node: torch.fx.Node) -> set[int]:
     """The memory that the operation may write to; all that it is given, where nothing is known of it."""
-    if not node.op.startswith("call"):
-        return set()
-    schema = getattr(node.target, "_schema", None)
-    if schema is not None:
-        named = dict(zip([argument.name for argument in schema.arguments], node.args)) | node.kwargs  # noqa: B905
-        written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-        operands = [named.get(name) for name in written]
-    elif not _is_known(node) or _updates(node):
-        operands = [node.args, node.kwargs]
-    elif _writes(node):
-        operands = [node.args[:1], node.kwargs.get("out")]
-    else:
-        return set()
     found: set[int] = set()
-    torch.fx.node.map_arg(operands, lambda operand: found.update(storages_of(operand)))
+    torch.fx.node.map_arg(written_operands(node), lambda operand: found.update(storages_of(operand)))
     return found
 
 
@@ -153,82 +103,6 @@ def _range_of(tensor: Any) -> range:
         return range(0)
     storage = tensor.untyped_storage()
     return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
-
-
-def _is_known(node: torch.fx.Node) -> bool:
-    """Does the operation write to nothing if its name does not say so?"""
-    home = getattr(node.target, "__module__", None) or ""
-    return (
-        node.op == "call_method"
-        or home.startswith(_HARMLESS_HOMES)
-        or is_of_numpy(node)
-        or getattr(torch, name_of(node), None) is node.target
-    )
-
-
-def is_of_torch(node: torch.fx.Node) -> bool:
-    """Is it none of the operations that others have added?"""
-    if not node.op.startswith("call"):
-        return True
-    if hasattr(node.target, "namespace"):
-        return node.target.namespace in ("aten", "prims", "higher_order")
-    return _is_known(node) or _is_wrapped(node)
-
-
-def _writes(node: torch.fx.Node) -> bool:
-    """Do the operation's name or arguments say that it writes in place?"""
-    name = name_of(node)
-    if getattr(node.target, "__module__", "") == "_operator":
-        return name in _WRITING_OPERATORS
-    return (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs or _is_asked_to_write(node)
-
-
-def _updates(node: torch.fx.Node) -> bool:
-    """Is it one of those that update an operand if an argument says so: running statistics, rows of a table?"""
-    argument = _UPDATING.get(name_of(node))
-    if argument is None:
-        return False
-    if getattr(node.target, "__module__", "") != "torch.nn.functional":
-        return True
-    return _argument(node, argument) not in (None, False)
-
-
-def draws(node: torch.fx.Node) -> bool:
-    """May it draw random numbers?  Dropout does not while its argument ``training`` is false."""
-    if name_of(node) == "scaled_dot_product_attention":
-        return bool(node.kwargs.get("dropout_p", (*node.args, 0, 0)[4]) != 0)  # after query, key, value, mask
-    return name_of(node).startswith(_RANDOM) and _argument(node, "training") is not False
-
-
-def _is_asked_to_write(node: torch.fx.Node) -> bool:
-    """Is its argument ``inplace`` given, and true?"""
-    return bool(_argument(node, "inplace"))
-
-
-def _argument(node: torch.fx.Node, name: str) -> Any:
-    """What the operation is given under that name; None where it is given none."""
-    if getattr(node.target, "__module__", "") != "torch.nn.functional" or not inspect.isfunction(node.target):
-        return node.kwargs.get(name)
-    return inspect.signature(node.target).bind_partial(*node.args, **node.kwargs).arguments.get(name)
-
-
-def is_of_numpy(node: torch.fx.Node) -> bool:
-    """Is it one of the operations of numpy above?  A product of floats depends on the order."""
-    if not _is_wrapped(node) or name_of(node) not in _NUMPY:
-        return False
-    return name_of(node) != "prod" or not node.meta["example_value"].is_floating_point()
-
-
-def _is_wrapped(node: torch.fx.Node) -> bool:
-    return type(node.target).__name__ in ("numpy_to_tensor_wrapper", "numpy_operator_wrapper")
-
-
-def name_of(node: torch.fx.Node) -> str:
-    """The name of the operation; up to torch 2.12 comparisons may be calls of methods such as `__eq__`."""
-    if isinstance(node.target, str):
-        return node.target.strip("_") if node.target in _COMPARISONS else node.target
-    name: str = getattr(node.target, "__name__", "")
-    return name.removeprefix("wrapped_") if _is_wrapped(node) else name
 
 
 def bodies_of(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:

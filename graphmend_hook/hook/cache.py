@@ -29,7 +29,7 @@ _MAGIC = b"GMC1"
 _DIGEST = 16
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
-_REWRITER = ("rewrite.py", "diagnostics.py", "templates.py", "analysis", "rules", "hook/cache.py")
+_REWRITER = ("rewrite.py", "diagnostics.py", "templates.py", "tensor_ops.py", "analysis", "rules", "hook/cache.py")
 
 
 def fingerprint(rules: tuple[Rule, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..analysis.names import root_name, root_of, walk
 from ..analysis.scopes import Place
-from .tensor_ops import INPLACE, SPECULABLE, VIEWS
+from ..tensor_ops import INPLACE, SPECULABLE, VIEWS
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

@@ -6,10 +6,10 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
+from .. import tensor_ops
 from ..analysis.names import NamesIn, walk
 from ..analysis.scopes import ModuleScope
 from ..templates import Template, expression, name, value_at
-from . import tensor_ops
 from .declined import Declined
 from .effects import QUIET_CALLS
 

@@ -11,9 +11,9 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
+from .. import tensor_ops
 from ..analysis.names import root_of
 from ..templates import constant, expression, name
-from . import tensor_ops
 from .declined import Declined
 from .operators import ARITHMETIC, COMPARISONS, TORCH
 from .targets import Slot
@@ -174,7 +174,7 @@ class Side:
     def operated(operation: str, *operands: ast.expr) -> ast.expr:
         """The operator of that name in the module `operator`, on operands that are lowered already."""
         at = operands[0]
-        traits = constant(_traits(_TENSOR_OPERATION.get(operation, operation)), at)
+        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
         call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
         assert isinstance(call, ast.Call)
         call.args += operands
@@ -257,16 +257,7 @@ _TRAITS = {
     "filled": tensor_ops.NOT_EMPTY,
     "fitting": tensor_ops.FITTING,
 }
-# Operators by the operation that they are on tensors.
-_TENSOR_OPERATION = {
-    "truediv": "true_divide",
-    "and_": "bitwise_and",
-    "or_": "bitwise_or",
-    "xor": "bitwise_xor",
-    "invert": "bitwise_not",
-    "pos": "positive",
-}
-_BINARY = frozenset({"floordiv", "mod"})
+_BINARY = frozenset({"floor_divide", "remainder"})
 
 
 def _text(node: ast.expr) -> str:

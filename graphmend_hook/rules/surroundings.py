@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .. import tensor_ops
 from ..analysis.scopes import Function, ModuleScope, Place
 from ..analysis.taint import Evidence, Operations
 from ..diagnostics import Refusal
-from . import tensor_ops
 from .effects import FOREIGN_COMPILERS
 from .operators import TORCH
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dynamo.compilation import Compilation
+from ..dynamo.operations import is_of_torch
 from ..dynamo.place import tracing
 from ..dynamo.question import question
 from ..dynamo.queue import ITEM
 from ..dynamo.restart import trace_anew
 from ..dynamo.trace import Trace
 from ..dynamo.variables import Variable, python_of
-from ..dynamo.writes import is_of_torch, operations
+from ..dynamo.writes import operations
 from .effects import append, record, refusal_here
 
 

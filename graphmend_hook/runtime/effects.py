@@ -15,7 +15,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ..dynamo import place, queue
-from ..dynamo.place import tracing as tracing  # for rewritten code
+from ..dynamo.place import tracing
 from ..dynamo.question import question
 from ..dynamo.rerun import expect_failure
 from ..dynamo.restart import expect_success, follows_guard

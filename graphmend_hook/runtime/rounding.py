@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import operator
-
 import torch
 
+from ..dynamo.operations import is_plain, only_computes
 from ..dynamo.question import question
 from ..dynamo.trace import Trace
 from ..dynamo.variables import Variable, tensor_node
-from ..dynamo.writes import only_computes
 
 _FARTHEST = 4  # how many operations may stand between a half-precision value and the decision
 _HALF = (torch.float16, torch.bfloat16)
-# What may stand there: computed a second time, they give the same and do nothing else.
-_PLAIN_NAMES = """
-abs add all amax amin and_ any clamp contiguous detach double eq flatten float ge getitem gt invert isclose isfinite
-isin isinf isnan isneginf isposinf le logical_and logical_not logical_or lt max mean min mul ne neg or_ reshape squeeze
-sub sum to truediv type unsqueeze view xor
-"""
-_PLAIN = frozenset(_PLAIN_NAMES.split())
 
 
 class Rounded:
@@ -53,7 +44,7 @@ def _decide_on_memory(
         return node
     if _dtype(node) in _HALF:
         return _rounded(node, before, done)
-    if steps == 0 or not _is_plain(node):
+    if steps == 0 or not is_plain(node):
         return node
     if _dtype(node) is torch.bool:
         for value in node.all_input_nodes:
@@ -74,18 +65,11 @@ def _dtype(node: torch.fx.Node) -> torch.dtype | None:
     return getattr(node.meta.get("example_value"), "dtype", None)
 
 
-def _is_plain(node: torch.fx.Node) -> bool:
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    if name not in _PLAIN or not only_computes(node):
-        return False
-    return node.op == "call_method" or any(getattr(home, name, None) is node.target for home in (torch, operator))
-
-
 def _is_unwritten(node: torch.fx.Node, before: torch.fx.Node) -> bool:
     """Has nothing between the two nodes written to any tensor?"""
     step = node.next
     while step is not before:
-        if not only_computes(step) or getattr(step.target, "namespace", "aten") != "aten":
+        if not only_computes(step):
             return False
         step = step.next
     return True

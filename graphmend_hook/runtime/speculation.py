@@ -59,7 +59,7 @@ def current(owner: Any, name: str) -> Any:
 def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The call of a torch function of that name, if it cannot fail on these values.
 
-    traits: what is known of the operation, as words (`rules.tensor_ops`), and how many operands may be tensors.
+    traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
     _check(traits, arguments, options)
     if is_dynamo_compiling():

@@ -15,23 +15,15 @@ from torch.compiler import is_dynamo_compiling
 
 from ..dynamo.capture import is_uncaptured
 from ..dynamo.compilation import Compilation
+from ..dynamo.operations import is_total
 from ..dynamo.question import question
 from ..dynamo.restart import expect_success_of
 from ..dynamo.trace import Site, Trace, log, record
 from ..dynamo.variables import Variable, is_unbacked, tensor_node
-from ..dynamo.writes import name_of, only_computes
-from .pure import names
 from .traced_sides import Harmful, is_harmful, trace_without
 
 _MOST = 64  # steps of one trace
 _REASON = "a step of a loop does more than compute"
-# Operations that give no rows for no rows.
-_TOTAL = names(
-    "abs add and_ bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu getitem gt "
-    "half index_select layer_norm le leaky_relu linear log logical_and logical_not lt matmul mean mm mul ne neg "
-    "permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split sqrt "
-    "square squeeze sub sum t tanh to transpose truediv type type_as unsqueeze view where"
-)
 
 
 @dataclass(frozen=True)
@@ -137,7 +129,7 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
     value = node.meta.get("example_value")
     if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.requires_grad:
         return "GM105-T02"
-    if _adds_at(node, size) or (only_computes(node) and name_of(node) in _TOTAL):
+    if _adds_at(node, size) or is_total(node):
         return ""
     log.debug("not in a step that may be empty: %s", node.format_node())
     return "GM105-T01"

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import torch
 
 from ..dynamo.compilation import Compilation
+from ..dynamo.operations import only_computes
 from ..dynamo.question import question
 from ..dynamo.restart import trace_anew
 from ..dynamo.trace import Site, Trace, log
 from ..dynamo.variables import Variable, fake_of, python_of, tensor_node
-from ..dynamo.writes import are_apart, memory_of, only_computes, operations, written_by
+from ..dynamo.writes import are_apart, memory_of, operations, written_by
 
 
 @dataclass

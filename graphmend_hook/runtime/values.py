@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import torch
 
@@ -17,17 +18,18 @@ from ..dynamo import guarded, queue
 from ..dynamo.capture import Captured
 from ..dynamo.compilation import Compilation
 from ..dynamo.guarded import text_of
+from ..dynamo.operations import is_cheap, only_writes
 from ..dynamo.place import is_autocast
 from ..dynamo.question import question
 from ..dynamo.restart import is_as_written
 from ..dynamo.trace import Trace, log, record
 from ..dynamo.variables import Variable, tensor_node
 from ..dynamo.writes import are_apart, storages_of, written_by
-from .pure import is_pure, is_small, only_writes
 
 _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
+_MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
 
@@ -104,11 +106,11 @@ def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:
             continue
         if node.op == "placeholder":
             _check_leaf(node)
-        elif not is_pure(node) and not only_writes(node):
+        elif not is_cheap(node) and not only_writes(node):
             log.debug("not known: %s", node.format_node())
             raise _Unknown("GM104-T01")
         found.add(node)
-        if len(found) > _MOST_OPERATIONS or not (is_small(node.meta.get("example_value")) or only_writes(node)):
+        if len(found) > _MOST_OPERATIONS or not (_is_small(node.meta.get("example_value")) or only_writes(node)):
             raise _Unknown("GM104-T01")
         waiting += node.all_input_nodes or ()
         if not waiting:
@@ -118,6 +120,16 @@ def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:
         raise _Unknown("GM104-T01")  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return _Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
+
+
+def _is_small(value: Any) -> bool:
+    """Is it a number, or a tensor of fixed sizes and not too many elements, or are they?"""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_small, value))
+    if isinstance(value, torch.Tensor):
+        sizes = [size for size in value.shape if type(size) is int]
+        return len(sizes) == value.dim() and bool(value.numel() <= _MOST_ELEMENTS)
+    return type(value) in (int, float, bool)
 
 
 def _is_floating(node: torch.fx.Node) -> bool:
@@ -244,7 +256,8 @@ def _part(making: _Making, root: torch.fx.Node) -> _Making:
 
 
 def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.Tensor:
-    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves})
+    writes = any(map(only_writes, making.operations))
+    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves}, writes)
 
 
 def _check_first(compilation: Compilation, parts: list[tuple[guarded.Computation, str]]) -> None:

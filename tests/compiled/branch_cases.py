@@ -767,6 +767,22 @@ class h6_an_attribute_written_in_place_later(torch.nn.Module):
 case(declined="GM102-T11", inputs=((DOWN,), (UP,), (DOWN,)))(h6_an_attribute_written_in_place_later)
 
 
+def observe(least: torch.Tensor) -> None:
+    """Writes to the tensor by an operation of torch that no name gives away."""
+    on, one, zero = torch.ones(1, dtype=torch.int64), torch.ones(1), torch.zeros(1, dtype=torch.int32)
+    torch.fused_moving_avg_obs_fake_quant(torch.arange(6.0) + 7, on, on, least, one + 8, one, zero, 0.5, 0, 255, 0)
+
+
+@case(declined="GM102-T11")
+def h6_written_by_what_does_not_say_so(x: torch.Tensor) -> torch.Tensor:
+    y = x.detach() + 0
+    z = y
+    if y.sum() > 0:
+        y = y + 5
+    observe(y[:1])
+    return y + z
+
+
 @case(declined="GM102-R17", inputs=PAIRS)
 def h6_compared_by_identity_inside_a_side(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = x
@@ -950,6 +966,25 @@ class h8_dropout(torch.nn.Module):
 
 
 case(declined="GM102-R02")(h8_dropout)
+
+
+class h7_a_property_updates_statistics(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("least", torch.zeros(1))
+
+    @property
+    def scale(self) -> float:
+        observe(self.least)
+        return 2.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            x = x + self.scale
+        return x * 1
+
+
+case(declined="GM102-T11")(h7_a_property_updates_statistics)
 
 
 @case(

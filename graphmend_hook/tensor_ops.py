@@ -1,8 +1,9 @@
-"""The operations of torch that a side not taken may run, and what is known of each, as data.
+"""What the schemas of torch's operations do not say, by name, as data: what may fail, gradients, cost.
 
-A name stands for the function of torch, that of torch.nn.functional and the method of Tensor alike. No argument called
-`out`, `inplace` or `alpha` is covered, nor are complex, quantized and sparse tensors. What is said here is measured by
-`tests/compiled/test_tensor_ops.py`.
+What they do say, writes, random numbers and aliases, `runtime.operations` reads there. A name stands for the function
+of torch, that of torch.nn.functional and the method of Tensor alike. No argument called `out`, `inplace` or `alpha` is
+covered, nor are complex, quantized and sparse tensors. What is said here is measured by
+`tests/compiled/test_tensor_ops.py`, and against the schemas by `tests/compiled/test_operations.py`.
 """
 
 from __future__ import annotations
@@ -107,24 +108,60 @@ REDUCTIONS_TO_PYTHON = _names("allclose equal is_nonzero item tolist")
 
 # Functions of torch and of torch.nn.functional and methods of Tensor that give a tensor, or some; those that people
 # write in models, without names that much else has too.
-TENSOR_RESULT = _names(
-    "abs acos adaptive_avg_pool1d adaptive_avg_pool2d addcdiv addcmul addmm all amax amin any arange argmax argmin "
-    "argsort as_strided as_tensor asin atan atan2 avg_pool1d avg_pool2d baddbmm batch_norm bernoulli "
-    "binary_cross_entropy binary_cross_entropy_with_logits bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm "
-    "bool broadcast_to bucketize cat cdist ceil chunk clamp clamp_ clamp_max clamp_min clip clone concat contiguous "
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d copy_ cos cosine_similarity count_nonzero cpu "
-    "cross_entropy cuda cummax cumprod cumsum detach diag diag_embed diagonal div div_ double dropout einsum elu "
-    "embedding empty empty_like eq erf exp expand expand_as expm1 eye fill_ flatten flip float float_power floor "
-    "floor_divide fmod from_numpy full full_like gather ge gelu glu grid_sample group_norm gt half hardswish hardtanh "
-    "hstack huber_loss index_add index_fill index_select instance_norm int interpolate isclose isfinite isin isinf "
-    "isnan kl_div l1_loss layer_norm le leaky_relu lerp linear linspace log log10 log1p log2 log_softmax logaddexp "
-    "logical_and logical_not logical_or logical_xor logit logsigmoid logsumexp long lt masked_fill masked_fill_ "
-    "masked_scatter masked_select matmul max max_pool1d max_pool2d maximum mean median meshgrid min minimum mish mm "
-    "movedim mse_loss mul mul_ multinomial nan_to_num nanmean narrow ne neg new_full new_ones new_tensor new_zeros "
-    "nll_loss nonzero norm normalize one_hot ones ones_like outer pad pairwise_distance permute pixel_shuffle pow prod "
-    "quantile rand rand_like randn randn_like randperm reciprocal relu relu6 remainder repeat repeat_interleave "
-    "reshape rms_norm roll rsqrt scaled_dot_product_attention scatter scatter_add searchsorted selu sigmoid sign silu "
-    "sin smooth_l1_loss softmax softplus sqrt square squeeze stack std sub sub_ sum take_along_dim tan tanh tensor "
-    "tensordot tile to topk transpose tril triu trunc type_as unbind unflatten unfold unique unsqueeze var view "
-    "view_as view_as_complex view_as_real vstack where zero_ zeros zeros_like"
+_USUAL_ELSEWHERE = _names("add byte char diff negative positive round select short split subtract t")
+_RARE = _names(
+    "absolute aminmax atleast_1d atleast_2d atleast_3d bfloat16 bitwise_left_shift bitwise_right_shift concatenate "
+    "copysign cosh erfc exp2 fmax fmin frac greater greater_equal hardsigmoid isneginf isposinf less less_equal "
+    "moveaxis multiply nansum not_equal ravel reshape_as sgn signbit sinh split_with_sizes swapaxes swapdims "
+    "true_divide xlogy"
+)
+TENSOR_RESULT = (SPECULABLE - METADATA - _USUAL_ELSEWHERE - _RARE) | _names(
+    "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort as_strided as_tensor avg_pool1d avg_pool2d baddbmm "
+    "batch_norm bernoulli binary_cross_entropy binary_cross_entropy_with_logits bincount bmm bucketize cdist clamp_ "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d copy_ cosine_similarity cpu cross_entropy cuda cummax "
+    "diag diag_embed div div_ dropout einsum embedding empty empty_like fill_ floor_divide fmod from_numpy gather glu "
+    "grid_sample group_norm hardtanh huber_loss index_add index_fill index_select instance_norm interpolate kl_div "
+    "l1_loss layer_norm linear linspace masked_fill_ masked_scatter masked_select matmul max_pool1d max_pool2d median "
+    "meshgrid mm mse_loss mul_ multinomial nll_loss nonzero norm one_hot outer pairwise_distance pixel_shuffle "
+    "quantile rand rand_like randn randn_like randperm remainder repeat_interleave rms_norm "
+    "scaled_dot_product_attention scatter scatter_add searchsorted smooth_l1_loss std sub_ take_along_dim tensordot "
+    "topk unfold unique var view_as_complex view_as_real zero_"
+)
+
+# Operators of Python by the operation that they are on tensors, where the names differ.
+OPERATORS = {
+    "and_": "bitwise_and",
+    "floordiv": "floor_divide",
+    "inv": "bitwise_not",
+    "invert": "bitwise_not",
+    "lshift": "bitwise_left_shift",
+    "mod": "remainder",
+    "or_": "bitwise_or",
+    "pos": "positive",
+    "rshift": "bitwise_right_shift",
+    "truediv": "true_divide",
+    "xor": "bitwise_xor",
+}
+
+# Cheap: about as much work as there are elements. Where they neither write nor draw, [Value] runs them while tracing.
+CHEAP = SMOOTH | _names(
+    "amax amin argsort as_tensor bucketize cpu cumprod div floor_divide gather getitem index_select interpolate "
+    "linspace meshgrid mul multiply nonzero outer pow prod remainder repeat_interleave scalar_tensor searchsorted sort "
+    "sqrt true_divide type unfold unique_consecutive BoolTensor FloatTensor IntTensor LongTensor"
+)
+# Those whose name with `_` at its end writes to the first operand what follows from all of them.
+CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
+
+# They do not fail on a tensor of no rows: what [Sweep] lets a step do whether or not there is a hit.
+TOTAL = _names(
+    "abs add bitwise_and bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu "
+    "getitem gt half index_select layer_norm le leaky_relu linear log logical_and logical_not lt matmul mean mm mul ne "
+    "neg permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split "
+    "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
+)
+
+# Functions and operators of numpy, as Dynamo has them on tensors, that give to the bit what torch gives.
+NUMPY = _names(
+    "abs add and_ ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul multiply ne neg or_ prod "
+    "sqrt sub subtract truediv"
 )

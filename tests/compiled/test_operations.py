@@ -1,0 +1,318 @@
+"""What the table of operations says of torch's own, and of others', measured on real tensors."""
+
+from __future__ import annotations
+
+import sys
+import types
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils._pytree import tree_iter, tree_map
+
+from graphmend_hook import tensor_ops
+from graphmend_hook.dynamo import operations, schemas
+from graphmend_hook.dynamo.schemas import NOTHING, UNKNOWN
+
+
+def node_of(target: Any, *args: Any, **options: Any) -> torch.fx.Node:
+    """A node of a graph that calls the function, or the method of that name, on the values."""
+    graph = torch.fx.Graph()
+
+    def given(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        node = graph.placeholder("given")
+        node.meta["example_value"] = value
+        return node
+
+    args, options = tree_map(given, args), tree_map(given, options)
+    return graph.create_node("call_method" if isinstance(target, str) else "call_function", target, args, options)
+
+
+# --- a broad sample: torch's own samples of its operations ---
+
+
+class _Sampled:
+    """An operation with arguments."""
+
+    def __init__(self, name: str, target: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.name, self.target, self.args, self.options = name, target, args, options
+
+    def run(self) -> Any:
+        if isinstance(self.target, str):
+            return getattr(self.args[0], self.target)(*self.args[1:], **self.options)
+        return self.target(*self.args, **self.options)
+
+
+def _samples() -> Iterator[_Sampled]:
+    sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))  # type: ignore[arg-type]
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    for info in op_db:
+        if "nvtx" in info.name or info.name.startswith(("jiterator", "torch.ops.aten._flash")):
+            continue
+        dtypes = info.supported_dtypes("cpu")
+        dtype = next((one for one in (torch.float32, torch.int64, torch.bool) if one in dtypes), None)
+        if dtype is None:
+            continue
+        targets = [info.op]
+        method, inplace = info.method_variant, info.inplace_variant
+        targets += [variant.__name__ for variant in (method, inplace) if variant is not None and _is_method(variant)]
+        for target in targets:
+            for count, sample in enumerate(info.sample_inputs("cpu", dtype)):
+                if count == 6:
+                    break
+                yield _Sampled(info.full_name, target, (sample.input, *sample.args), sample.kwargs)
+
+
+def _is_method(variant: Any) -> bool:
+    name = getattr(variant, "__name__", "")
+    return getattr(torch.Tensor, name, None) is variant
+
+
+def tensors_in(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_iter(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _did(call: _Sampled) -> tuple[set[Any], bool, bool]:
+    """Which arguments the call writes to, whether it draws, and whether its result shares memory with them."""
+    operands = {**dict(enumerate(call.args)), **call.options}
+    before = {name: [(t._version, _bits(t)) for t in tensors_in(value)] for name, value in operands.items()}
+    memory = {t.untyped_storage()._cdata for t in tensors_in(operands) if t.layout is torch.strided}
+    state = torch.get_rng_state()
+    with torch.no_grad():
+        result = call.run()
+    after = {name: [(t._version, _bits(t)) for t in tensors_in(value)] for name, value in operands.items()}
+    written = {name for name in operands if before[name] != after[name]}
+    shares = any(
+        t.layout is torch.strided and t.untyped_storage()._cdata in memory and t.numel() for t in tensors_in(result)
+    )
+    return written, not torch.equal(torch.get_rng_state(), state), shares
+
+
+def _bits(tensor: torch.Tensor) -> Any:
+    if tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return None
+    with torch.no_grad():
+        return tensor.resolve_conj().resolve_neg().clone().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _found_wrong(samples: Iterator[_Sampled]) -> tuple[list[str], int, dict[str, int]]:
+    wrong: list[str] = []
+    ran = 0
+    said: dict[str, int] = {}
+    for call in samples:
+        copied = _Sampled(call.name, call.target, *tree_map(_copy, (call.args, call.options)))
+        facts = operations.facts_of(node_of(copied.target, *copied.args, **copied.options))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                written, drew, shares = _did(copied)
+        except Exception:
+            continue
+        ran += 1
+        said[call.name] = said.get(call.name, 0) + (facts is UNKNOWN)
+        name = f"{call.name} {call.target}"
+        if facts.writes is not None and not written <= facts.writes:
+            wrong.append(f"{name} writes to {written}")
+        if drew and not facts.draws:
+            wrong.append(f"{name} draws")
+        if shares and not facts.aliases and not facts.writes:
+            wrong.append(f"{name} gives an alias")
+    return sorted(set(wrong)), ran, said
+
+
+def _copy(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
+
+
+def test_torchs_operations_do_no_more_than_is_said() -> None:
+    wrong, ran, said = _found_wrong(_samples())
+    unknown = sorted(name for name, count in said.items() if count)
+    print("ran", ran, "of", len(said), "unknown", unknown)
+    assert not wrong
+    assert ran > 2000
+    assert len(unknown) < len(said) / 4
+
+
+def test_a_wrong_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measure above can fail: of an operation that is said to do nothing."""
+    calls = [
+        _Sampled("add_", "add_", (torch.ones(2), 1), {}),
+        _Sampled("rand_like", torch.rand_like, (torch.ones(2),), {}),
+        _Sampled("view", "view", (torch.ones(2), 2), {}),
+        _Sampled("dropout", F.dropout, (torch.ones(2),), {}),
+    ]
+    assert not _found_wrong(iter(calls))[0]
+    monkeypatch.setattr(operations, "facts_of", lambda _node: NOTHING)
+    found = _found_wrong(iter(calls))[0]
+    assert {text.split()[0] for text in found} == {"add_", "dropout", "rand_like", "view"}
+
+
+# --- what schemas conceal, and what an argument switches off ---
+
+X, MEAN = torch.arange(24.0).reshape(2, 3, 4), torch.zeros(3)
+IDS, TABLE = torch.tensor([0, 1]), torch.full((2, 2), 9.0)
+QUERY = torch.ones(1, 1, 2, 4)
+STATE, WEIGHTS = (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)), torch.nn.LSTM(4, 4, 2)._flat_weights
+CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
+    "F.batch_norm": (F.batch_norm, (X, MEAN, MEAN.clone()), {"training": True}),
+    "F.batch_norm, not training": (F.batch_norm, (X, MEAN, MEAN.clone()), {"training": False}),
+    "torch.batch_norm": (torch.batch_norm, (X, None, None, MEAN, MEAN.clone(), True, 0.1, 1e-5, False), {}),
+    "torch.batch_norm, off": (torch.batch_norm, (X, None, None, MEAN, MEAN.clone(), False, 0.1, 1e-5, False), {}),
+    "native_batch_norm": (torch.native_batch_norm, (X, None, None, MEAN, MEAN.clone(), True, 0.1, 1e-5), {}),
+    "batch_norm_update_stats": (torch.batch_norm_update_stats, (X, MEAN, MEAN.clone(), 0.1), {}),
+    "F.instance_norm": (F.instance_norm, (X, MEAN, MEAN.clone()), {}),
+    "torch.instance_norm": (torch.instance_norm, (X, None, None, MEAN, MEAN.clone(), True, 0.1, 1e-5, False), {}),
+    "F.embedding": (F.embedding, (IDS, TABLE), {"max_norm": 1.0}),
+    "F.embedding, plain": (F.embedding, (IDS, TABLE), {}),
+    "F.embedding_bag": (F.embedding_bag, (IDS[None], TABLE), {"max_norm": 1.0}),
+    "F.relu in place": (F.relu, (TABLE - 10,), {"inplace": True}),
+    "F.relu": (F.relu, (TABLE - 10,), {}),
+    "F.dropout": (F.dropout, (X,), {}),
+    "F.dropout, not training": (F.dropout, (X,), {"training": False}),
+    "torch.dropout": (torch.dropout, (X, 0.5, True), {}),
+    "torch.dropout, off": (torch.dropout, (X, 0.5, False), {}),
+    "F.rrelu": (F.rrelu, (-X,), {"training": True}),
+    "F.rrelu, not training": (F.rrelu, (-X,), {}),
+    "F.gumbel_softmax": (F.gumbel_softmax, (X,), {}),
+    "attention": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY), {}),
+    "attention, dropout": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY), {"dropout_p": 0.5}),
+    "attention, dropout by place": (F.scaled_dot_product_attention, (QUERY, QUERY, QUERY, None, 0.5), {}),
+    "lstm": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.5, True, False, False), {}),
+    "lstm, no dropout": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.0, True, False, False), {}),
+    "lstm, not training": (torch.lstm, (X, STATE, WEIGHTS, True, 2, 0.5, False, False, False), {}),
+    "_assert_scalar": (torch.ops.aten._assert_scalar.default, (True, "text"), {}),
+    "add(out=)": (torch.add, (X, 1), {"out": torch.zeros(2, 3, 4)}),
+    "fused_moving_avg_obs_fake_quant": (
+        torch.fused_moving_avg_obs_fake_quant,
+        (X, *(IDS[1:].clone() for _ in "ab"), *(MEAN[:1] for _ in "abc"), MEAN[:1].int(), 0.1, 0, 255, 0),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_hand_made_entries(name: str) -> None:
+    """An operation is said to write and to draw where it does, and only there."""
+    target, args, options = CALLS[name]
+    args, options = tree_map(_copy, (args, options))
+    node = node_of(target, *args, **options)
+    facts = operations.facts_of(node)
+    written, drew, _ = _did(_Sampled(name, target, args, options))
+    assert facts.writes is not None or name == "F.embedding_bag"
+    if facts.writes is not None:
+        assert written <= facts.writes
+        assert bool(written) == any(operations.written_operands(node))
+    assert facts.draws == drew
+    assert operations.only_computes(node) == (not written and not drew)
+
+
+@pytest.mark.parametrize(
+    ("target", "args"),
+    [(len, (X,)), (lambda x: x.add_(1), (X,)), ("apply_", (X, abs)), (torch.manual_seed, (0,)), ("no_method", (X,))],
+)
+def test_what_is_not_known_may_do_anything(target: Any, args: tuple[Any, ...]) -> None:
+    node = node_of(target, *args)
+    assert operations.facts_of(node) == UNKNOWN
+    assert not operations.only_computes(node)
+    assert operations.written_operands(node) == [node.args, node.kwargs]
+
+
+# --- operators of others ---
+
+
+@pytest.fixture(scope="module")
+def others() -> Iterator[Any]:
+    library = torch.library.Library("graphmend_others", "DEF")
+    library.define("declared(Tensor(a!) x, Tensor y) -> ()")
+    library.define("undeclared(Tensor x) -> Tensor")
+    library.define("drawing(Tensor x) -> Tensor")
+    library.impl("declared", lambda x, y: x.add_(y) and None, "CompositeExplicitAutograd")
+    library.impl("undeclared", lambda x: x.add_(1).clone(), "CompositeExplicitAutograd")
+    library.impl("drawing", torch.rand_like, "CompositeExplicitAutograd")
+    yield torch.ops.graphmend_others
+    library._destroy()
+
+
+@pytest.mark.parametrize("name", ["declared", "undeclared", "drawing"])
+@pytest.mark.parametrize("overload", ["", "default"])
+def test_an_operator_of_others_is_never_pure(name: str, overload: str, others: Any) -> None:
+    target = getattr(others, name)
+    target = getattr(target, overload) if overload else target
+    args = (torch.ones(2), torch.ones(2)) if name == "declared" else (torch.ones(2),)
+    node = node_of(target, *args)
+    facts = operations.facts_of(node)
+    assert not operations.only_computes(node)
+    assert not operations.is_of_torch(node)
+    assert facts.draws
+    assert facts.writes == ({0, "x"} if name == "declared" else frozenset())
+
+
+# --- what `tensor_ops` says by name, against the schemas ---
+
+SPACES = (torch, F, torch.Tensor)
+FREE = {"getitem", "type"}  # an operator of Python; a cast
+
+
+@pytest.mark.parametrize("name", sorted(tensor_ops.SPECULABLE | tensor_ops.CHEAP | tensor_ops.NUMPY & set(dir(torch))))
+def test_names_are_of_operations_that_only_compute(name: str) -> None:
+    overloads = schemas.overloads_named(operations._STANDS_FOR.get(name, name))
+    if not overloads:
+        assert name in FREE | tensor_ops.METADATA | {"interpolate", "normalize", "logsigmoid"}, name
+        return
+    facts = schemas.of_call(overloads, (), {})
+    assert not facts.writes
+    assert not facts.draws
+    assert facts.is_of_torch
+    if name in tensor_ops.VIEWS:
+        assert facts.aliases
+
+
+def test_every_total_operation_takes_no_rows() -> None:
+    rows, square = torch.ones(0, 4), torch.ones(4, 4)
+    special: dict[str, tuple[Any, ...]] = {
+        "bitwise_and": (rows.long(), rows.long()),
+        "cat": ([rows, rows],),
+        "chunk": (rows, 2, -1),
+        "dropout": (rows, 0.5, True),
+        "expand": (rows, (0, 4)),
+        "getitem": (),
+        "index_select": (square, 0, torch.zeros(0, dtype=torch.long)),
+        "layer_norm": (rows, (4,)),
+        "rms_norm": (rows, (4,)),
+        "clamp": (rows, 0, 1),
+        "permute": (rows, (1, 0)),
+        "reshape": (rows, (0, 2, 2)),
+        "view": (rows, (0, 2, 2)),
+        "scaled_dot_product_attention": (rows[None], square[None], square[None]),
+        "softmax": (rows, -1),
+        "split": (rows, 2, -1),
+        "to": (rows, torch.float16),
+        "type": (rows, torch.float16),
+        "transpose": (rows, 0, 1),
+        "unsqueeze": (rows, 0),
+        "where": (rows > 0, rows, rows),
+    }
+    for name in tensor_ops.TOTAL - {"getitem"}:
+        space = next(
+            space
+            for space in SPACES
+            if callable(getattr(space, name, None)) and not isinstance(getattr(space, name), type)
+        )
+        function = getattr(space, name)
+        tries = [special[name]] if name in special else [(rows,), (rows, square), (rows, rows)]
+        assert any(_runs(function, args) for args in tries), name
+
+
+def _runs(function: Any, args: tuple[Any, ...]) -> bool:
+    try:
+        function(*args)
+    except (RuntimeError, TypeError):
+        return False
+    return True
