@@ -119,6 +119,7 @@ def test_one_graph(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", CAPTURED)
+@pytest.mark.slow
 def test_without_the_hook_it_breaks(name: str) -> None:
     plain, _ = models(name)
     with torch.no_grad(), pytest.raises(torch._dynamo.exc.Unsupported):
