@@ -47,7 +47,7 @@ def demo(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """The tests that are not marked as slow, and a few random programs, in three minutes on two cores."""
     with_torch(session, "test")
-    session.env["RANDOM_PROGRAMS"] = "80"
+    session.env["RANDOM_PROGRAMS"] = "40"
     session.run(*PYTEST, "-m", "not slow", *session.posargs)
 
 

@@ -38,6 +38,7 @@ def test_inputs_are_told_apart_by_shape_dtype_and_values() -> None:
     assert len(seen) == 4
 
 
+@pytest.mark.slow
 def test_a_model_is_the_same_in_every_process_and_batch() -> None:
     (one, inputs), (other, twice) = models.build("t5"), models.build("t5", batch=2)
     assert all(map(torch.equal, one.parameters(), other.parameters()))
@@ -45,6 +46,7 @@ def test_a_model_is_the_same_in_every_process_and_batch() -> None:
 
 
 @pytest.mark.parametrize("name", models.SIZES)
+@pytest.mark.slow
 def test_medium_models_can_be_called(name: str) -> None:
     model, inputs = models.build(name, "medium")
     with torch.no_grad():
@@ -83,6 +85,7 @@ def test_slower_by_more_than_the_spread() -> None:
     assert not Ratio.of([1.0, 1.0, 1.0, 1.0], [0.8, 1.3, 0.9, 1.1]).is_slower
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_says_what_it_was_told(tmp_path: Path) -> None:
     worker = arms.Worker("off", tmp_path)
     try:

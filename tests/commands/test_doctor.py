@@ -488,6 +488,7 @@ def test_self_test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts(selftest.check_self({})) == [("self-test", "skipped", text, "")]
 
 
+@pytest.mark.slow
 def test_self_test(env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"

@@ -127,6 +127,7 @@ def test_there_is_none_where_the_failure_of_its_graph_cannot_be_handled() -> Non
 
 
 @pytest.mark.parametrize("name", CAPTURED)
+@pytest.mark.slow
 def test_without_the_hook_it_breaks(name: str) -> None:
     plain, _ = models(name)
     with torch.no_grad(), pytest.raises(torch._dynamo.exc.Unsupported):

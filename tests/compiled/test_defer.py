@@ -64,6 +64,7 @@ def graph_runs(function: Any, train: bool) -> int:
 
 
 @pytest.mark.parametrize("name", [name for name, expect in PLAIN.EXPECT.items() if not expect.fullgraph])
+@pytest.mark.slow
 def test_never_in_more_parts_than_without_the_hook(name: str) -> None:
     train = PLAIN.EXPECT[name].train
     assert graph_runs(getattr(MENDED, name), train) <= graph_runs(getattr(PLAIN, name), train)

@@ -598,6 +598,7 @@ def f(self, x, y, n, flag):
     assert found == Program("def f(self, x, y, n, flag):\n    self.k += 1\n")
 
 
+@pytest.mark.slow
 def test_the_programs_reach_every_rule() -> None:
     sites = [
         site

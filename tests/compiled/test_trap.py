@@ -92,6 +92,7 @@ def test_eager_is_untouched(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if not expect.declined])
+@pytest.mark.slow
 def test_the_hook_is_needed(name: str) -> None:
     """In one graph the original does not compile, or does not raise as it does in eager."""
     plain = fresh(getattr(PLAIN, name))

@@ -282,6 +282,7 @@ def test_forms_in_which_numbers_are_handed_on(name: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
+@pytest.mark.slow
 def test_the_forms_break_without_the_hook(name: str) -> None:
     counting = Counting("eager")
     torch.compile(pair(name)[0], backend=counting, dynamic=False)(*FORMS[name])

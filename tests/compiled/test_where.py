@@ -85,6 +85,7 @@ def test_eager_is_untouched(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if not expect.declined and expect.breaks])
+@pytest.mark.slow
 def test_the_case_breaks_without_the_hook(name: str) -> None:
     expect = EXPECT[name]
     compiled = torch.compile(fresh(getattr(PLAIN, name)), backend="eager", fullgraph=True)

@@ -174,6 +174,7 @@ print(torch.compile(f, backend="eager")(torch.ones(3)))
 """
 
 
+@pytest.mark.slow
 def test_a_frame_that_dynamo_gives_up_has_no_graph(explained: Any, write: Write) -> None:
     """A break in a loop: Dynamo's own count would be that of a function that is one graph."""
     found, _ = explained(str(write("app/loop.py", SKIPPED)))

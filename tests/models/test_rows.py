@@ -20,21 +20,15 @@ if importlib.util.find_spec("transformers") is None:
 
 from rows import HALF, PAPER, ROWS, Row, present
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 ALL_BACKENDS = ("eager", "aot_eager", "inductor")
 ENVIRONMENT = {"GRAPHMEND_MODULES": "transformers"}
 VERSION = importlib.metadata.version("transformers")
 PRESENT = present(VERSION)
 IN_EVERY_FORM = [name for name in PRESENT if ROWS[name].in_every_form]
-
-
-def quick_is(quick: str, names: list[str]) -> list[Any]:
-    """`names` as parameters, all but `quick` marked as slow."""
-    return [name if name == quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 # One row after the other: what the untouched library does is asked in several tests.
-of_each_row = pytest.mark.parametrize("name", quick_is("t5", PRESENT), scope="module")
+of_each_row = pytest.mark.parametrize("name", PRESENT, scope="module")
 
 Seen = dict[str, Any]
 
@@ -119,7 +113,6 @@ def test_the_calls_of_a_row_are_what_it_says(name: str, stock: Any) -> None:
         assert all(t.isfinite().all() for call in calls if not call["error"] for t in call["output"])
 
 
-@pytest.mark.slow
 @of_each_row
 def test_mended_by_the_runner_on_every_backend(name: str, judges: dict[str, Judge], stock: Any) -> None:
     backends = ("eager",) if VERSION in ROWS[name].still else ALL_BACKENDS
@@ -127,7 +120,7 @@ def test_mended_by_the_runner_on_every_backend(name: str, judges: dict[str, Judg
     check(ROWS[name], seen, stock(name), backends)
 
 
-@pytest.mark.parametrize("name", quick_is("t5", IN_EVERY_FORM))
+@pytest.mark.parametrize("name", IN_EVERY_FORM)
 def test_mended_by_environment_and_import(name: str, judges: dict[str, Judge], stock: Any) -> None:
     seen = torch.load(judges["environment"](name, "eager"))
     check(ROWS[name], seen, stock(name), ("eager",))
@@ -169,7 +162,6 @@ def assert_close(outputs: list[Any], expected: list[Any], where: object) -> None
         torch.testing.assert_close(left, right, equal_nan=True, msg=lambda m: f"{where}: {m}", **half)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["runner", "environment"])
 @pytest.mark.parametrize("name", IN_EVERY_FORM)
 def test_every_way_to_call_torch_compile(name: str, way: str, python: Any) -> None:

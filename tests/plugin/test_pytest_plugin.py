@@ -14,6 +14,7 @@ import pytest
 from graphmend_hook.config import SETTINGS, Settings
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.slow
 
 _ENTRY_POINTS = {entry.name for entry in importlib.metadata.entry_points(group="pytest11")}
 # A checkout on the path has no entry point.
@@ -327,7 +328,6 @@ def test_entry_point_is_declared():
     assert '[project.entry-points.pytest11]\ngraphmend = "graphmend_hook.pytest_plugin"\n' in pyproject
 
 
-@pytest.mark.slow
 def test_mended_library_is_one_graph_under_the_option_alone(suite, run):
     pytest.importorskip("torch")
     suite.makepyfile(

@@ -134,7 +134,10 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind"), sorted(set(PAIRS)))
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[1] != "script")) for pair in sorted(set(PAIRS))],
+)
 def test_ends_as_under_plain_python(name, kind, same, write):
     source = SITE + ENDINGS[name] + "\n"
     if ENDINGS[name].startswith("from __future__"):
@@ -197,7 +200,10 @@ SYNTAX_ERRORS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["script", "module", "code", "stdin", "directory"])
+@pytest.mark.parametrize(
+    "kind",
+    ["script", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("module", "code", "stdin", "directory"))],
+)
 @pytest.mark.parametrize("name", list(SYNTAX_ERRORS))
 def test_syntax_error_in_the_program(name, kind, same, tmp_path):
     source = SYNTAX_ERRORS[name]
