@@ -134,7 +134,7 @@ def is_of_numpy(node: torch.fx.Node) -> bool:
 
 
 def name_of(node: torch.fx.Node) -> str:
-    """The name that `tensor_ops` has for the operation; up to torch 2.12 comparisons may be methods such as `__eq__`."""
+    """The name that `tensor_ops` has for the operation; up to torch 2.12 comparisons may be methods (`__eq__`)."""
     if isinstance(node.target, str):
         return node.target.strip("_") if node.target in _COMPARISONS else node.target
     name: str = getattr(node.target, "__name__", "")

@@ -38,6 +38,6 @@ def reads(x, n):
 
 
 def captures(x, other):
-    y = x * 2
+    y = x + 0 * (x @ x)  # too much work to be done at each call for a guard
     rows = y[y > 0]
     return rows + other
