@@ -12,7 +12,8 @@ from typing import Any
 from .analysis.optout import OptOuts
 from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
-from .rules import ORDER, Rule
+from .rules.base import Rule
+from .rules.order import ORDER
 from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")

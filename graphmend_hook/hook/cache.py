@@ -41,8 +41,8 @@ def fingerprint(rules: tuple[Rule, ...]) -> str:
     parts += [f"-O{sys.flags.optimize}", *(f"{rule.name}-{rule.version}" for rule in rules)]
     for name in _REWRITER:
         path = _PACKAGE / name
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            if not file.is_file():  # this package was imported from a zip file, or has no sources
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            if file.name.startswith("traced_") or not file.is_file():  # imported from a zip file, or without sources
                 continue
             state = file.stat()
             parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
