@@ -78,7 +78,6 @@ def test_a_mechanism_that_is_broken(
     BREAKS[mechanism](monkeypatch)
     failed = probes.failures()
     queue.graphmend_pending.clear()
-    queue.understood = True
     assert mechanism in failed
     monkeypatch.setattr(trust, "failed", frozenset(failed))
     monkeypatch.setattr(queue, "values", ("n",))
@@ -86,7 +85,6 @@ def test_a_mechanism_that_is_broken(
         torch.compiler.reset()
         assert outcomes(MENDED, name, caplog, "eager") == outcomes(PLAIN, name, caplog), name
     assert queue.graphmend_pending == []
-    queue.understood = True
 
 
 def test_only_what_rests_on_it_is_switched_off(
