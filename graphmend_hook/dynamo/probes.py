@@ -10,22 +10,34 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from . import place, probe_programs, trust
+from . import place, probe_programs, queue, trust
 from .probe_programs import Program
 from .trust import Mechanism
 
 log = logging.getLogger("graphmend_hook.trace")
+_said = logging.getLogger("graphmend_hook")
 _CPU = torch.device("cpu")  # whatever the program's default is
 _X = torch.tensor([1.0, 2.0, 3.0], device=_CPU)
 _SECOND, _BEYOND = torch.tensor([1], device=_CPU), torch.tensor([9], device=_CPU)
-# What a program's settings could make of ours.
-_SETTINGS = {"error_on_recompile": False, "suppress_errors": False, "fail_on_recompile_limit_hit": False}
+# Dynamo's settings that decide what the programs show, as torch has them.
+_SETTINGS = {
+    **{"error_on_recompile": False, "suppress_errors": False, "fail_on_recompile_limit_hit": False},
+    **{"recompile_limit": 8, "accumulated_recompile_limit": 256, "optimize_ddp": False},
+    **{"replay_side_effects": True, "side_effect_replay_policy": "info"},
+}
 
 
-def failures() -> set[Mechanism]:
-    """The mechanisms that do not work.  May be asked while Dynamo traces."""
+def failures() -> set[Mechanism] | None:
+    """The mechanisms that do not work; None where that cannot be told, inside an export, a mode or a transform.
+
+    May be asked while Dynamo traces.
+    """
     from .epilogue import connect
+
+    if torch.compiler.is_exporting() or _get_current_dispatch_mode() is not None or place.is_transformed():
+        return None
 
     connect()
     failed: set[Mechanism] = set()
@@ -82,8 +94,7 @@ def _capture() -> set[Mechanism]:
     other = torch.ones(199, device=_CPU)
     one[7] = 5.0
     right = torch.equal(compiled(many, other), many[1:] + other) and len(graphs) == 1
-    with _silent():  # that it ran as it was written is no news
-        right = right and torch.equal(compiled(one, other), one[7] + other)
+    right = right and torch.equal(compiled(one, other), one[7] + other)
     return set() if right else {Mechanism.CAPTURE}
 
 
@@ -101,7 +112,7 @@ def _compiled(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[to
 
     def backend(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Any:
         graphs.append(graph)
-        return graph
+        return graph.forward  # what calls the module itself writes of failures to stderr
 
     anew = FunctionType(function.__code__.replace(), function.__globals__)
     return torch.compile(anew, backend=backend, dynamic=False), graphs
@@ -111,31 +122,26 @@ def _compiled(function: Callable[..., Any]) -> tuple[Callable[..., Any], list[to
 def _alone() -> Iterator[None]:
     """Nothing of what happens in the block is seen by the program, and no setting of the program's is seen in it."""
     from torch._dynamo import config, utils
+    from torch._dynamo.variables.torch_function import torch_function_mode_stack_state_mgr as modes
 
     events = vars(utils.get_chromium_event_logger().tls)  # torch 2.12 drops what goes on around a compilation
     before = {name: copy.copy(value) for name, value in events.items()}
+    understood, level = queue.understood, _said.level  # what is to be said of it says `trust`
+    function_modes = modes.stack  # the program's, which a trace puts aside
     counted = {name: dict(counter) for name, counter in utils.counters.items()}
     settings = {name: value for name, value in _SETTINGS.items() if hasattr(config, name)}
+    _said.setLevel(logging.CRITICAL)
     try:
-        with config.patch(settings), torch.no_grad():
+        with config.patch(settings):
             yield
     finally:
+        modes.stack, queue.understood = function_modes, understood
+        _said.setLevel(level)
         events.clear()
         events.update(before)
         utils.counters.clear()
         for name, counter in counted.items():
             utils.counters[name].update(counter)
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    logger = logging.getLogger("graphmend_hook")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 trust.prove_with(failures)

@@ -51,6 +51,7 @@ class Question(Generic[T]):
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
         from torch._dynamo.exc import RestartAnalysis, Unsupported
 
+        trust.prove()
         if not trust.works(*trust.EVERYTHING):
             return self._otherwise
         try:
@@ -115,7 +116,6 @@ def connect() -> bool:
         from . import answers
 
         answers.register(_questions)
-        trust.prove()
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)

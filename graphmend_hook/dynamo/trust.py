@@ -35,7 +35,7 @@ class Mechanism(Enum):
     CAPTURE = "what is taken for granted of a captured size does no harm where it does not hold"
 
 
-Prover = Callable[[], Iterable[Mechanism]]
+Prover = Callable[[], "Iterable[Mechanism] | None"]  # None: nothing can be told just now
 EVERYTHING = (Mechanism.TRACING, Mechanism.RESTART)  # without these nothing is mended
 failed: frozenset[Mechanism] = frozenset()
 _directory: Path | None = None
@@ -71,9 +71,13 @@ def prove() -> None:
         return
     is_proving = True
     try:
-        failed = frozenset(_prover())
+        found = _prover()
     finally:
         is_proving = False
+    if found is None:
+        _is_proved = False
+        return
+    failed = frozenset(found)
     if not failed:
         _keep()
         return

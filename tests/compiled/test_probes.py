@@ -78,7 +78,6 @@ def test_a_mechanism_that_is_broken(
     BREAKS[mechanism](monkeypatch)
     failed = probes.failures()
     queue.graphmend_pending.clear()
-    queue.understood = True
     assert mechanism in failed
     monkeypatch.setattr(trust, "failed", frozenset(failed))
     monkeypatch.setattr(queue, "values", ("n",))
@@ -86,7 +85,6 @@ def test_a_mechanism_that_is_broken(
         torch.compiler.reset()
         assert outcomes(MENDED, name, caplog, "eager") == outcomes(PLAIN, name, caplog), name
     assert queue.graphmend_pending == []
-    queue.understood = True
 
 
 def test_only_what_rests_on_it_is_switched_off(
@@ -141,6 +139,40 @@ def test_what_fails_is_said_once_and_tried_again(
     assert said[0].startswith("GM011: ")
     assert Mechanism.TEXTS.value in said[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_it_shows(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """In the first trace of a process: modes, settings, counters and streams of the program are as without it."""
+    monkeypatch.setattr(trust, "_directory", None)
+    monkeypatch.setattr(trust, "_is_proved", False)
+    settings = {"recompile_limit": 1, "error_on_recompile": True}
+    with torch.device("meta"), torch.inference_mode(), torch._dynamo.config.patch(settings):
+        counted = dict(torch._dynamo.utils.counters["frames"])
+        given = torch.compile(MENDED.selects, backend="eager")(torch.ones(3, device="cpu"))
+        assert (given.tolist(), given.is_inference()) == ([4.0] * 3, True)
+        assert torch.ones(1).device.type == "meta"
+        assert torch._dynamo.config.error_on_recompile
+    assert trust._is_proved
+    assert trust.failed == frozenset()
+    assert torch._dynamo.utils.counters["frames"]["total"] - counted.get("total", 0) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("transform", [torch.func.vmap, torch.export.export], ids=["vmap", "export"])
+def test_it_waits_where_nothing_can_be_told(transform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_directory", None)
+    monkeypatch.setattr(trust, "_is_proved", False)
+    if transform is torch.func.vmap:
+        transform(torch.compile(lambda x: MENDED.says(x, "one"), backend="eager"))(torch.ones(2, 3))
+    else:
+
+        class Module(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return MENDED.selects(x)
+
+        transform(Module(), (X,), strict=True)
+    assert not trust._is_proved
+    assert trust.failed == frozenset()
 
 
 def test_the_form_of_the_edit_is_looked_at() -> None:

@@ -335,3 +335,20 @@ def test_variable_of_another_cell_may_change_before_a_guard_is_raised(session):
     print([site.code for record in ledger.records for site in record.sites])
     """
     assert values(session(LOAD, "count = 0", guarded, show)) == ["['GM103-R14', '']"]
+
+
+INSTALL = "import graphmend_hook; graphmend_hook.install('zzz', guards='keep')"
+GUARDS = "from graphmend_hook.hook.install import active; print([each.settings.guards for each in active()])"
+
+
+def test_cells_are_traced_as_the_installed_hook_says(session):
+    assert values(session(f"{INSTALL};", LOAD, GUARDS, GRAPHMEND_GUARDS="async")) == ["['keep', 'keep']"]
+
+
+def test_a_hook_that_asks_for_another_choice_than_the_cells_is_refused(session):
+    done = session(LOAD, f"{INSTALL};", GUARDS)
+    assert (
+        "ConfigError: guards: keep is asked for zzz, but exact for the cells of this notebook, whose hook"
+        in done.stdout
+    )
+    assert "['exact']" in done.stdout
