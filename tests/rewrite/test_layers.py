@@ -198,3 +198,11 @@ def test_every_code_is_documented_once() -> None:
     text = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.glob("**/*.py"))
     for code in NOTICES:
         assert text.count(f'notice("{code}"') >= 1, code
+
+
+def test_the_docs_name_files_that_exist() -> None:
+    project = PACKAGE.parent
+    for page in (*project.glob("docs/*.md"), *project.glob("*.md")):
+        if page.name != "CHANGELOG.md":
+            for name in re.findall(r"`([\w./]+/\w+\.py)`", page.read_text(encoding="utf-8")):
+                assert (project / name).exists() or (PACKAGE / name).exists(), (page, name)

@@ -40,7 +40,7 @@ Obligations proved here, each with its refusal
     GM107-R16  no handler in the function could catch what a side raises
     GM107-R17  the result is not written in place later, nor compared by identity
 
-Obligations checked on the traced values, each falling back to the original statement (`runtime.conds`)
+Obligations checked on the traced values, each falling back to the original statement (`traced_cond`)
     GM107-T01 to GM107-T05, listed in `codes`.
 
 The native alternative, and what it loses
@@ -110,9 +110,6 @@ class Cond:
             returns(statement),
             join="conditional",
         )
-
-    def rewrite(self, candidate: BranchCandidate) -> list[ast.stmt]:
-        return candidate.emit()
 
 
 def _asks_more(place: Place, scope: ModuleScope) -> bool:

@@ -2,7 +2,7 @@
 
 ``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call finds;
 while tracing it is created whichever side is taken, provided that making it has no other effect
-(`runtime.traced_sides.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
+(`traced_sides.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
 arguments.
 """
 

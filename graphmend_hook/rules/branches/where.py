@@ -48,7 +48,7 @@ Obligations proved here, each with its refusal
     GM102-R17  the result is not written in place later, nor compared by identity
     GM102-R18  a statement has one conditional expression on tensors
 
-Obligations checked on the traced values, each falling back to the original statement (`runtime.traced_sides`)
+Obligations checked on the traced values, each falling back to the original statement (`traced_sides`)
     GM102-T01 to GM102-T11, listed in `codes`.
 
 The native alternative, and what it loses
@@ -94,9 +94,6 @@ class Where:
             return conditional_expression(place, scope, CODE)
         except Declined as declined:
             return declined.refusal(CODE)
-
-    def rewrite(self, candidate: BranchCandidate | ConditionalCandidate) -> list[ast.stmt]:
-        return candidate.emit()
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)

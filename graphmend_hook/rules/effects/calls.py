@@ -13,6 +13,19 @@ from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from ..surroundings import compiled_elsewhere
 from .leaves import Leaves
 
+_DEFERRED = Template(
+    """
+if GM.tracing():
+    TARGET = RECEIVER
+    VALUES = LEAVES
+    if GM.deferrable(TARGET, METHOD, VALUES):
+        GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
+    else:
+        CALL
+else:
+    ORIGINAL
+"""
+)
 _STREAMS = {"sys.stdout", "sys.stderr"}
 _GET_LOGGER = {"logging.getLogger"}
 _STREAM = Template("GM.sys.stderr")
@@ -37,6 +50,13 @@ class EffectCall:
     method: str
     call: ast.Call
     leaves: tuple[ast.expr, ...]
+
+    def emit(self) -> list[ast.stmt]:
+        """The call that waits for the end of the graph, where the objects at hand let it."""
+        at = self.statement
+        leaves = ast.copy_location(ast.Tuple(list(self.leaves), ast.Load()), at)
+        method = ast.copy_location(ast.Constant(self.method), at)
+        return _DEFERRED.fill(at, RECEIVER=self.receiver, LEAVES=leaves, METHOD=method, CALL=self.call, ORIGINAL=at)
 
 
 def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:

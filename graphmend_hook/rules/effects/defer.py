@@ -26,7 +26,7 @@ After
     ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
     constant of the trace.
 
-    ``name = np.random.uniform(0, 1)`` (`rules.draws`) draws after the graph, where the trace does not get to a place
+    ``name = np.random.uniform(0, 1)`` (`draws`) draws after the graph, where the trace does not get to a place
     that looks at the number.
 
 Obligations proved here, each with its refusal
@@ -41,7 +41,7 @@ Obligations proved here, each with its refusal
     GM101-R09  no argument that is evaluated after text is formatted could change the text
     GM101-R10  a number that is drawn is only the left side of comparisons, and its call is plain
 
-Obligations checked on the traced values (`runtime.effects`), each falling back to the original statement
+Obligations checked on the traced values (`traced_defer`), each falling back to the original statement
     GM101-T01 to GM101-T13, listed in `codes`.
 
 The native alternative, and what it loses
@@ -61,20 +61,6 @@ from ..base import AnyOf
 from ..known_calls import LOGGER_METHODS
 from . import calls, draws
 
-_DEFERRED = Template(
-    """
-if GM.tracing():
-    TARGET = RECEIVER
-    VALUES = LEAVES
-    if GM.deferrable(TARGET, METHOD, VALUES):
-        GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
-    else:
-        CALL
-else:
-    ORIGINAL
-"""
-)
-
 _LOOKED_UP = Template(
     """
 if GM.tracing():
@@ -93,6 +79,10 @@ class LookupCandidate:
 
     statement: ast.Assign
     lookup: ast.Call
+
+    def emit(self) -> list[ast.stmt]:
+        at = self.statement
+        return _LOOKED_UP.fill(at, STORED=at.targets[0], LOOKUP=calls.lookup(at, self.lookup), ORIGINAL=at)
 
 
 Candidate = calls.EffectCall | LookupCandidate | draws.DrawCandidate
@@ -127,19 +117,6 @@ class Defer:
             if drawn is not None:
                 return drawn
         return USED if calls.is_known_function(place, call, scope) else None
-
-    def rewrite(self, candidate: Candidate) -> list[ast.stmt]:
-        if isinstance(candidate, draws.DrawCandidate):
-            return draws.rewrite(candidate)
-        at = candidate.statement
-        if isinstance(candidate, LookupCandidate):
-            stored = candidate.statement.targets[0]
-            return _LOOKED_UP.fill(at, STORED=stored, LOOKUP=calls.lookup(at, candidate.lookup), ORIGINAL=at)
-        leaves = ast.copy_location(ast.Tuple(list(candidate.leaves), ast.Load()), at)
-        method = ast.copy_location(ast.Constant(candidate.method), at)
-        return _DEFERRED.fill(
-            at, RECEIVER=candidate.receiver, LEAVES=leaves, METHOD=method, CALL=candidate.call, ORIGINAL=at
-        )
 
 
 def _is_plain_assignment(statement: ast.Assign) -> bool:

@@ -1,7 +1,7 @@
 """``name = np.random.uniform(0, 1)``: a draw whose number is only ever compared, as layer drop does it.
 
 It moves the state of numpy's own generator, so it has to be made; but in evaluation nobody looks at the number.  Then
-it is a side effect like any other, and `rules.defer` defers it.
+it is a side effect like any other, and `defer` defers it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class DrawCandidate:
     statement: ast.Assign
     call: ast.Call
 
+    def emit(self) -> list[ast.stmt]:
+        at, call = self.statement, self.call
+        arguments = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
+        return _DEFERRED.fill(at, STORED=at.targets[0], FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at)
+
 
 def match(place: Place, statement: ast.Assign, call: ast.Call, scope: ModuleScope) -> DrawCandidate | Refusal | None:
     """The candidate for ``name = call``; None if it is no draw."""
@@ -58,12 +63,6 @@ def match(place: Place, statement: ast.Assign, call: ast.Call, scope: ModuleScop
     return DrawCandidate(statement, call) if _is_only_compared(target.id, function) else NEEDED
 
 
-def rewrite(candidate: DrawCandidate) -> list[ast.stmt]:
-    at, call = candidate.statement, candidate.call
-    arguments = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
-    return _DEFERRED.fill(at, STORED=at.targets[0], FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at)
-
-
 def _is_plain(call: ast.Call) -> bool:
     return not call.keywords and all(isinstance(node, _PLAIN) for argument in call.args for node in walk(argument))
 
@@ -71,7 +70,7 @@ def _is_plain(call: ast.Call) -> bool:
 def _is_only_compared(name: str, function: Function) -> bool:
     """Is `name` read nowhere but on the left of ``<`` and its kin, and by no function inside this one?
 
-    `graphmend_hook.runtime.draws.Drawn` stands for the number, and this is all that it can do.
+    `traced_draws.Drawn` stands for the number, and this is all that it can do.
     """
     compared, read = 0, 0
     for node in walk(function.node):

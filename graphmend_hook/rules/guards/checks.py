@@ -1,4 +1,4 @@
-"""Known functions that raise if a condition does not hold, as data; `runtime.guards` decides on the objects."""
+"""Known functions that raise if a condition does not hold, as data; `traced_guards` decides on the objects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Check:
         return self.with_condition(call, ast.copy_location(ast.Constant(False), where))
 
 
-# By bare name; the object is looked at while tracing, and must come from one of the modules of `runtime.guards`.
+# By bare name; the object is looked at while tracing, and must come from one of the modules of `traced_guards`.
 CHECKS = {
     "torch_compilable_check": Check(reads_condition=False),
     "_check": Check(),

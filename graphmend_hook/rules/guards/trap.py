@@ -33,10 +33,10 @@ When a guard fails
     What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
     in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
     protects fails inside the graph, the guard's exception wins, as in eager: the function runs again as it was written
-    (`epilogue.rerun`).
+    (`dynamo.rerun`).
 
 Obligations proved here, each with its refusal
-    GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`rules.where`)
+    GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`where`)
     GM103-R16  no handler in the function could catch the exception
     GM103-R19  a known check function is called with arguments that can be told apart
 
@@ -97,9 +97,6 @@ class Trap:
         except Declined as declined:
             return declined.refusal(CODE)
         return None
-
-    def rewrite(self, candidate: BranchCandidate | NumberCandidate) -> list[ast.stmt]:
-        return candidate.emit()
 
     @staticmethod
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:

@@ -23,7 +23,7 @@ Obligations proved here, each with its refusal
     GM106-R11  the function does not read its own frame
     GM106-R12  no other compiler compiles the function
 
-Obligations checked on the traced values, each falling back to the original statement (`runtime.masks`)
+Obligations checked on the traced values, each falling back to the original statement (`traced_mask`)
     GM106-T01, listed in `codes`: one shape, dtype and device; a mask of bool that fits the first dimensions.
 
 The native alternative, and what it loses
@@ -67,6 +67,12 @@ class Move:
     source: ast.Name
     operation: str
 
+    def emit(self) -> list[ast.stmt]:
+        at, holes = self.statement, {"OWNER": self.owner, "MASK": self.mask, "SOURCE": self.source}
+        if self.operation:
+            return _UPDATED.fill(at, **holes, OPERATION=constant(self.operation, at), ORIGINAL=at)
+        return _MOVED.fill(at, **holes, WRITTEN=self.owner, CHOSEN=self.mask, ORIGINAL=at)
+
 
 class Mask:
     """Rewrites elements moved under a mask; see the module's docstring."""
@@ -81,12 +87,6 @@ class Mask:
         if found is None or not _may_be_mask(found.mask, place, scope):
             return None
         return unsuitable(place, scope, CODE) or found
-
-    def rewrite(self, candidate: Move) -> list[ast.stmt]:
-        at, holes = candidate.statement, {"OWNER": candidate.owner, "MASK": candidate.mask, "SOURCE": candidate.source}
-        if candidate.operation:
-            return _UPDATED.fill(at, **holes, OPERATION=constant(candidate.operation, at), ORIGINAL=at)
-        return _MOVED.fill(at, **holes, WRITTEN=candidate.owner, CHOSEN=candidate.mask, ORIGINAL=at)
 
 
 def _move(statement: ast.stmt) -> Move | None:

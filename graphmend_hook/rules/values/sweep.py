@@ -37,7 +37,7 @@ Obligations proved here, each with its refusal
     GM105-R11  the function does not read its own frame
     GM105-R12  no other compiler compiles the function
 
-Obligations checked on the traced values, each falling back to the original test (`runtime.sweeps`)
+Obligations checked on the traced values, each falling back to the original test (`traced_sweep`)
     GM105-T01 to GM105-T03, listed in `codes`.
 
 The native alternative, and what it loses
@@ -65,9 +65,12 @@ _END = Template("if GM.compiling():\n    GM.swept()")
 
 @dataclass(frozen=True)
 class Step:
-    """A statement that takes part in a step, and what it becomes."""
+    """What a statement becomes that takes part in a step."""
 
-    emitted: list[ast.stmt]
+    statements: list[ast.stmt]
+
+    def emit(self) -> list[ast.stmt]:
+        return self.statements
 
 
 class Sweep:
@@ -86,9 +89,6 @@ class Sweep:
         if emitted is None:
             return None
         return unsuitable(place, scope, CODE) or Step(emitted)
-
-    def rewrite(self, candidate: Step) -> list[ast.stmt]:
-        return candidate.emitted
 
 
 def _emitted(place: Place, scope: ModuleScope) -> list[ast.stmt] | None:

@@ -29,7 +29,7 @@ After
 Obligations proved here, each with its refusal
     GM104-R12  no other compiler compiles the function
 
-Obligations checked on the traced values, each falling back to the original expression (`runtime.values`)
+Obligations checked on the traced values, each falling back to the original expression (`traced_contents`)
     GM104-T01 to GM104-T05, listed in `codes`.
 
 The native alternative, and what it loses
@@ -174,9 +174,6 @@ class Value:
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
         return ValueCandidate(place.statement, finder.found, _enclosed(root), finder.updates)
-
-    def rewrite(self, candidate: ValueCandidate) -> list[ast.stmt]:
-        return candidate.emit()
 
 
 def _expressions_of(statement: ast.stmt) -> ast.AST | None:
