@@ -61,12 +61,12 @@ def can_do_without(compilation: Compilation, what: Without, retreat: Retreat) ->
 
 @question(otherwise=None)
 def expect_success(trace: Trace) -> None:
-    """Give up on the attempt if it fails, now that something in it has been mended."""
+    """Give up on the attempt that traces the caller, if it fails: see `expect_success_of`."""
     expect_success_of(trace.compilation)
 
 
 def expect_success_of(compilation: Compilation) -> None:
-    """The same, of an attempt that is at hand.
+    """Give up on the attempt if it fails, now that something in it has been mended.
 
     An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
@@ -143,7 +143,7 @@ def is_written(trace: Trace) -> bool:
 
 
 def is_as_written(trace: Trace) -> bool:
-    """The same, of a trace that is at hand."""
+    """Is every statement to be traced as it was written?  What a question asks of its trace."""
     return trace.compilation.attempts.of(Orders).as_written
 
 

@@ -56,7 +56,7 @@ class Trace:
             frame = frame.parent
 
     def frames_outside(self) -> Iterator[Any]:
-        """The same, without those of this package's own functions."""
+        """Those of them that trace code of the program, and not of this package."""
         return (frame for frame in self.frames() if not is_own(frame.f_code))
 
     @cached_property

@@ -19,7 +19,7 @@ def python_of(variable: Variable) -> Any:
 
 
 def fake_of(variable: Variable) -> Any:
-    """The same with fake tensors for the traced ones."""
+    """The Python object that the variable stands for, with fake tensors in the place of traced ones."""
     node = node_of(variable)
     if node is not None:
         return node.meta["example_value"]

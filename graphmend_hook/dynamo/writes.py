@@ -44,7 +44,7 @@ def storages_of(node: torch.fx.Node) -> Iterator[int]:
 
 
 def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
-    """The same of several nodes."""
+    """What tells the memory of the tensors that any of the nodes stands for."""
     return {storage for node in nodes for storage in storages_of(node)}
 
 
