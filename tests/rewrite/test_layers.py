@@ -133,6 +133,11 @@ def test_the_order_of_the_families() -> None:
     assert before == {folder.name for folder in RULES.iterdir() if (folder / "__init__.py").exists()}
 
 
+def test_a_family_is_imported_without_its_rules() -> None:
+    for file in RULES.rglob("__init__.py"):
+        assert not modules_of(file, types=True) | imported_from_elsewhere(file), file
+
+
 def test_only_what_is_traced_knows_torch() -> None:
     for file in FILES:
         if RULES in file.parents:
