@@ -24,7 +24,7 @@ from .hook.install import TRACING, Hook, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.notebook import NotebookReport
 from .rewrite import active_rules, name_functions, rewrite_tree
-from .rules import Rule
+from .rules.base import Rule
 from .setting import Setting
 from .templates import RUNTIME
 

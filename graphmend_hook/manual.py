@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass
 
 from .diagnostics import NOTICES, GraphmendError
-from .dynamo.refusals import REFUSALS
 from .rewrite import SWITCHED_OFF
-from .rules import ORDER, Rule
+from .rules.base import Rule
+from .rules.codes import BY_RULE, REFUSALS, RULE_OF_CODE
+from .rules.order import ORDER
 
 _OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
 _REFERENCE = re.compile(r"as those of (GM\d{3})\b")
@@ -49,13 +50,12 @@ def codes() -> dict[str, Code]:
     """Every code, by its name: notices, then refusals, rule by rule."""
     found = [Code(code, "", _PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)) for code, text in NOTICES.items()]
     found.append(Code(SWITCHED_OFF.code, "", SWITCHED_OFF.text))
-    found += [Code(code, "", text) for code, text in REFUSALS.items() if code.startswith("GM100")]
+    found += [Code(code, "", text) for code, text in REFUSALS.items() if not code.startswith((*RULE_OF_CODE,))]
     obligations = {rule.name: _obligations(page(rule)) for rule in ORDER}
     sentences = {code: text for texts in obligations.values() for code, text in texts.items()}
     for rule, texts in obligations.items():
-        prefix = next(iter(texts)).partition("-")[0]
         found += [Code(code, rule, _resolved(code, text, sentences)) for code, text in sorted(texts.items())]
-        found += [Code(code, rule, text) for code, text in REFUSALS.items() if code.startswith(prefix)]
+        found += [Code(code, rule, text) for code, text in BY_RULE[rule].items()]
     return {code.code: code for code in found}
 
 

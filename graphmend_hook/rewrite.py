@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
 
 from .analysis.optout import OptOuts
 from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
-from .rules import ORDER, Rule
+from .rules.base import Candidate, Rule
+from .rules.order import ORDER
 from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
@@ -95,7 +95,7 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
             refused = isinstance(candidate, Refusal)
-            emitted = () if isinstance(candidate, Refusal) else tuple(rule.rewrite(candidate))
+            emitted = () if isinstance(candidate, Refusal) else tuple(candidate.emit())
             changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
             if emitted:
                 edits.append((place, emitted))
@@ -115,7 +115,7 @@ def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
     )
 
 
-def _site(place: Place, rule: Rule, candidate: Any) -> Site:
+def _site(place: Place, rule: Rule, candidate: Candidate | Refusal) -> Site:
     function, line = place.function.qualname, place.statement.lineno
     if isinstance(candidate, Refusal):
         return Site(rule.name, function, line, Outcome.DECLINED, candidate.code, candidate.text)

@@ -1,6 +1,6 @@
 """What the schemas of torch's operations do not say, by name, as data: what may fail, gradients, cost.
 
-What they do say, writes, random numbers and aliases, `runtime.operations` reads there. A name stands for the function
+What they do say, writes, random numbers and aliases, `dynamo.operations` reads there. A name stands for the function
 of torch, that of torch.nn.functional and the method of Tensor alike. No argument called `out`, `inplace` or `alpha` is
 covered, nor are complex, quantized and sparse tensors. What is said here is measured by
 `tests/compiled/test_tensor_ops.py`, and against the schemas by `tests/compiled/test_operations.py`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..diagnostics import ConfigError
 from ..manual import Code, codes, page, title
-from ..rules import ORDER
+from ..rules.order import ORDER
 
 if TYPE_CHECKING:
     from rich.console import Console

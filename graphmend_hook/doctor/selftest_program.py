@@ -17,6 +17,7 @@ import torch  # noqa: E402
 
 from graphmend_hook.dynamo import refusals, trust  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
+from graphmend_hook.rules.codes import REFUSALS  # noqa: E402
 
 INPUTS = {"one side": torch.full((4,), 0.5), "the other side": torch.full((4,), 8.0), "the guard": -torch.ones(4)}
 Seen = tuple[Any, list[tuple[object, ...]]]
@@ -70,7 +71,7 @@ def failures() -> list[str]:
     if len(graphs) != 1:
         found.append(f"there were {len(graphs)} graphs instead of one")
     found += [f"does not work on torch {torch.__version__}: {mechanism.value}" for mechanism in trust.failed]
-    found += [f"{code}: {refusals.REFUSALS[code]}" for code, *_place in refusals.seen]
+    found += [f"{code}: {REFUSALS[code]}" for code, *_place in refusals.seen]
     return found
 
 

@@ -7,9 +7,10 @@ from types import CodeType
 
 _PACKAGE = Path(__file__).parents[1]
 _PROGRAMS = {"probe_programs.py"}  # which stand for the program's own
-OWN_FILES = frozenset(
-    str(file) for part in ("dynamo", "runtime") for file in (_PACKAGE / part).glob("*.py") if file.name not in _PROGRAMS
+FILES = tuple(
+    sorted(file for part in ("dynamo/*.py", "runtime/*.py", "rules/**/traced_*.py") for file in _PACKAGE.glob(part))
 )
+OWN_FILES = frozenset(str(file) for file in FILES if file.name not in _PROGRAMS)
 
 
 def is_own(code: CodeType) -> bool:

@@ -95,4 +95,4 @@ def record(code: str) -> None:
     frame = frames[-1] if frames else None
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
     if refusals.add(code, place):
-        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.REFUSALS[code])
+        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from ..diagnostics import notice
 from ..version import __version__
+from .own import FILES
 
 log = logging.getLogger("graphmend_hook")
-_PACKAGE = Path(__file__).parents[1]
 
 
 class Mechanism(Enum):
@@ -109,7 +109,6 @@ def _name() -> str:
     import torch
 
     parts = [__version__, torch.__version__, str(torch.version.git_version), sys.version]
-    for part in ("dynamo", "runtime"):
-        states = [(file.name, file.stat()) for file in sorted((_PACKAGE / part).glob("*.py"))]
-        parts += [f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states]
+    states = [(file.name, file.stat()) for file in FILES]
+    parts += [f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states]
     return f"proved-{hashlib.blake2b(chr(0).join(parts).encode(), digest_size=8).hexdigest()}"

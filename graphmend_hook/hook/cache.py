@@ -29,7 +29,10 @@ _MAGIC = b"GMC1"
 _DIGEST = 16
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
-_REWRITER = ("rewrite.py", "diagnostics.py", "templates.py", "tensor_ops.py", "analysis", "rules", "hook/cache.py")
+_REWRITER = (
+    *("rewrite.py", "diagnostics.py", "templates.py", "tensor_ops.py", "hook/cache.py"),
+    *("analysis/*.py", "rules/*.py", "rules/*/*.py"),
+)
 
 
 def fingerprint(rules: tuple[Rule, ...]) -> str:
@@ -40,12 +43,10 @@ def fingerprint(rules: tuple[Rule, ...]) -> str:
     parts = [__version__, str(ABI), sys.implementation.cache_tag or sys.version, importlib.util.MAGIC_NUMBER.hex()]
     parts += [f"-O{sys.flags.optimize}", *(f"{rule.name}-{rule.version}" for rule in rules)]
     for name in _REWRITER:
-        path = _PACKAGE / name
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            if not file.is_file():  # this package was imported from a zip file, or has no sources
-                continue
-            state = file.stat()
-            parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
+        for file in sorted(_PACKAGE.glob(name)):  # none where this package was imported from a zip file
+            if not file.name.startswith("traced_"):
+                state = file.stat()
+                parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
     return _digest("\0".join(parts).encode()).hex()[:16]
 
 

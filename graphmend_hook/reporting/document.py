@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..dynamo import refusals, trust
+from ..rules.codes import REFUSALS, RULE_OF_CODE
 from ..version import __version__
 from .ledger import HookRecord, Ledger, ModuleRecord
 
@@ -22,16 +23,6 @@ _SITE_FIELDS = ("rule", "function", "line", "outcome", "code", "reason")
 _RANK = ("RANK", "SLURM_PROCID")
 _LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID")
 _WORLD_SIZE = ("WORLD_SIZE", "SLURM_NTASKS")
-# The rule that most often gives a code; the place decides where a mended site is known there.
-RULE_OF_CODE = {
-    "GM101": "defer",
-    "GM102": "where",
-    "GM103": "trap",
-    "GM104": "value",
-    "GM105": "sweep",
-    "GM106": "mask",
-    "GM107": "cond",
-}
 
 
 def as_json(ledger: Ledger) -> Document:
@@ -103,7 +94,7 @@ def _traced(records: Iterable[ModuleRecord]) -> list[Document]:
         {
             "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
             "code": code,
-            "reason": refusals.REFUSALS[code],
+            "reason": REFUSALS[code],
             "path": path,
             "line": line,
             "function": function,

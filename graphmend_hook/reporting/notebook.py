@@ -8,6 +8,7 @@ from html import escape
 
 from ..diagnostics import Outcome, Site
 from ..dynamo import refusals
+from ..rules.codes import REFUSALS
 from ..version import __version__
 from .ledger import Ledger, ModuleRecord, Status
 from .text import as_text
@@ -48,4 +49,4 @@ class NotebookReport:
         for code in dict.fromkeys(traced):
             path, line, function = next(place for found, *place in refusals.seen if found == code)
             what = f"left in place while tracing {code}"
-            yield what, str(traced.count(code)), refusals.REFUSALS[code], f"{path}:{line} in {function}"
+            yield what, str(traced.count(code)), REFUSALS[code], f"{path}:{line} in {function}"

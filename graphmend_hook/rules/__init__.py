@@ -1,16 +1,4 @@
-"""The rules, in the order in which they are tried at a statement."""
+"""The rules, a folder a family: what each makes of a source, and, in files named `traced_`, what Dynamo inlines of it.
 
-from __future__ import annotations
-
-from .base import Rule
-from .cond import Cond
-from .defer import Defer
-from .mask import Mask
-from .sweep import Sweep
-from .trap import Trap
-from .value import Value
-from .where import Where
-
-__all__ = ["ORDER", "Rule"]
-
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Cond(), Mask(), Value())
+This package imports nothing: what is traced must not load what rewrites, nor the other way round.
+"""

@@ -1,10 +1,10 @@
-"""What a rule is: a pure `match` that gives a candidate or a coded refusal, and a `rewrite` that cannot refuse."""
+"""What a rule is: a pure `match` that gives a coded refusal, or a candidate that emits itself and cannot refuse."""
 
 from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
@@ -27,11 +27,18 @@ class AnyOf:
         return any(pattern.search(source) for pattern in self._patterns)
 
 
+class Candidate(Protocol):
+    """A statement that can be mended, taken apart."""
+
+    def emit(self) -> list[ast.stmt]:
+        """The statements that take its place: an ``if`` whose ``else`` is the original, verbatim."""
+
+
 class Rule(Protocol):
     """One rewriting rule.
 
     name: how settings, opt-outs and reports call it.
-    version: part of the cache key; raised with every change of what `rewrite` emits.
+    version: part of the cache key; raised with every change of what its candidates emit.
     fallback: it is also tried where a rule before it refused.
     trigger: a text test on the source; a module that it does not find is not even parsed for this rule.
     """
@@ -43,8 +50,5 @@ class Rule(Protocol):
     @property
     def trigger(self) -> Trigger: ...
 
-    def match(self, place: Place, scope: ModuleScope) -> Any | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
         """A candidate for the statement at `place`, a refusal with its reason, or None: not this rule's business."""
-
-    def rewrite(self, candidate: Any) -> list[ast.stmt]:
-        """The statements that take the candidate's place: an ``if`` whose ``else`` is the original, verbatim."""

@@ -6,7 +6,7 @@ from .. import tensor_ops
 from ..analysis.scopes import Function, ModuleScope, Place
 from ..analysis.taint import Evidence, Operations
 from ..diagnostics import Refusal
-from .effects import FOREIGN_COMPILERS
+from .known_calls import FOREIGN_COMPILERS
 from .operators import TORCH
 
 OPERATIONS = Operations(

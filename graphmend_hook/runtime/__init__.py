@@ -8,44 +8,15 @@ from __future__ import annotations
 import importlib
 import sys
 
-# By module: the functions that rewritten code calls while it is traced.
-CALLED_BY_REWRITTEN_CODE = {
-    "effects": ("tracing", "deferrable", "defer", "get_logger"),
-    "conds": ("conditional",),
-    "draws": ("drawable", "draw"),
-    "select": ("select", "required"),
-    "conditions": (
-        *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
-        *("equal", "equal_method", "allclose", "allclose_method"),
-    ),
-    "numbers": ("number", "carried", "number_of", "number_read", "calculate", "count_selected", "compare"),
-    "speculation": (
-        *(
-            "plain",
-            "attribute",
-            "unrelated",
-            "current",
-            "current_item",
-            "attempt",
-            "attempt_method",
-            "operate",
-            "augmented",
-            "written",
-        ),
-        *("item_of", "slice"),
-    ),
-    "known": (
-        *("item", "tolist", "known", "elements", "decide", "settle", "settled"),
-        *("nonzero", "torch_nonzero", "places", "taken", "selected", "read", "positions", "total", "groupby"),
-        *("distinct", "torch_distinct", "all_distinct"),
-    ),
-    "guards": ("asserted", "is_check"),
-    "sweeps": ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "chosen"),
-    "masks": ("move",),
-    "traced_sides": ("watch", "harmless"),
-}
+# Where they are: each of these files says in `CALLED` which of its functions rewritten code calls.
+TRACED = (
+    *("effects.traced_defer", "effects.traced_draws"),
+    *("branches.traced_conditions", "branches.traced_speculated", "branches.traced_sides"),
+    *("branches.traced_select", "branches.traced_cond", "guards.traced_guards"),
+    *("values.traced_value", "values.traced_numbers", "values.traced_sweep", "values.traced_mask"),
+)
 ABI = 10  # part of the cache key; raised when rewritten code calls something new here, or in another way
-_DYNAMO = f"{__name__.rpartition('.')[0]}.dynamo"
+_PACKAGE = __name__.rpartition(".")[0]
 connected = False
 
 
@@ -64,14 +35,18 @@ def connect() -> None:
     global connected
     if connected or "torch.compiler" not in sys.modules:
         return
+    from ..dynamo import refusals
+    from ..rules.codes import REFUSALS
+
     try:
-        importlib.import_module(f"{_DYNAMO}.probes")
-        modules = {name: importlib.import_module(f"{__name__}.{name}") for name in CALLED_BY_REWRITTEN_CODE}
+        importlib.import_module(f"{_PACKAGE}.dynamo.probes")
+        halves = [importlib.import_module(f"{_PACKAGE}.rules.{name}") for name in TRACED]
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return
     connected = True
-    for name, functions in CALLED_BY_REWRITTEN_CODE.items():
-        globals().update({function: getattr(modules[name], function) for function in functions})
+    refusals.sentences = REFUSALS
+    for half in halves:
+        globals().update({name: getattr(half, name) for name in half.CALLED})
 
 
 connect()

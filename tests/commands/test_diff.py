@@ -77,7 +77,7 @@ defer           +         if GM.tracing():
                 +             TARGET = logger
                 +             VALUES = ()
                 +             if GM.deferrable(TARGET, 'warning', VALUES):
-                +                 GM.defer(lambda TARGET, VALUES: TARGET.warning('clamped'), TARGET, VALUES)
+                +                 GM.defer(lambda TARGET, VALUES: TARGET.warning('clamped'), TARGET, 'warning', VALUES)
                 +             else:
                 +                 TARGET.warning('clamped')
                 +         else:

@@ -13,9 +13,8 @@ import graphmend_hook
 from graphmend_hook import manual
 from graphmend_hook.cli import main
 from graphmend_hook.diagnostics import NOTICES
-from graphmend_hook.dynamo.refusals import REFUSALS
-from graphmend_hook.reporting.document import RULE_OF_CODE
-from graphmend_hook.rules import ORDER
+from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
+from graphmend_hook.rules.order import ORDER
 
 PACKAGE = Path(graphmend_hook.__file__).parent
 Run = Callable[..., tuple[int, str]]
@@ -119,7 +118,7 @@ def said_in(file: Path) -> set[str]:
 
 
 def test_every_code_is_explained() -> None:
-    said = set().union(*map(said_in, [*PACKAGE.glob("rules/*.py"), PACKAGE / "rewrite.py"]))
+    said = set().union(*map(said_in, [*PACKAGE.glob("rules/**/*.py"), PACKAGE / "rewrite.py"]))
     assert len(said) > 25
     assert said | NOTICES.keys() | REFUSALS.keys() <= manual.codes().keys()
 

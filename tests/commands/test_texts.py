@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,12 +19,11 @@ from rich.console import Console
 from graphmend_hook import commands, manual
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.dynamo.refusals import REFUSALS
 from graphmend_hook.explain import text
 from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
-from graphmend_hook.reporting.document import RULE_OF_CODE
 from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]
@@ -144,5 +144,15 @@ def test_explanation() -> None:
 
 
 def test_the_report_knows_the_rule_of_every_refusal() -> None:
-    assert {code.rule for code in manual.codes().values() if "-T" in code.code} == set(RULE_OF_CODE.values())
-    assert {code.partition("-")[0] for code in REFUSALS} - {"GM100"} == set(RULE_OF_CODE)
+    known = {code.code.partition("-")[0]: code.rule for code in manual.codes().values() if "-T" in code.code}
+    assert known == {**RULE_OF_CODE, "GM100": ""}
+    assert {code.partition("-")[0] for code in REFUSALS} == known.keys()
+
+
+def test_texts_of_codes_load_no_rule_and_no_torch(python: Any) -> None:
+    done = python("-c", "import sys, graphmend_hook.rules.codes; print(*sys.modules)")
+    loaded = set(done.stdout.split())
+    assert "torch" not in loaded
+    assert {name.rpartition(".")[2] for name in loaded if name.startswith("graphmend_hook.rules.")} == {
+        *("effects", "branches", "guards", "values", "codes"),
+    }

@@ -16,7 +16,7 @@ from observing import HERE, Counting, Stream, import_file, import_mended, observ
 
 from graphmend_hook.dynamo import bytecode, defects, delivery, place, queue, refusals, rerun_frame
 from graphmend_hook.dynamo.compilation import NotTracingError
-from graphmend_hook.runtime import effects as effects_at_runtime
+from graphmend_hook.rules.effects import traced_defer
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
 MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
@@ -572,7 +572,7 @@ def test_an_error_of_our_own_is_fatal_in_tests(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    effects_at_runtime.defer(lambda target, values: target(*values), print, "", ("at once",))
+    traced_defer.defer(lambda target, values: target(*values), print, "", ("at once",))
     assert capsys.readouterr().out == "at once\n"
     assert queue.graphmend_pending == []
 

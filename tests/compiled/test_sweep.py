@@ -12,7 +12,7 @@ from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.dynamo import refusals
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.runtime import sweeps
+from graphmend_hook.rules.values import traced_sweep
 
 PATH = HERE / "sweep_cases.py"
 PLAIN = import_file(PATH, "sweep_cases_plain")
@@ -114,7 +114,7 @@ def test_random_numbers(train: bool) -> None:
 
 
 def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "_MOST", 3)
+    monkeypatch.setattr(traced_sweep, "_MOST", 3)
     for name in ("Around", "Listed"):
         assert outcomes(name)[1] == ["GM105-T03"]
 

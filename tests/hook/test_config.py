@@ -23,7 +23,7 @@ from graphmend_hook.config import (
 )
 from graphmend_hook.diagnostics import ConfigError, GraphmendError
 from graphmend_hook.parsing import check_mendable, is_directory_pattern, join_list, split_list
-from graphmend_hook.rules import ORDER
+from graphmend_hook.rules.order import ORDER
 
 VALUES = [
     # variable, text, field, value

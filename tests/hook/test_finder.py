@@ -29,7 +29,7 @@ from graphmend_hook.hook.finder import MendingFinder
 from graphmend_hook.hook.install import Hook
 from graphmend_hook.reporting.ledger import Status, ledger
 from graphmend_hook.reporting.text import as_text
-from graphmend_hook.rules.defer import Defer
+from graphmend_hook.rules.effects.defer import Defer
 
 Write = Callable[[str, str], Path]
 Install = Callable[..., Hook]

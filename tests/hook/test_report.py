@@ -24,6 +24,7 @@ from graphmend_hook.reporting import document, text
 from graphmend_hook.reporting.document import as_json
 from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status
 from graphmend_hook.reporting.text import as_text
+from graphmend_hook.rules.codes import REFUSALS
 from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]
@@ -237,7 +238,7 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("where", "GM102-T01"),  # by its code, because nothing is known of the place
     ]
     assert report["traced"][2] == {
-        **{"rule": "where", "code": "GM102-T01", "reason": refusals.REFUSALS["GM102-T01"]},
+        **{"rule": "where", "code": "GM102-T01", "reason": REFUSALS["GM102-T01"]},
         **{"path": "/elsewhere.py", "line": 3, "function": "m", "processes": [0]},
     }
 

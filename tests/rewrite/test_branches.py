@@ -18,6 +18,7 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 
 import pytest
+from called_names import CALLED
 
 from graphmend_hook import runtime
 from graphmend_hook.analysis.scopes import ModuleScope
@@ -1015,18 +1016,18 @@ def defined_in(file: Path) -> set[str]:
         elif isinstance(node, ast.Assign):
             stored = [name for target in node.targets for name in ast.walk(target)]
             names |= {name.id for name in stored if isinstance(name, ast.Name)}
-        elif isinstance(node, ast.Import):
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names |= {alias.asname or alias.name for alias in node.names}
     return names
 
 
 def test_rules_call_only_what_the_runtime_has() -> None:
     called = {"equal", "equal_method", "allclose", "allclose_method"}  # spelled in two parts
-    for file in [*(PACKAGE / "rules").glob("*.py"), PACKAGE / "templates.py"]:
+    for file in [*(PACKAGE / "rules").rglob("*.py"), PACKAGE / "templates.py"]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 called |= set(re.findall(r"\bGM\.(\w+)", node.value))
-    known = [name for names in runtime.CALLED_BY_REWRITTEN_CODE.values() for name in names]
+    known = [name for names in CALLED.values() for name in names]
     assert len(known) == len(set(known))
     assert called - set(known) == {"sys"}, "the package itself has that"
     assert "sys" in defined_in(Path(runtime.__file__))
@@ -1034,8 +1035,10 @@ def test_rules_call_only_what_the_runtime_has() -> None:
 
 
 def test_every_name_is_where_it_is_said_to_be() -> None:
-    for name, functions_ in runtime.CALLED_BY_REWRITTEN_CODE.items():
-        assert set(functions_) <= defined_in(PACKAGE / "runtime" / f"{name}.py")
+    for file, functions_ in CALLED.items():
+        assert set(functions_) <= defined_in(file)
+    files = {(PACKAGE / "rules").joinpath(*name.split(".")).with_suffix(".py") for name in runtime.TRACED}
+    assert files == {file for file, functions_ in CALLED.items() if functions_}
     assert {"tracing", "compiling", "connect"} <= defined_in(Path(runtime.__file__))
     assert isinstance(runtime, types.ModuleType)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import graphmend_hook
+from graphmend_hook.rules.order import ORDER
 
 PACKAGE = Path(graphmend_hook.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-# A part may import what it names; one that is not here fails.
+RULES = PACKAGE / "rules"
+# A part may import what it names; one that is not here fails.  Of the rules there are four: what rewrites, what is traced
+# (files named `traced_`), the codes of what is traced (`codes.py`), and the order, which alone knows every rule.
 LAYERS = {
     "version": set(),
     "diagnostics": set(),
@@ -22,11 +26,14 @@ LAYERS = {
     "tensor_ops": set(),
     "analysis": {"diagnostics"},
     "rules": {"analysis", "diagnostics", "templates", "tensor_ops"},
-    "rewrite": {"analysis", "diagnostics", "rules", "templates"},
+    "codes": {"dynamo"},
+    "traced": {"dynamo"},
+    "order": {"rules"},
+    "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
     "dynamo": {"diagnostics", "tensor_ops", "version"},
-    "runtime": {"dynamo"},
-    "manual": {"diagnostics", "dynamo", "rewrite", "rules"},
-    "reporting": {"analysis", "diagnostics", "config", "dynamo", "rewrite", "setting", "templates", "version"},
+    "runtime": {"codes", "dynamo"},
+    "manual": {"codes", "diagnostics", "order", "rewrite", "rules"},
+    "reporting": {"analysis", "codes", "config", "diagnostics", "dynamo", "rewrite", "setting", "templates", "version"},
     "program": set(),
     "hook": {
         *(
@@ -46,10 +53,10 @@ LAYERS = {
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "setting", "version"},
     "explain": {"config", "dynamo", "reporting", "rewrite", "templates"},
-    "doctor": {"config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "rewrite", "version"},
+    "doctor": {"codes", "config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "rewrite", "version"},
     "commands": {
         *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "parsing", "program"),
-        *("reporting", "rewrite", "rules", "setting", "version"),
+        *("order", "reporting", "rewrite", "setting", "version"),
     },
     "testing": {"dynamo", "explain", "reporting"},
     "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "reporting", "setting", "testing"},
@@ -71,29 +78,27 @@ PROGRAMS = {"demo_t5.py"}
 PRIVATE = re.compile(r"torch(\.\w+)*\._[a-z]|torch\._[A-Z]|torch\.fx\.experimental")
 
 
-def imports_of(file: Path) -> set[str]:
-    """The parts of this package that `file` imports, wherever in it."""
-    package = ("graphmend_hook", *file.relative_to(PACKAGE).parts[:-1])
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[: len(package) - node.level + 1]
-            full = ".".join((*base, *(node.module or "").split("."))).strip(".").split(".")
-            found |= {full[1]} if len(full) > 1 else {alias.name for alias in node.names}
-    return found - {"__version__"}
+def part_of(file: Path) -> str:
+    """The part of this package that `file` belongs to."""
+    if RULES in file.parents:
+        named = {"codes.py": "codes", "order.py": "order"}.get(file.name, "rules")
+        return "traced" if file.name.startswith("traced_") else named
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def modules_of(file: Path) -> set[Path]:
-    """The files of this package that `file` imports, wherever in it, but for the sake of types alone."""
+def modules_of(file: Path, types: bool = False) -> set[Path]:
+    """The files of this package that `file` imports, wherever in it; those for the sake of types alone if `types`."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    blocks = [] if types else blocks
     for_types = {node for block in blocks for node in ast.walk(block)}
     found = set()
     for node in set(ast.walk(tree)) - for_types:
         if isinstance(node, ast.ImportFrom) and node.level:
             base = file.parents[node.level - 1].joinpath(*(node.module or "").split(".") if node.module else ())
             for alias in node.names:
-                for path in (base / f"{alias.name}.py", base / alias.name / "__init__.py", base.with_suffix(".py")):
+                inner = (base / f"{alias.name}.py", base / alias.name / "__init__.py")
+                for path in (*inner, base.with_suffix(".py"), base / "__init__.py"):
                     if path.exists():
                         found.add(path)
                         break
@@ -102,9 +107,47 @@ def modules_of(file: Path) -> set[Path]:
 
 def test_imports_go_one_way() -> None:
     for file in FILES:
-        part = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        assert imports_of(file) - {part} <= LAYERS[part], file
-    assert {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in FILES} == LAYERS.keys()
+        part = part_of(file)
+        assert {part_of(other) for other in modules_of(file, types=True)} - {part} <= LAYERS[part], file
+    assert {part_of(file) for file in FILES} == LAYERS.keys()
+
+
+def test_no_rule_asks_for_another() -> None:
+    """What two rules share is in a file that defines no rule."""
+    rules = {Path(sys.modules[type(rule).__module__].__file__ or "") for rule in ORDER}
+    assert len(rules) == len(ORDER)
+    for file in FILES:
+        if part_of(file) != "order":
+            assert not modules_of(file, types=True) & rules, file
+
+
+def test_the_order_of_the_families() -> None:
+    """A family knows those before it, as far as sources are rewritten."""
+    before: set[str] = set()
+    for family in ("effects", "values", "branches", "guards"):
+        for file in RULES.glob(f"{family}/*.py"):
+            if part_of(file) == "rules":
+                folders = {other.parent for other in modules_of(file, types=True) if RULES in other.parents}
+                assert {folder.name for folder in folders} <= {"rules", family, *before}, file
+        before.add(family)
+    assert before == {folder.name for folder in RULES.iterdir() if (folder / "__init__.py").exists()}
+
+
+def test_only_what_is_traced_knows_torch() -> None:
+    for file in FILES:
+        if RULES in file.parents:
+            names = {name.partition(".")[0] for name in imported_from_elsewhere(file)}
+            assert ("torch" not in names) or part_of(file) == "traced", file
+
+
+def imported_from_elsewhere(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
 
 
 def test_no_file_imports_in_a_circle() -> None:
@@ -131,14 +174,8 @@ def test_only_the_adapter_knows_the_private_parts_of_torch() -> None:
 
 def private_names(file: Path) -> set[str]:
     """The dotted names in `file` that lead to what torch keeps to itself."""
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Attribute):
-            found.add(ast.unparse(node))
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    found = imported_from_elsewhere(file) | {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
     return {name for name in found if PRIVATE.match(name)}
 
 
@@ -161,3 +198,11 @@ def test_every_code_is_documented_once() -> None:
     text = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.glob("**/*.py"))
     for code in NOTICES:
         assert text.count(f'notice("{code}"') >= 1, code
+
+
+def test_the_docs_name_files_that_exist() -> None:
+    project = PACKAGE.parent
+    for page in (*project.glob("docs/*.md"), *project.glob("*.md")):
+        if page.name != "CHANGELOG.md":
+            for name in re.findall(r"`([\w./]+/\w+\.py)`", page.read_text(encoding="utf-8")):
+                assert (project / name).exists() or (PACKAGE / name).exists(), (page, name)

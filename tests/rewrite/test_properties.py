@@ -145,7 +145,7 @@ def test_same_results_effects_and_exceptions(arm: str, body: list[str], argument
     try:
         runtime.tracing = lambda: arm != "eager"
         runtime.deferrable = lambda target, method, values: arm == "tracing and deferred"
-        runtime.defer = lambda delivery, target, values: delivery(target, values)
+        runtime.defer = lambda delivery, target, method, values: delivery(target, values)
         runtime.get_logger = lambda function, *args: function(*args)
         assert run(mended, argument) == run(original, argument)
     finally:

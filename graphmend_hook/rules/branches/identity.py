@@ -1,0 +1,127 @@
+"""Does a function care which object a name holds?  ``torch.where`` gives a new tensor, even where nothing changed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...analysis.names import root_name, root_of, walk
+from ...analysis.scopes import Place
+from ...tensor_ops import INPLACE, SPECULABLE, VIEWS
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+# Attributes and methods of a tensor that may share its memory, and operations that never do.
+_VIEWING = frozenset({"H", "T", "data", "imag", "mH", "mT", "real"})
+_VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "tensor_split", "unfold", "view_as_complex", "view_as_real"}
+_NEW = SPECULABLE - VIEWS - INPLACE
+
+
+def needs_identity(place: Place, names: frozenset[str]) -> str:
+    """The first of `names` (or of their aliases) that is written in place or compared by identity later, else ""."""
+    statement = place.statement
+    aliases = _aliases(place, names)
+    last = statement.end_lineno or statement.lineno
+    in_loop = any(isinstance(outer, _LOOPS) for outer in place.inside)
+    for node in walk(place.function.node):
+        if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
+            for culprit in _touched(node):
+                if culprit in aliases:
+                    return culprit
+    return ""
+
+
+def _aliases(place: Place, names: frozenset[str]) -> frozenset[str]:
+    links = [link for node in walk(place.function.node) for link in _links(node) if link <= place.function.hidden]
+    known = names
+    while True:
+        grown = known.union(*(link for link in links if link & known))
+        if grown == known:
+            return known
+        known = grown
+
+
+def _links(node: ast.AST) -> Iterator[frozenset[str]]:
+    """The names that `node` may bind to one tensor, or to views of one."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _linked(target, node.value)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield from _linked(node.target, node.value)
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
+        items = node.iter.elts if isinstance(node.iter, (ast.Tuple, ast.List)) else [node.iter]
+        for item in items:
+            yield from _linked(node.target, item)
+
+
+def _linked(target: ast.expr, value: ast.expr) -> Iterator[frozenset[str]]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        values = [value] * len(target.elts)
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(values):
+            values = value.elts
+        for part, given in zip(target.elts, values, strict=True):
+            yield from _linked(part, given)
+    elif isinstance(target, ast.Starred):
+        yield from _linked(target.value, value)
+    elif isinstance(target, ast.Name):
+        for source in _shared(value):
+            yield frozenset((target.id, source))
+
+
+def _shared(value: ast.expr) -> Iterator[str]:
+    """The names whose memory may be that of what `value` gives; more of them than are names of tensors."""
+    if isinstance(value, ast.Name):
+        yield value.id
+    elif isinstance(value, (ast.Attribute, ast.Subscript, ast.Starred, ast.NamedExpr)):
+        if not isinstance(value, ast.Attribute) or value.attr in _VIEWING:
+            yield from _shared(value.value)
+    elif isinstance(value, ast.IfExp):
+        yield from (*_shared(value.body), *_shared(value.orelse))
+    elif isinstance(value, ast.BoolOp):
+        for item in value.values:
+            yield from _shared(item)
+    elif isinstance(value, ast.Call):
+        yield from _given(value)
+
+
+def _given(call: ast.Call) -> Iterator[str]:
+    """The names of what `call` may give back: one of its arguments, unless it is known to make a tensor of its own."""
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if function in _NEW:
+        return
+    if isinstance(call.func, ast.Attribute) and (function in _VIEWS or _writes(function)):
+        yield from _shared(call.func.value)
+    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+        for item in argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]:
+            yield from _shared(item)
+
+
+def _touched(node: ast.AST) -> Iterator[str]:
+    """The names whose objects `node` writes to, or compares by identity."""
+    if isinstance(node, ast.AugAssign):
+        yield from _reached(node.target)
+    elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        yield from _reached(node.value)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and _writes(node.func.attr):
+            for tensor in (node.func.value, *node.args[:1]):
+                yield from _reached(tensor)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                yield from _reached(keyword.value)
+            elif keyword.arg == "inplace" and node.args:
+                yield from _reached(node.args[0])
+    elif isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+        operands = [node.left, *node.comparators]
+        if not any(isinstance(operand, ast.Constant) for operand in operands):
+            for operand in operands:
+                yield from _reached(operand)
+
+
+def _reached(expression: ast.expr) -> Iterator[str]:
+    """The names through which `expression` is reached, as an attribute or an item of them, or as a view."""
+    yield from (root_name(expression), *_shared(root_of(expression)))
+
+
+def _writes(function: str) -> bool:
+    return function.endswith("_") and not function.endswith("__")

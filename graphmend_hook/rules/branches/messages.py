@@ -1,0 +1,117 @@
+"""The exception that a guard raises, as a function of values that are read where the guard stands."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from ... import tensor_ops
+from ...analysis.names import NamesIn, walk
+from ...analysis.scopes import ModuleScope
+from ...templates import Template, expression, name, value_at
+from ..declined import Declined
+from ..known_calls import QUIET_CALLS
+
+if TYPE_CHECKING:
+    from .speculated import Side
+
+_DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
+_METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
+_SUSPENDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+class Captures:
+    """Replaces what a statement reads of the function's locals by values, kept in `leaves`.
+
+    A value is the end of a chain of attributes and constant subscripts: nothing that could fail on data, or cost more
+    than a look.  What is left, the message itself, is evaluated when the guard has failed.
+    """
+
+    def __init__(self, side: Side, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
+        self.leaves: list[ast.expr] = []
+        self._side, self._scope, self._evaluated = side, scope, evaluated
+        self._inner: frozenset[str] = frozenset()
+        self._texts: dict[str, int] = {}
+
+    def delivery_of(self, statement: ast.Raise | ast.Assert | ast.Expr) -> list[ast.stmt]:
+        """The definition of DELIVERY, a function of the target and the values that executes `statement`.
+
+        Raises Declined where a value cannot be read ahead of time.
+        """
+        if isinstance(statement, ast.Raise) and statement.exc is None:
+            raise Declined("R13", "a bare `raise` has no exception of its own")
+        if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
+            raise Declined("R14", "the exception's expression assigns or suspends")
+        if "super" in NamesIn.code(statement).read:
+            raise Declined("R14", "the exception's expression calls super()")
+        self._inner = NamesIn.code(statement).bound
+        self._check_globals(statement)
+        return _DELIVERY.fill(statement, STATEMENT=self._rebuilt(statement))
+
+    def _check_globals(self, statement: ast.stmt) -> None:
+        """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
+        for node in walk(statement):
+            if isinstance(node, ast.Name) and node.id in self._scope.variables and not self._side.is_local(node.id):
+                raise Declined("R14", f"the exception reads the module's variable `{node.id}`, which may change")
+            if isinstance(node, ast.Call) and not isinstance(statement, ast.Expr) and not self._is_steady(node.func):
+                called = ast.unparse(node.func)
+                raise Declined("R14", f"the exception calls `{called}`, which may read what changes")
+
+    def _is_steady(self, callee: ast.expr) -> bool:
+        """Is it a class, a builtin, a method that reads a value, or a function that reads no variable of the module?"""
+        spelling = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+        if spelling in QUIET_CALLS or spelling in tensor_ops.TENSOR_RESULT or spelling in tensor_ops.METADATA:
+            return True
+        if isinstance(callee, ast.Name) and (hasattr(builtins, spelling) or self._side.is_local(spelling)):
+            return True
+        function = self._scope.functions.get(spelling)
+        if function is not None:
+            return function.names.read.isdisjoint(self._scope.variables)
+        return spelling.lstrip("_")[:1].isupper()  # a class, as they are spelled
+
+    def _rebuilt(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr):
+            if node is self._evaluated:
+                self._side.reads.add(name("TEST", node).id)
+                self.leaves.append(name("TEST", node))
+                return value_at(len(self.leaves) - 1, node)
+            if self._is_value(node):
+                return self._leaf(node)
+            if isinstance(node, ast.Name):
+                return node  # a global, a builtin, or a name that the expression itself binds
+        fields = {field: self._rebuilt_field(node, field, value) for field, value in ast.iter_fields(node)}
+        return ast.copy_location(type(node)(**fields), node)
+
+    def _rebuilt_field(self, node: ast.AST, field: str, value: Any) -> Any:
+        if field == "func" and isinstance(value, ast.Attribute):  # the method is looked up when it is called
+            receiver = self._rebuilt(value.value)
+            assert isinstance(receiver, ast.expr)
+            return ast.copy_location(ast.Attribute(receiver, value.attr, ast.Load()), value)
+        if isinstance(value, list):
+            return [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
+        return self._rebuilt(value) if isinstance(value, ast.AST) else value
+
+    def _is_value(self, node: ast.expr) -> bool:
+        """Is it a chain that begins with a local of the function around it?"""
+        if isinstance(node, ast.Call):
+            func = node.func
+            metadata = isinstance(func, ast.Attribute) and func.attr in _METADATA and not node.keywords
+            return metadata and self._is_value(func.value) and all(isinstance(a, ast.Constant) for a in node.args)  # type: ignore[attr-defined]
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
+                return False
+            node = node.value
+            if isinstance(node, ast.Call):
+                return self._is_value(node)
+        return isinstance(node, ast.Name) and node.id not in self._inner and self._side.is_local(node.id)
+
+    def _leaf(self, node: ast.expr) -> ast.expr:
+        text = ast.unparse(node)
+        if text not in self._texts:
+            self._texts[text] = len(self.leaves)
+            self.leaves.append(self._side.value(node))
+        value = value_at(self._texts[text], node)
+        if isinstance(node, ast.Name) and node.id in self._side.lowering.carried:
+            return expression("GM.number_read(A)", node, A=value)
+        return value

@@ -1,0 +1,152 @@
+"""What a branch does in both sides or may do ahead of time: the same call with other arguments, a lazy attribute.
+
+``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call finds;
+while tracing it is created whichever side is taken, provided that making it has no other effect
+(`traced_sides.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
+arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...analysis.names import NamesIn, walk
+from ...templates import OWN, Template, constant, name
+from ..declined import Declined
+from ..known_calls import LOGGER_METHODS
+from .lower import Lowering
+
+_LAZY = Template("if GM.watch():\n    STATEMENT\n    GM.harmless(ATTRIBUTE)")
+
+
+@dataclass
+class Hoisted:
+    """Statements around a branch.
+
+    needed: names of ours that stand for the arguments of the shared call; the branch binds them.
+    """
+
+    before: list[ast.stmt] = field(default_factory=list)
+    needed: frozenset[str] = frozenset()
+    after: list[ast.stmt] = field(default_factory=list)
+
+
+def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
+    """The sides of `statement` without what can be done before or after them."""
+    hoisted = Hoisted()
+    sides = [_without_lazy(side, statement, lowering, hoisted) for side in (statement.body, statement.orelse)]
+    calls = [_last_call(side) for side in sides]
+    if calls[0] is None or calls[1] is None or not _same_shape(calls[0], calls[1]):
+        return sides[0], sides[1], hoisted
+    _share(sides, calls[0], calls[1], hoisted)
+    return sides[0], sides[1], hoisted
+
+
+def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted: Hoisted) -> list[ast.stmt]:
+    rest, place = [*block], lowering.place
+    while rest and (attribute := _lazy_attribute(rest[0])):
+        lazy = rest.pop(0)
+        assert isinstance(lazy, ast.If)
+        assignment = lazy.body[0]
+        assert isinstance(assignment, ast.Assign)
+        if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
+            raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
+        flow = place.function.flow
+        others = NamesIn.code(assignment).bound
+        if others & (flow.needed_after(at) | NamesIn.code(*rest).read):
+            raise Declined("R08", "what creates a lazy attribute binds a name that is read later")
+        if (NamesIn.code(lazy).read & place.function.names.bound) - flow.bound_before(at):
+            raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
+        targets = [_unused(target) for target in assignment.targets]
+        made = ast.copy_location(ast.Assign(targets, assignment.value), assignment)
+        created = ast.copy_location(ast.If(lazy.test, [made], []), lazy)
+        hoisted.before += _LAZY.fill(at, STATEMENT=created, ATTRIBUTE=constant(attribute, at))
+    return rest
+
+
+def _lazy_attribute(statement: ast.stmt) -> str:
+    """The attribute that ``if not hasattr(obj, "x"): obj.x[, ...] = call(...)`` creates, "" for any other statement."""
+    if not (isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1):
+        return ""
+    test, made = statement.test, statement.body[0]
+    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
+        return ""
+    call = test.operand
+    if not (isinstance(call.func, ast.Name) and call.func.id == "hasattr" and len(call.args) == 2):
+        return ""
+    owner, attribute = call.args
+    if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
+        return ""
+    if isinstance(made.value, ast.Constant):
+        return ""
+    stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
+    same = [
+        isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
+        for node in stored
+    ]
+    return stored[0].attr if same == [True] else ""
+
+
+def _is_seen_elsewhere(attribute: str, at: ast.If, tree: ast.Module) -> bool:
+    """Does the module name the attribute outside of the branch that creates it?"""
+
+    def count(root: ast.AST) -> int:
+        return sum(
+            (isinstance(node, ast.Attribute) and node.attr == attribute)
+            or (isinstance(node, ast.Constant) and node.value == attribute)
+            for node in walk(root)
+        )
+
+    return count(tree) > count(at)
+
+
+def _unused(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return name("UNUSED", target, ast.Store())
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return ast.copy_location(ast.Tuple([_unused(item) for item in target.elts], ast.Store()), target)
+    return target
+
+
+def _last_call(block: Sequence[ast.stmt]) -> ast.Call | None:
+    last = block[-1] if block else None
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and isinstance(last.value.func, ast.Attribute):
+        method = last.value.func
+        rebound = NamesIn.code(*block[:-1]).bound & NamesIn.code(method).read
+        return None if method.attr in LOGGER_METHODS or rebound else last.value
+    return None
+
+
+def _same_shape(left: ast.Call, right: ast.Call) -> bool:
+    def shape(call: ast.Call) -> tuple[object, ...]:
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        return starred, ast.dump(call.func), len(call.args), [keyword.arg for keyword in call.keywords]
+
+    return shape(left) == shape(right) and not shape(left)[0] and None not in [kw.arg for kw in left.keywords]
+
+
+def _share(sides: list[list[ast.stmt]], left: ast.Call, right: ast.Call, hoisted: Hoisted) -> None:
+    """Replace the call at the end of both sides by assignments of its differing arguments to names of ours."""
+    values = [[*call.args, *(keyword.value for keyword in call.keywords)] for call in (left, right)]
+    shared: list[ast.expr] = []
+    ends: list[list[ast.stmt]] = [[], []]
+    for index, pair in enumerate(zip(*values, strict=True)):
+        if all(isinstance(value, ast.Constant) for value in pair) and ast.dump(pair[0]) == ast.dump(pair[1]):
+            shared.append(pair[0])
+            continue
+        spelling = f"{OWN}argument{index}"
+        hoisted.needed |= {spelling}
+        shared.append(name(spelling, pair[0]))
+        for end, value in zip(ends, pair, strict=True):
+            end.append(ast.copy_location(ast.Assign([name(spelling, value, ast.Store())], value), value))
+    for side, end in zip(sides, ends, strict=True):
+        side[-1:] = end
+    count = len(left.args)
+    keywords = [
+        ast.copy_location(ast.keyword(keyword.arg, value), keyword)
+        for keyword, value in zip(left.keywords, shared[count:], strict=True)
+    ]
+    call = ast.copy_location(ast.Call(left.func, shared[:count], keywords), left)
+    hoisted.after.append(ast.copy_location(ast.Expr(call), left))

@@ -1,0 +1,141 @@
+"""Conditions in which tensors take part: their truth as tensors () of bool, with Python's rules for everything else.
+
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling, is_dynamo_compiling
+
+from ...dynamo.place import is_transformed
+from ..effects.traced_defer import record
+from ..traced_shapes import has_known_shape
+from .traced_rounding import round_decisions
+from .traced_speculated import Unspeculable, is_tensor
+
+CALLED = (  # by rewritten code
+    *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
+    *("equal", "equal_method", "allclose", "allclose_method"),
+)
+
+compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
+
+
+def undecided(test: object) -> bool:
+    """Does the truth of `test` depend on data that only exists when the graph runs?"""
+    return compiling() and isinstance(test, torch.Tensor)
+
+
+def truth(test: torch.Tensor) -> torch.Tensor:
+    """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
+    if is_transformed():
+        raise Unspeculable("GM102-T07")
+    if not has_elements(test) or test.numel() != 1:
+        raise Unspeculable("GM102-T01")
+    flat = test if test.dim() == 0 else test.reshape(())
+    predicate = flat if flat.dtype is torch.bool else flat != 0
+    if is_dynamo_compiling():
+        round_decisions(predicate)
+    return predicate
+
+
+def negate(test: Any) -> Any:
+    """``not test``."""
+    if undecided(test) and has_truth(test):
+        return ~truth(test)
+    return not test
+
+
+def both(left: Any, right: Any) -> Any:
+    """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
+    if not undecided(left):
+        return right
+    if not undecided(right):
+        return left if right else False
+    if has_truth(left) and has_truth(right):
+        return truth(left) & truth(right)
+    return left and right
+
+
+def either(left: Any, right: Any) -> Any:
+    """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
+    if not undecided(left):
+        return right
+    if not undecided(right):
+        return True if right else left
+    if has_truth(left) and has_truth(right):
+        return truth(left) | truth(right)
+    return left or right
+
+
+def every(condition: Any) -> Any:
+    """Do all elements hold?"""
+    return condition.all() if undecided(condition) else condition
+
+
+def one_value(tensor: Any) -> Any:
+    """``tensor.item()`` for the sake of its truth."""
+    return tensor if undecided(tensor) and has_truth(tensor) else tensor.item()
+
+
+def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
+    try:
+        return join(left, right(*arguments))
+    except Unspeculable as error:
+        record(error.args[0])
+    except Exception:
+        record("GM102-T05")
+    return None
+
+
+def equal(left: Any, right: Any, **options: Any) -> Any:
+    """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
+    if not options and _are_alike(left, right):
+        return (left == right).all() if left.shape == right.shape else False
+    return torch.equal(left, right, **options)
+
+
+def equal_method(left: Any, *others: Any, **options: Any) -> Any:
+    """``left.equal(...)`` likewise."""
+    if len(others) == 1 and not options and _are_alike(left, others[0]):
+        return equal(left, others[0])
+    return left.equal(*others, **options)
+
+
+def allclose(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
+    """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
+    if _are_alike(left, right) and left.shape == right.shape:
+        return torch.isclose(left, right, *tolerances, **options).all()
+    return torch.allclose(left, right, *tolerances, **options)
+
+
+def allclose_method(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
+    """``left.allclose(right, ...)`` likewise."""
+    if _are_alike(left, right):
+        return allclose(left, right, *tolerances, **options)
+    return left.allclose(right, *tolerances, **options)
+
+
+def has_elements(tensor: Any) -> bool:
+    """Does it hold data, as many elements as the trace can tell?"""
+    return holds_data(tensor) and has_known_shape(tensor)
+
+
+def holds_data(tensor: Any) -> bool:
+    return is_tensor(tensor) and tensor.device.type != "meta" and not is_transformed()
+
+
+def _are_alike(left: Any, right: Any) -> bool:
+    """Are they two tensors whose values can be compared?"""
+    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)):
+        return False
+    return left.dtype is right.dtype and left.device == right.device and not left.is_quantized
+
+
+def has_truth(tensor: Any) -> bool:
+    return has_elements(tensor) and tensor.numel() == 1

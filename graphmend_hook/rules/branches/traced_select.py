@@ -1,0 +1,133 @@
+"""What [Where] and [Trap] call where a test is a tensor: may both sides be evaluated, and can they be merged?
+
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling, is_dynamo_compiling
+
+from ...dynamo.restart import expect_success, is_written
+from ..effects.traced_defer import record
+from ..guards import traced_guards
+from . import traced_sides
+from .traced_conditions import truth
+from .traced_speculated import Unspeculable, is_tensor
+
+CALLED = ("select", "required")  # by rewritten code
+
+Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
+Side = Callable[..., tuple[Any, ...] | None]
+
+
+def select(
+    test: torch.Tensor,
+    sides: tuple[Side, Side],
+    arguments: tuple[Any, ...],
+    effects: list[Effect] | None,
+) -> tuple[Any, ...] | None:
+    """Evaluate both sides and merge what they return; None where that would not give what the original gives.
+
+    sides: called with a list for their effects and with `arguments`; they return None where they raise.
+    effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
+    """
+    if not is_compiling():  # a graph break in here: from there on the original runs for real
+        return None
+    try:
+        predicate = truth(test)
+        if is_dynamo_compiling():
+            if is_written():
+                raise Unspeculable("GM101-T11")
+            if not traced_sides.begin_sides():
+                raise Unspeculable("GM102-T11")
+        taken: list[Effect] = []
+        untaken: list[Effect] = []
+        left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
+        if is_dynamo_compiling():
+            traced_sides.end_sides()
+        merged = _merged(predicate, left, right)
+        every = _conditional(predicate, taken, untaken)
+        if effects is not None:
+            effects.extend(every)
+        elif every:
+            traced_guards.commit(every)
+    except Unspeculable as error:
+        record(error.args[0])
+        return None
+    except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
+        record("GM102-T05")
+        return None
+    if is_dynamo_compiling():
+        expect_success()
+    return merged
+
+
+def required(outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """The results of a branch inside a side; without them the side cannot be evaluated."""
+    if outcome is None:
+        raise Unspeculable("GM102-T08")
+    return outcome
+
+
+def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if left is None or right is None:
+        kept = right if left is None else left
+        if kept is None:
+            raise Unspeculable("GM102-T08")
+        return kept
+    return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+
+
+def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        if left is right:
+            return left
+        if not _can_be_selected(left, right) or predicate.device != left.device:
+            raise Unspeculable("GM102-T02")
+        if is_dynamo_compiling() and not traced_sides.gradients_agree(left, right):
+            raise Unspeculable("GM102-T06")
+        selected = torch.where(predicate, left, right)
+        if is_dynamo_compiling():
+            traced_sides.expect_no_writes(left, right, selected)
+        return selected
+    if type(left) is tuple and type(right) is tuple and len(left) == len(right):
+        return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
+    if not _is_same(left, right):
+        raise Unspeculable("GM102-T03")
+    return left
+
+
+def _can_be_selected(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Do the tensors differ in their values only?"""
+    if type(left) is not type(right) or not is_tensor(left) or isinstance(left, torch.nn.Parameter):
+        return False
+    if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
+        return False
+    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
+        return False  # what is selected without gradients requires none
+    return bool(left.shape == right.shape) and left.stride() == right.stride()
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Can no one tell the two values apart?"""
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind is float:
+        return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
+    if kind is int or kind is bool or kind is str:
+        return bool(left == right)
+    return left is None or left is right
+
+
+def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:
+    """The effects of both sides, each under the condition that its side is taken."""
+    found: list[Effect] = []
+    for side, effects in ((predicate, taken), (~predicate if untaken else predicate, untaken)):
+        for inner, *rest in effects:
+            found.append((side if inner is None else side & inner, *rest))
+    return found

@@ -1,0 +1,217 @@
+"""Questions about the sides of a branch: what may be done in them, and what they have done once they are traced."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import torch
+
+from ...dynamo.compilation import Compilation
+from ...dynamo.operations import only_computes
+from ...dynamo.question import question
+from ...dynamo.restart import trace_anew
+from ...dynamo.trace import Site, Trace, log
+from ...dynamo.variables import Variable, fake_of, python_of, tensor_node
+from ...dynamo.writes import are_apart, memory_of, operations, written_by
+
+CALLED = ("watch", "harmless")  # by rewritten code
+
+
+@dataclass
+class Harmful:
+    """What a frame remembers: the places whose statements are traced as they were written."""
+
+    sites: set[Site | None] = field(default_factory=lambda: {None})
+
+
+@dataclass
+class Sides:
+    """The branches whose sides are being traced.
+
+    open: of each the nodes, and the changes, that there were before; made: the nodes of the sides traced last.
+    """
+
+    open: list[tuple[set[torch.fx.Node], set[tuple[int, str]]]] = field(default_factory=list)
+    made: set[torch.fx.Node] = field(default_factory=set)
+
+
+@dataclass
+class Reads:
+    """What branches have selected from tensors that may not be written to later."""
+
+    found: list[_Read] = field(default_factory=list)
+
+
+@question(otherwise=False)
+def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, options: Variable) -> bool:
+    """Would the call succeed, and is the function the one of torch that has that name?
+
+    The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as
+    tracing it would; but a failure while tracing ends the trace.
+    """
+    called = python_of(function)
+    homes = (torch, torch.nn.functional, torch.Tensor, operator)
+    if not any(getattr(home, name, None) is called for home in homes):
+        return False
+    operands, named = fake_of(arguments), fake_of(options)
+    try:
+        with trace.translator.fake_mode:
+            called(*operands, **named)
+    except Exception as error:
+        log.debug("%s would fail: %s", name, error)
+        return False
+    return True
+
+
+@question(otherwise=False)
+def stores_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
+    """Does assigning to that attribute of the object store the value, and nothing else?"""
+    kind = owner.python_type()
+    plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
+    return plain and not hasattr(getattr(kind, attribute, None), "__set__")
+
+
+@question(otherwise=False)
+def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
+    """Does reading that attribute of the object give what is stored, without running code of its class?"""
+    kind = owner.python_type()
+    looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
+    usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
+    return usual and not hasattr(getattr(kind, attribute, None), "__get__")
+
+
+@question(otherwise=False)
+def is_defined_in(_trace: Trace, function: Variable, modules: tuple[str, ...]) -> bool:
+    """Is the function defined in one of those modules?"""
+    return getattr(python_of(function), "__module__", "") in modules
+
+
+@question(otherwise=False)
+def begin_sides(trace: Trace) -> bool:
+    """Remember what the trace has done so far, for `end_sides`; False where the place may not be a branch."""
+    if is_harmful(trace):
+        return False
+    trace.compilation.of(Sides).open.append((set(trace.graph.nodes), trace.changes()))
+    return True
+
+
+@question(otherwise=None)
+def end_sides(trace: Trace, attribute: str = "") -> None:
+    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
+    sides = trace.compilation.of(Sides)
+    nodes, before = sides.open.pop()
+    made = [node for node in trace.graph.nodes if node not in nodes]
+    sides.made = set(made)
+    stored = {change for change in trace.changes() - before if not attribute or change[1] != attribute}
+    if stored or not all(map(only_computes, made)):
+        trace_without(trace.compilation, trace.site, "what a branch may not do happens in it")
+
+
+watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
+
+
+@question(otherwise=False)
+def gradients_agree(trace: Trace, left: Variable, right: Variable) -> bool:
+    """Do both sides' values depend on the same tensors that require a gradient?
+
+    If not, a tensor that only one side uses would get zeros, where it has no gradient if that side is not taken.
+    """
+    if not torch.is_grad_enabled():
+        return True
+    made = trace.compilation.of(Sides).made
+    return _trained(tensor_node(left), made) == _trained(tensor_node(right), made)
+
+
+@question(otherwise=None)
+def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Variable) -> None:
+    """Trace anew, without the branch, if what is selected, or what it is selected from, is written in place later.
+
+    Which of the two tensors a later write changes is for the data to decide.
+    """
+    sources = [tensor_node(left), tensor_node(right)]
+    expect_unwritten(trace.compilation, trace.site, sources, [tensor_node(selected)])
+
+
+def expect_unwritten(
+    compilation: Compilation, site: Site | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
+) -> None:
+    """Trace anew, without the branch at `site`, if the memory of a node is written to after the last of them.
+
+    So too if it may be behind the graph break that the graph ends in: if both are still there.
+    """
+    reads = compilation.of(Reads).found
+    if not reads:
+        compilation.judge(lambda module: _judge_writes(compilation, module))
+    reads.append(_Read(site, sources, results))
+
+
+@question(otherwise=None)
+def accept_write(trace: Trace) -> None:
+    """The write that has just been traced is the branch's own."""
+    reads = trace.compilation.of(Reads).found
+    if reads:
+        write, site = next(iter(reversed(trace.graph.nodes))), reads[-1].site
+        for read in reads:
+            if read.site == site:
+                read.own_writes.append(write)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a branch at `site` selects from, and what it selects."""
+
+    site: Site | None
+    sources: list[torch.fx.Node]
+    results: list[torch.fx.Node]
+    own_writes: list[torch.fx.Node] = field(default_factory=list)
+
+
+def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    order = {node: place for place, node in enumerate(operations(module))}
+    writes = [(node, place, written) for node, place in order.items() if (written := written_by(node))]
+    for read in compilation.of(Reads).found:
+        nodes = [*read.sources, *read.results]
+        begin = max(order.get(node, -1) for node in nodes)
+        relied_on = memory_of(nodes)
+        later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
+        written = {storage for _, storages in later for storage in storages}
+        if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
+            trace_without(compilation, read.site, "a tensor that a branch selects is written in place later")
+        if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
+            trace_without(
+                compilation, read.site, "a tensor that a branch selects may be written in place behind a graph break"
+            )
+
+
+def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
+    """Are what is selected, and what it is selected from, both there when the graph has run?"""
+    given = module.graph.output_node().all_input_nodes
+    others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node not in read.results]
+    return any(node in read.results for node in given) and not memory_of(read.sources).isdisjoint(memory_of(others))
+
+
+def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
+    """The tensors that require a gradient, made outside the sides, on which `root` depends."""
+    found, waiting, seen = set(), [root], {root}
+    while waiting:
+        node = waiting.pop()
+        if not getattr(node.meta.get("example_value"), "requires_grad", True):
+            continue
+        if node not in made or node.op == "placeholder":
+            found.add(node)
+            continue
+        waiting += [value for value in node.all_input_nodes if value not in seen]
+        seen.update(node.all_input_nodes)
+    return found
+
+
+def is_harmful(trace: Trace) -> bool:
+    """Is the statement to be traced as it was written, as was found before?"""
+    return trace.site in trace.compilation.memory.of(Harmful).sites
+
+
+def trace_without(compilation: Compilation, site: Site | None, reason: str) -> None:
+    """Trace the frame anew, with the statement at `site` as it was written, now and in later compilations."""
+    compilation.memory.of(Harmful).sites.add(site)
+    trace_anew(reason)

@@ -1,0 +1,196 @@
+"""What a side of a branch may do though it is not taken: each function here does it, or raises `Unspeculable`."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ..traced_shapes import has_known_shape
+from . import traced_sides
+
+CALLED = (  # by rewritten code
+    *("plain", "attribute", "unrelated", "current", "current_item", "attempt", "attempt_method"),
+    *("operate", "augmented", "written", "item_of", "slice"),
+)
+
+slice = builtins.slice  # for rewritten code, where the name may be bound to something else
+
+
+class Unspeculable(Exception):  # noqa: N818  control flow, not an error
+    """A side cannot be evaluated ahead of the decision; the argument is the code of the refusal."""
+
+
+def is_tensor(value: object) -> bool:
+    """Is it a tensor without behaviour of its own?  While exporting, the tracer's own kinds are."""
+    if isinstance(value, torch.Tensor):
+        if not is_dynamo_compiling():
+            return True
+        kind = type(value)
+        return kind is torch.Tensor or kind is torch.nn.Parameter or kind is torch.nn.Buffer
+    return False
+
+
+def plain(value: Any) -> Any:
+    """`value`, which Python is about to look at: not a tensor."""
+    if isinstance(value, torch.Tensor):
+        raise Unspeculable("GM102-T08")
+    return value
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """``owner.<name>``; what a property does beside is found at the end of the sides (`traced_sides.end_sides`)."""
+    return getattr(owner, name)
+
+
+def unrelated(owner: Any, name: str) -> Any:
+    """``owner.<name>`` of an object that the side has assigned to: no property, which might read what is not there."""
+    if is_dynamo_compiling() and not traced_sides.reads_plainly(owner, name):
+        raise Unspeculable("GM102-T09")
+    return getattr(owner, name)
+
+
+def current(owner: Any, name: str) -> Any:
+    """The attribute's value, if assigning to it does no more than to store."""
+    if is_dynamo_compiling() and not traced_sides.stores_plainly(owner, name):
+        raise Unspeculable("GM102-T09")
+    return getattr(owner, name)
+
+
+def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The call of a torch function of that name, if it cannot fail on these values.
+
+    traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
+    """
+    _check(traits, arguments, options)
+    if is_dynamo_compiling():
+        if not traced_sides.succeeds(name, function, arguments, options):
+            raise Unspeculable("GM102-T04")
+        return function(*arguments, **options)
+    return _tried(function, arguments, options)
+
+
+def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
+    """The call of a tensor's method, if it cannot fail on these values."""
+    if not is_tensor(receiver):
+        raise Unspeculable("GM102-T04")
+    result = attempt(name, traits, getattr(torch.Tensor, name), receiver, *arguments, **options)
+    if name == "to" and result.dtype is receiver.dtype and result.device == receiver.device:
+        return receiver  # as `to` itself does
+    return result
+
+
+def operate(name: str, traits: str, *operands: Any) -> Any:
+    """The operator of that name in the module `operator`, if it cannot fail on these values."""
+    tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+    if not tensors:
+        return getattr(operator, name)(*operands)
+    for tensor in tensors:
+        if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):
+            raise Unspeculable("GM102-T04")  # behaviour of its own; a division by zero
+    return attempt(name, traits, getattr(operator, name), *operands)
+
+
+def current_item(container: Any, key: Any) -> Any:
+    """The item's value, if storing one does no more than to store."""
+    if type(container) is not dict and type(container) is not list:
+        raise Unspeculable("GM102-T09")
+    return container[key]
+
+
+def augmented(name: str, traits: str, in_place: bool, left: Any, right: Any) -> Any:
+    """``left <op>= right``; of a tensor, what is to be written to it if the side is taken (see `written`)."""
+    if isinstance(left, (list, dict, set)) or (isinstance(right, torch.Tensor) and not isinstance(left, torch.Tensor)):
+        raise Unspeculable("GM102-T10")
+    if not isinstance(left, torch.Tensor):
+        return getattr(operator, name)(left, right)
+    if not in_place or not is_tensor(left) or left.requires_grad or not left.is_contiguous():
+        raise Unspeculable("GM102-T10")
+    result = operate(name, traits, left, right)
+    if result.dtype is not left.dtype or result.shape != left.shape or result.requires_grad:
+        raise Unspeculable("GM102-T10")
+    return result
+
+
+def written(left: Any, selected: Any) -> Any:
+    """The value of a name that the sides write by augmented assignment: the same tensor, written in place."""
+    if not isinstance(left, torch.Tensor) or left is selected:
+        return selected
+    left.copy_(selected)
+    if is_dynamo_compiling():
+        traced_sides.accept_write()
+    return left
+
+
+def item_of(container: Any, index: Any) -> Any:
+    """``container[index]``, if the index does not depend on data."""
+    if isinstance(container, torch.Tensor):
+        if not (is_tensor(container) and _is_static(index)):
+            raise Unspeculable("GM102-T04")
+        return attempt("getitem", "1 smooth", operator.getitem, container, index)
+    kind = type(container)
+    if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
+        raise Unspeculable("GM102-T04")
+    return container[plain(index)]
+
+
+def _is_static(index: Any) -> bool:
+    if isinstance(index, tuple):
+        return all([_is_static(part) for part in index])  # noqa: C419  Dynamo: no generators
+    if isinstance(index, builtins.slice):
+        return _is_static(index.start) and _is_static(index.stop) and _is_static(index.step)
+    return index is None or index is Ellipsis or type(index) is int
+
+
+def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Raise `Unspeculable` where the operation could fail when the graph runs, or spoil gradients if not taken."""
+    tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
+    numbers = [value for value in [*arguments, *options.values()] if type(value) in (bool, int, float)]
+    operands = int(traits[0])
+    if any([isinstance(value, torch.Tensor) for value in [*arguments[operands:], *options.values()]]):  # noqa: C419
+        raise Unspeculable("GM102-T04")
+    for tensor in tensors:
+        floating = tensor.dtype.is_floating_point
+        if (
+            not has_known_shape(tensor)
+            or tensor.layout is not torch.strided
+            or tensor.dtype.is_complex
+            or tensor.is_quantized
+            or ("floating" in traits and not floating)
+            or ("integral" in traits and floating)
+            or ("filled" in traits and tensor.numel() == 0)
+            or ("numeric" in traits and tensor.dtype is torch.bool)
+            or ("fitting" in traits and not _all_fit(numbers, options.get("dtype", tensor.dtype)))
+        ):
+            raise Unspeculable("GM102-T04")
+        if "smooth" not in traits and torch.is_grad_enabled() and tensor.requires_grad:
+            raise Unspeculable("GM102-T06")
+    if "numeric" in traits and any([type(number) is bool for number in numbers]):  # noqa: C419
+        raise Unspeculable("GM102-T04")
+    if "fitting" in traits and not tensors and not _all_fit(numbers, options.get("dtype", torch.float32)):
+        raise Unspeculable("GM102-T04")
+
+
+def _all_fit(numbers: list[Any], dtype: torch.dtype) -> bool:
+    """Can a tensor of `dtype` hold each of the numbers?  One of bool is a mask, or takes any."""
+    for number in numbers:
+        if type(number) is bool or dtype is torch.bool:
+            continue
+        if dtype.is_floating_point:
+            finite = number == number and number not in (float("inf"), float("-inf"))  # noqa: PLR0124
+            if finite and abs(number) > torch.finfo(dtype).max:
+                return False
+        elif type(number) is float or not torch.iinfo(dtype).min <= number <= torch.iinfo(dtype).max:
+            return False
+    return True
+
+
+def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    try:
+        return function(*arguments, **options)
+    except Exception as error:
+        raise Unspeculable("GM102-T04") from error

@@ -1,0 +1,123 @@
+"""[Where] A branch on tensor data evaluates both sides and selects, instead of breaking the graph.
+
+What it does
+    ``if``/``elif``/``else``, also without ``else``, with an early ``return`` or as a conditional expression: while
+    tracing, if the test turns out to be a tensor, both sides are evaluated as functions of what they read, and
+    ``torch.where`` selects what they bind, return or store on an object.
+
+Why Dynamo breaks there
+    The next instruction depends on data that only exists when the graph runs: "Data-dependent branching".
+
+Before
+    if h.dtype == torch.float16 and torch.isinf(h).any():
+        clamp_value = torch.finfo(h.dtype).max - 1000
+        h = torch.clamp(h, min=-clamp_value, max=clamp_value)
+
+After
+    if GM.compiling():                                  # folded while tracing; one Python call otherwise
+        TEST = h.dtype == torch.float16 and ...         # evaluated once
+        OUTCOME = None
+        if GM.undecided(TEST):                          # a tensor?
+            def THEN(EFFECTS, h): ...; return (h,)
+            def ELSE(EFFECTS, h): return (h,)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (h,), None)
+        if OUTCOME is not None:
+            h = OUTCOME[0]
+        elif TEST:
+            ...                                         # as written: breaks as before
+    else:
+        ...                                             # as written
+
+Obligations proved here, each with its refusal
+    GM102-R01  no comparison chains more than three operands
+    GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
+    GM102-R03  what a side reads is bound
+    GM102-R04  an attribute that a side writes is read through the same name
+    GM102-R05  what is read later is bound on both sides, or before
+    GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
+    GM102-R07  the sides are small
+    GM102-R08  the sides only assign, return, raise, log, or branch
+    GM102-R09  what a side logs could be deferred
+    GM102-R10  the function is no coroutine or generator
+    GM102-R11  the function does not read its own frame
+    GM102-R12  no other compiler compiles the function
+    GM102-R13  what a side raises is written out: no bare ``raise``
+    GM102-R14  an exception is built from values that can be read ahead of time
+    GM102-R15  a side falls through
+    GM102-R16  no handler in the function could catch what a side raises
+    GM102-R17  the result is not written in place later, nor compared by identity
+    GM102-R18  a statement has one conditional expression on tensors
+
+Obligations checked on the traced values, each falling back to the original statement (`traced_sides`)
+    GM102-T01 to GM102-T11, listed in `codes`.
+
+The native alternative, and what it loses
+    ``torch.cond`` needs functions, refuses side effects and aliases, and fails hard where it cannot trace a side.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ...analysis.scopes import ModuleScope, Place
+from ...analysis.taint import Taint
+from ...diagnostics import Refusal
+from ..declined import Declined
+from ..surroundings import unsuitable
+from .branch import BranchCandidate, decided, pristine
+from .conditional import ConditionalCandidate, conditional_expression
+from .identity import needs_identity
+from .lower import Lowering
+from .shared_calls import Hoisted, split
+from .sides import Sides, following, returns
+
+CODE = "GM102"
+
+
+class Where:
+    """Rewrites branches that bind, return or store; see the module's docstring."""
+
+    name = "where"
+    version = 2
+    fallback = False
+    trigger = re.compile(rb"\btorch\b")
+
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | ConditionalCandidate | Refusal | None:
+        statement = place.statement
+        try:
+            if isinstance(statement, ast.If):
+                lowering = Lowering(place, scope)
+                if lowering.taint(statement.test) is Taint.NO:
+                    return None
+                return unsuitable(place, scope, CODE) or self._branch(statement, place, lowering)
+            return conditional_expression(place, scope, CODE)
+        except Declined as declined:
+            return declined.refusal(CODE)
+
+    def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
+        condition = lowering.test(statement.test)
+        sides = Sides(lowering)
+        hoisted = Hoisted()
+        if returns(statement):
+            tail = following(place)
+            branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
+        else:
+            then, orelse, hoisted = split(statement, lowering)
+            needed = place.function.flow.needed_after(statement) | hoisted.needed
+            branch = sides.assigning(statement, then, orelse, needed)
+            culprit = needs_identity(place, frozenset(branch.names) - branch.in_place)
+            if culprit:
+                raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+        if sides.has_effects and place.inside_try:
+            raise Declined("R16", "a handler in the function could catch what a side raises or logs")
+        return BranchCandidate(
+            statement,
+            [pristine(statement)],
+            condition,
+            branch,
+            decided(statement, lowering.carried, "GM.settle(TEST)"),
+            returns(statement),
+            prepare=hoisted.before,
+            finish=hoisted.after,
+        )

@@ -1,0 +1,1 @@
+"""Effects: [Defer], for calls that print, warn, log or draw."""

@@ -1,0 +1,160 @@
+"""Statements that call a function for its effect alone, taken apart: by themselves, or in a side of a branch."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from ...analysis.names import root_name
+from ...analysis.scopes import ModuleScope, Place
+from ...diagnostics import Refusal
+from ...templates import RUNTIME, Template, target_at
+from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
+from ..surroundings import compiled_elsewhere
+from .leaves import Leaves
+
+_DEFERRED = Template(
+    """
+if GM.tracing():
+    TARGET = RECEIVER
+    VALUES = LEAVES
+    if GM.deferrable(TARGET, METHOD, VALUES):
+        GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
+    else:
+        CALL
+else:
+    ORIGINAL
+"""
+)
+_STREAMS = {"sys.stdout", "sys.stderr"}
+_GET_LOGGER = {"logging.getLogger"}
+_STREAM = Template("GM.sys.stderr")
+_LOOKUP = Template("GM.get_logger(FUNCTION, *ARGUMENTS)")
+
+FRAME = Refusal("GM101-R01", "the call reads its frame, its exception or its stack; drop {keyword}=")
+STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
+CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
+INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
+FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
+FILE = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
+NOISY = Refusal("GM101-R09", "text is formatted before a later argument makes a call; make the call a statement before")
+COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
+
+
+@dataclass(frozen=True)
+class EffectCall:
+    """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values."""
+
+    statement: ast.Expr
+    receiver: ast.expr
+    method: str
+    call: ast.Call
+    leaves: tuple[ast.expr, ...]
+
+    def emit(self) -> list[ast.stmt]:
+        """The call that waits for the end of the graph, where the objects at hand let it."""
+        at = self.statement
+        leaves = ast.copy_location(ast.Tuple(list(self.leaves), ast.Load()), at)
+        method = ast.copy_location(ast.Constant(self.method), at)
+        return _DEFERRED.fill(at, RECEIVER=self.receiver, LEAVES=leaves, METHOD=method, CALL=self.call, ORIGINAL=at)
+
+
+def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
+    """The statement at `place` taken apart, why it cannot wait, or None where it is no effect."""
+    statement = place.statement
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    if not _is_effect(place, call, scope):
+        return None
+    return _refusal(place, call, scope) or _take_apart(place, statement, call, scope)
+
+
+def _is_effect(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS:
+        return True
+    return is_known_function(place, call, scope)
+
+
+def is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    """Does it call a function that is known to have an effect, by the name it was imported under?"""
+    return scope.names_one_of(call.func, FUNCTIONS, place.function)
+
+
+def is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    """Is it ``logging.getLogger()``, of a literal name or of ``__name__``?  Any other name would become a guard."""
+    if call.keywords or len(call.args) > 1:
+        return False
+    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+
+
+def _is_fixed_name(node: ast.expr) -> bool:
+    literal = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return literal or (isinstance(node, ast.Name) and node.id == "__name__")
+
+
+def lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
+    """The lookup of a logger by our own function, which is a constant of the trace."""
+    arguments = ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
+    statement = _LOOKUP.fill(at, FUNCTION=call.func, ARGUMENTS=arguments)[0]
+    assert isinstance(statement, ast.Expr)
+    return statement.value
+
+
+def stable_call(receiver: ast.expr) -> bool:
+    """Is the receiver a lookup of ours, which may be made at any time?"""
+    return isinstance(receiver, ast.Call) and root_name(receiver.func) == RUNTIME
+
+
+def _stream(keyword: ast.keyword) -> ast.keyword:
+    """``file=sys.stderr`` by our own `sys`: a local name of the function would make the delivery a closure."""
+    assert isinstance(keyword.value, ast.Attribute)
+    stream = _STREAM.fill(keyword.value)[0]
+    assert isinstance(stream, ast.Expr)
+    assert isinstance(stream.value, ast.Attribute)
+    stream.value.attr = keyword.value.attr
+    return ast.copy_location(ast.keyword("file", stream.value), keyword)
+
+
+def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None:
+    for keyword in call.keywords:
+        value = keyword.value
+        if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
+            return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
+        if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
+            return FILE
+    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
+        return STARRED
+    if place.inside_try:
+        return CAUGHT
+    if place.function.is_async:
+        return COROUTINE
+    if place.function.reads_its_frame:
+        return INSPECTED
+    return FOREIGN if compiled_elsewhere(place, scope) else None
+
+
+def _is_default(keyword: str, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Constant):
+        return False
+    return value.value == 1 if keyword == "stacklevel" else not value.value
+
+
+def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> EffectCall | Refusal:
+    if isinstance(call.func, ast.Attribute) and not is_known_function(place, call, scope):
+        receiver, method = call.func.value, call.func.attr
+        func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
+        if isinstance(receiver, ast.Call) and is_lookup(place, receiver, scope):
+            receiver = lookup(statement, receiver)
+    else:
+        receiver, method, func = call.func, "", target_at(call.func)
+    leaves = Leaves()
+    over_leaves = ast.Call(
+        func,
+        [leaves.split(arg) for arg in call.args],
+        # The stream is looked up when the text is written, as print does when it is given none.
+        [_stream(kw) if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
+    )
+    if leaves.are_noisy_after_text:
+        return NOISY
+    return EffectCall(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))

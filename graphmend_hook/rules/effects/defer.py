@@ -1,0 +1,123 @@
+"""[Defer] Logging, warnings and prints are delivered after the graph instead of breaking it.
+
+What it does
+    A statement that calls ``print``, ``warnings.warn``, or a method of a logger hands its arguments to the epilogue
+    while Dynamo traces; the epilogue makes the original call right after the graph, on the same thread, from a frame
+    with the statement's file, line and function.
+
+Why Dynamo breaks there
+    The call has an effect outside the graph, at a moment that a graph does not have: "logging.Logger method not
+    supported for non-export cases", "Dynamo does not know how to trace builtin `print`/`_warnings.warn`".
+
+Before
+    logger.warning_once(f"{name} has shape {x.shape}")
+
+After
+    if GM.tracing():                                   # folded while tracing; one Python call otherwise
+        TARGET = logger                                # receiver and arguments, as of the call, once each
+        VALUES = (name, x.shape)
+        if GM.deferrable(TARGET, "warning_once", VALUES):
+            GM.defer(lambda TARGET, VALUES: TARGET.warning_once(f"{VALUES[0]} has ..."), TARGET, "warning_once", VALUES)
+        else:
+            TARGET.warning_once(f"{VALUES[0]} has shape {VALUES[1]}")
+    else:
+        logger.warning_once(f"{name} has shape {x.shape}")
+
+    ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
+    constant of the trace.
+
+    ``name = np.random.uniform(0, 1)`` (`draws`) draws after the graph, where the trace does not get to a place
+    that looks at the number.
+
+Obligations proved here, each with its refusal
+    GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)
+    GM101-R02  no ``*args`` or ``**kwargs``: the number of values must be known
+    GM101-R03  no handler in the function could catch what the call raises
+    GM101-R04  the function does not read its own frame
+    GM101-R05  no other compiler compiles the function
+    GM101-R06  ``print`` goes to sys.stdout or sys.stderr
+    GM101-R07  the function is not a coroutine: Dynamo does not trace those
+    GM101-R08  the call's value is not used
+    GM101-R09  no argument that is evaluated after text is formatted could change the text
+    GM101-R10  a number that is drawn is only the left side of comparisons, and its call is plain
+
+Obligations checked on the traced values (`traced_defer`), each falling back to the original statement
+    GM101-T01 to GM101-T13, listed in `codes`.
+
+The native alternative, and what it loses
+    ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;
+    ``ignore_logging_functions`` drops the record.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from ...analysis.scopes import ModuleScope, Place
+from ...diagnostics import Refusal
+from ...templates import Template
+from ..base import AnyOf
+from ..known_calls import LOGGER_METHODS
+from . import calls, draws
+
+_LOOKED_UP = Template(
+    """
+if GM.tracing():
+    STORED = LOOKUP
+else:
+    ORIGINAL
+"""
+)
+
+USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
+
+
+@dataclass(frozen=True)
+class LookupCandidate:
+    """``name = logging.getLogger(...)``: Dynamo cannot trace the lookup, which has one result for ever."""
+
+    statement: ast.Assign
+    lookup: ast.Call
+
+    def emit(self) -> list[ast.stmt]:
+        at = self.statement
+        return _LOOKED_UP.fill(at, STORED=at.targets[0], LOOKUP=calls.lookup(at, self.lookup), ORIGINAL=at)
+
+
+Candidate = calls.EffectCall | LookupCandidate | draws.DrawCandidate
+
+
+class Defer:
+    """Rewrites effect statements; see the module's docstring."""
+
+    name = "defer"
+    version = 3
+    fallback = False
+    trigger = AnyOf(
+        rb"print\b",
+        rb"warn\b",
+        rb"\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(",
+        rb"logging\.getLogger",
+        rb"from\s+logging\s+import",
+        rb"\.random\b",
+    )
+
+    def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
+        statement = place.statement
+        if isinstance(statement, ast.Expr):
+            return calls.effect_of(place, scope)
+        if not isinstance(statement, (ast.Assign, ast.Return)) or not isinstance(statement.value, ast.Call):
+            return None
+        call = statement.value
+        if isinstance(statement, ast.Assign):
+            if calls.is_lookup(place, call, scope):
+                return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
+            drawn = draws.match(place, statement, call, scope)
+            if drawn is not None:
+                return drawn
+        return USED if calls.is_known_function(place, call, scope) else None
+
+
+def _is_plain_assignment(statement: ast.Assign) -> bool:
+    return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)

@@ -1,0 +1,165 @@
+"""What [Defer] calls while Dynamo traces: may this effect wait, and if so, with which values?
+
+Dynamo inlines these functions and folds their tests; in eager only `tracing` runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Collection
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ...dynamo import place, queue
+from ...dynamo.place import tracing
+from ...dynamo.question import question
+from ...dynamo.rerun import expect_failure
+from ...dynamo.restart import expect_success, follows_guard
+from ...dynamo.trace import Trace
+from ...dynamo.trace import record as record_here
+from .traced_silent_loggers import is_silent
+
+CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
+
+_ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
+# What a container may hold, and how deep: every item costs tracing time.
+_MOST_ITEMS = 32
+_DEEPEST = 3
+
+
+@question(otherwise=None)
+def record(_trace: Trace, code: str) -> None:
+    """Remember that the statement that is being traced stays as it was written, and why."""
+    record_here(code)
+
+
+def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
+    """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
+
+    target: the receiver of the call, or the function itself where `method` is "".
+    values: the leaf values of its arguments, as of the call.
+    """
+    if not tracing():  # a graph break among the arguments: from there on the call runs for real
+        return False
+    why = refusal(target, method, values)
+    if why:
+        record(why)
+    return not why
+
+
+def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values: tuple[Any, ...]) -> None:
+    """Leave the effect for the epilogue, with a copy of every value that could change until then."""
+    if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
+        delivery(target, values)
+        return
+    if method and is_silent(method, target):
+        expect_success()
+        return
+    append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
+    """Put an item where the epilogue finds it; `refusal` has been asked."""
+    if place.is_in_a_body():
+        place.in_any_body(queue.graphmend_pending.append, item)
+    else:
+        queue.graphmend_pending.append(item)
+    place.replay_last()
+    expect_success()
+    expect_failure(is_guard)
+
+
+def get_logger(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)``, looked up while tracing if it is `logging.getLogger`, which Dynamo cannot trace."""
+    if function is logging.getLogger and is_dynamo_compiling():
+        return place.logger_of(*args)
+    return function(*args)
+
+
+def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
+    """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
+    if queue.understood and not _is_effect(target, method):
+        return "GM101-T01"
+    return refusal_here(method == "" and target is warnings.warn, method not in _ONCE, values)
+
+
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
+    """The code of the refusal if nothing made of `values` can wait for the end of the graph at this place, else "".
+
+    is_warning, repeats: as `place.why_not_deferrable` has them.
+    """
+    if not queue.understood:
+        return "GM101-T09"
+    why = place.why_not_deferrable(is_warning, repeats, values) or _unstable_item(values, 0)
+    return why or ("GM101-T12" if follows_guard() else "")
+
+
+def _is_effect(target: object, method: str) -> bool:
+    # The type goes first: Dynamo can tell it of more objects than it can compare.
+    if method:
+        return isinstance(target, logging.Logger)
+    return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
+        target is print
+        or target is warnings.warn
+        or target is logging.debug
+        or target is logging.info
+        or target is logging.warning
+        or target is logging.error
+        or target is logging.critical
+        or target is logging.log
+    )
+
+
+def _unstable(value: object, depth: int) -> str:
+    """The code of the refusal if the text of `value` may differ at the end of the graph, else "".
+
+    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
+    """
+    if place.is_unread_text(value):
+        return ""
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return ""
+    if isinstance(value, torch.Tensor):
+        if kind is not torch.Tensor or value.requires_grad:
+            return "GM101-T02"
+        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
+    if kind is tuple or kind is list:
+        return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
+    if kind is dict:
+        return _unstable_item(value, depth + 1) or _unstable_item(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
+        return ""
+    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
+
+
+def _unstable_item(values: Collection[object], depth: int) -> str:
+    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
+        return "GM101-T04"
+    for value in values:
+        why = _unstable(value, depth)
+        if why:
+            return why
+    return ""
+
+
+def kept(value: Any) -> Any:
+    """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    if place.is_unread_text(value):
+        return value
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if kind is tuple:
+        return tuple([kept(item) for item in value])
+    if kind is list:
+        return [kept(item) for item in value]
+    if kind is dict:
+        return {kept(key): kept(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,66 @@
+"""Loggers that are off at the level of a call: nothing is delivered, and a guard looks whether that is still so.
+
+A delivery takes some microseconds of each call, to find out what a logger could have said beforehand.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ...dynamo import frame_guards
+from ...dynamo.question import question
+from ...dynamo.trace import Trace
+from ...dynamo.trust import Mechanism, works
+from ...dynamo.variables import Variable, python_of
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+# The methods as Python has them; a program may put others in their place.
+_METHODS = {
+    name: vars(logging.Logger)[name]
+    for name in (*_LEVELS, "isEnabledFor")
+    if getattr(getattr(vars(logging.Logger)[name], "__code__", None), "co_filename", "") == logging.__file__
+}
+
+
+@question(otherwise=False)
+def is_silent(trace: Trace, method: str, target: Variable) -> bool:
+    """Is the logger off for that method?  Then a guard looks whether it still is."""
+    if method not in _LEVELS or target.source is None or not works(Mechanism.GUARDS):
+        return False
+    logger = python_of(target)
+    silent = _question(type(logger), method)
+    if not silent(logger) or any(map(_is_of_logging, trace.output.side_effects.store_attr_mutations)):
+        return False
+    note = f"{method} of the logger is off"
+    frame_guards.install(trace.compilation, (logger, method), [target.source], silent, note)
+    return True
+
+
+def _is_of_logging(changed: Any) -> bool:
+    """Has the traced code assigned to an attribute of what decides whether a logger is on?"""
+    return isinstance(getattr(changed, "value", None), (logging.Logger, logging.Manager))
+
+
+def _question(kind: Any, method: str) -> Callable[[Any], bool]:
+    """Does that method of a logger, which is nobody's own, have nothing to do?  It is asked before each call."""
+    level, methods = _LEVELS[method], {name: _METHODS.get(name) for name in (method, "isEnabledFor")}
+    stock, enabled = methods.values()
+
+    def silent(logger: Any) -> bool:
+        return (
+            type(logger) is kind
+            and getattr(kind, method) is stock
+            and kind.isEnabledFor is enabled
+            and methods.keys().isdisjoint(logger.__dict__)
+            and not logger.isEnabledFor(level)
+        )
+
+    return silent

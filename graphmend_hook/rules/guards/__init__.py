@@ -1,0 +1,1 @@
+"""Guards: [Trap], for statements that raise where tensor data says so."""

@@ -1,0 +1,63 @@
+"""Known functions that raise if a condition does not hold, as data; `traced_guards` decides on the objects."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a check function is called.
+
+    position: where the condition stands among the arguments.
+    reads_condition: it takes a Python bool, so a tensor was read into one before; otherwise every element must hold.
+    needs_tensor: it takes nothing but a tensor.
+    keyword: the condition's parameter.
+    """
+
+    position: int = 0
+    reads_condition: bool = True
+    needs_tensor: bool = False
+    keyword: str = "cond"
+
+    def condition(self, call: ast.Call) -> ast.expr | None:
+        """The argument that is the condition, None where it cannot be told."""
+        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+        if starred or any(keyword.arg is None for keyword in call.keywords):
+            return None
+        if len(call.args) > self.position:
+            return call.args[self.position]
+        return next((keyword.value for keyword in call.keywords if keyword.arg == self.keyword), None)
+
+    def with_condition(self, call: ast.Call, condition: ast.expr) -> ast.Call:
+        """The call with another condition."""
+        old = self.condition(call)
+        arguments = [condition if argument is old else argument for argument in call.args]
+        keywords = [
+            ast.copy_location(ast.keyword(kw.arg, condition if kw.value is old else kw.value), kw)
+            for kw in call.keywords
+        ]
+        return ast.copy_location(ast.Call(call.func, arguments, keywords), call)
+
+    def failing(self, call: ast.Call) -> ast.Call:
+        """The call as it raises."""
+        if self.needs_tensor:
+            return call
+        where = self.condition(call) or call
+        return self.with_condition(call, ast.copy_location(ast.Constant(False), where))
+
+
+# By bare name; the object is looked at while tracing, and must come from one of the modules of `traced_guards`.
+CHECKS = {
+    "torch_compilable_check": Check(reads_condition=False),
+    "_check": Check(),
+    "_check_index": Check(),
+    "_check_value": Check(),
+    "_check_type": Check(),
+    "_check_not_implemented": Check(),
+    "_check_with": Check(position=1),
+    "_check_tensor_all": Check(reads_condition=False, needs_tensor=True),
+    "_check_tensor_all_with": Check(position=1, reads_condition=False, needs_tensor=True),
+    "_assert": Check(keyword="condition"),
+}

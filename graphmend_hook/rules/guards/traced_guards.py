@@ -1,0 +1,80 @@
+"""Effects and guards under a condition that is a tensor: how they reach the end of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ...dynamo import place, queue
+from ...dynamo.restart import expect_no_handler
+from ..branches import traced_sides
+from ..branches.traced_speculated import Unspeculable, is_tensor
+from ..effects import traced_defer
+
+CALLED = ("asserted", "is_check")  # by rewritten code
+
+# Where the known check functions are defined.
+_CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
+
+
+def is_check(function: Any) -> bool:
+    """Is it one of the known functions that raise if a condition does not hold?"""
+    if is_dynamo_compiling():
+        return traced_sides.is_defined_in(function, _CHECK_MODULES)
+    return getattr(function, "__module__", "") in _CHECK_MODULES
+
+
+def asserted(value: Any) -> Any:
+    """`value`, the condition of an ``assert`` that is about to be traced as it was written."""
+    if is_dynamo_compiling() and isinstance(value, torch.Tensor):
+        expect_no_handler()
+    return value
+
+
+def commit(every: Sequence[tuple[Any, ...]]) -> None:
+    """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable before the first one.
+
+    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
+        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
+    """
+    in_graph = queue.guards == "async" or not place.tracing()  # an exported program has no epilogue
+    for _, method, _, target, values in every:
+        refusal = _refusal(method, target, values, in_graph)
+        if refusal:
+            raise Unspeculable(refusal)
+    for predicate, method, delivery, target, values in every:
+        if method == "=":
+            mask, value = values
+            target[mask & predicate] = value
+            continue
+        if method is None and in_graph:
+            place.assert_in_graph(~predicate, target)
+            continue
+        kind = queue.GUARD if method is None else queue.EFFECT
+        kept = [traced_defer.kept(value) for value in (predicate, *values)]  # as they are now
+        traced_defer.append((kind, kept[0], delivery, target, *kept[1:]), is_guard=method is None)
+
+
+def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
+    if method == "=":
+        return "" if _can_be_written(target, *values) else "GM102-T10"
+    if method is not None:
+        return traced_defer.refusal(target, method, values) if place.tracing() else "GM101-T09"
+    if queue.guards == "keep":
+        return "GM103-T01"
+    return "" if in_graph else traced_defer.refusal_here(False, False, values)
+
+
+def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
+    """Does ``target[mask] = value`` not fail, and write the same to every row, however many the mask selects?"""
+    if not (is_tensor(target) and is_tensor(mask) and is_tensor(value)) or mask.dtype is not torch.bool:
+        return False
+    if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
+        return False
+    rest = target.shape[mask.dim() :]
+    same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
+    fits = target.shape[: mask.dim()] == mask.shape and (value.shape == rest or value.dim() == 0)
+    return same and fits and target.is_contiguous()

@@ -1,0 +1,180 @@
+"""[Trap] A guard keeps its condition in the graph and raises its exception from the end of it.
+
+What it does
+    ``if cond: raise E(...)`` (also in ``elif`` and ``else``), ``assert cond, msg``, and calls of known check functions
+    (`checks.CHECKS`): while tracing, if the condition is a tensor, it becomes an output of the graph, with the values
+    that the message needs; right after the graph the epilogue looks at it and raises the exception of the original
+    statement, from a frame with its file, line and function.
+
+Why Dynamo breaks there
+    "Data-dependent branching", or ``Tensor.item()`` inside ``torch._check_tensor_all`` and its kin.  For
+    ``assert tensor, "constant"`` Dynamo has a rewrite of its own, which raises RuntimeError.
+
+Before
+    if ids.max() >= n:
+        raise ValueError(f"id {ids.max().item()} of {n}")
+
+After
+    if GM.compiling():
+        TEST = ids.max() >= n
+        OUTCOME = None
+        if GM.undecided(TEST):
+            def THEN(EFFECTS, ids, n):
+                def DELIVERY(TARGET, VALUES): raise ValueError(f"id {VALUES[0].max().item()} of {VALUES[1]}")
+                EFFECTS.append((None, None, DELIVERY, "raise ...", (ids, n)))
+                return None
+            def ELSE(EFFECTS, ids, n): return ()
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (ids, n), None)
+        ...                                             # else: as written
+    else:
+        ...                                             # as written
+
+When a guard fails
+    What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
+    in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
+    protects fails inside the graph, the guard's exception wins, as in eager: the function runs again as it was written
+    (`dynamo.rerun`).
+
+Obligations proved here, each with its refusal
+    GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`where`)
+    GM103-R16  no handler in the function could catch the exception
+    GM103-R19  a known check function is called with arguments that can be told apart
+
+Obligations checked on the traced values
+    GM102-T01 to T11 for the condition, GM101-T02 to T11 for the epilogue, listed in `codes`.
+
+The native alternative, and what it loses
+    ``torch._assert_async`` raises RuntimeError with a constant message, and ends the process's use of a CUDA device;
+    GRAPHMEND_GUARDS=async selects it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from typing import TypeGuard
+
+from ...analysis.scopes import ModuleScope, Place
+from ...analysis.taint import Taint
+from ...diagnostics import Refusal
+from ...templates import Template, expression
+from ..branches.branch import BranchCandidate, decided, pristine, read_carried
+from ..branches.lower import Lowering
+from ..branches.sides import Sides
+from ..declined import Declined
+from ..surroundings import unsuitable
+from ..values.numbers import NumberCandidate, carried_names, read_number, readers
+from .checks import CHECKS, Check
+
+CODE = "GM103"
+_ASSERTED = Template("assert GM.asserted(TEST), MESSAGE")
+_PLAIN_ASSERTED = Template("assert GM.asserted(TEST)")
+_GUARDING = (ast.Raise, ast.Pass, ast.If)
+
+
+class Trap:
+    """Rewrites guards; see the module's docstring."""
+
+    name = "trap"
+    version = 1
+    fallback = False
+    trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
+
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
+        statement = place.statement
+        try:
+            if _is_guard(statement):
+                lowering = Lowering(place, scope)
+                if lowering.taint(statement.test) is Taint.NO:
+                    return None
+                form = self._guard if isinstance(statement, ast.If) else self._assertion
+                return _unsuitable(place, scope) or form(statement, lowering)  # type: ignore[arg-type]
+            if isinstance(statement, ast.Assign):
+                return self._number(statement, place, scope)
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                return self._check(statement, statement.value, place, scope)
+        except Declined as declined:
+            return declined.refusal(CODE)
+        return None
+
+    @staticmethod
+    def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
+        condition = lowering.test(statement.test)
+        branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
+        return BranchCandidate(
+            statement, [pristine(statement)], condition, branch, decided(statement, lowering.carried)
+        )
+
+    @staticmethod
+    def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
+        failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
+        branch = Sides(lowering).guarded(statement, failing)
+        holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
+        checked = read_carried(statement, lowering.carried)
+        checked += (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
+
+    def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
+        """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
+        found = read_number(statement)
+        if found is None or found[0] not in carried_names(place.function):
+            return None
+        guards = readers(found[0], place, scope.places)
+        if guards is None or not all(isinstance(self.match(guard, scope), BranchCandidate) for guard in guards):
+            return None
+        return NumberCandidate(statement, found[1])
+
+    @staticmethod
+    def _check(
+        statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope
+    ) -> BranchCandidate | Refusal | None:
+        check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
+        if check is None:
+            return None
+        refusal = _unsuitable(place, scope)
+        if refusal:
+            return refusal
+        return _check_candidate(statement, call, check, Lowering(place, scope))
+
+
+def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
+    condition = check.condition(call)
+    if condition is None:
+        raise Declined("R19", "the condition of the check is not written out among its arguments")
+    if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
+        return None
+    # A number that is counted out of a selection makes a bool, where the check would take a tensor as well.
+    reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
+    lowered = lowering.test(condition) if reads else condition
+    failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
+    branch = Sides(lowering).guarded(statement, failing, condition=condition if check.needs_tensor else None)
+    given = expression("bool(TEST)" if reads else "TEST", condition)
+    checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
+    predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
+    known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
+    return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
+
+
+def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:
+    if isinstance(statement, ast.Assert):
+        return not sys.flags.optimize
+    return isinstance(statement, ast.If) and _only_guards(statement)
+
+
+def _only_guards(statement: ast.If) -> bool:
+    """Do the blocks of the ``if`` raise, and do nothing else?"""
+    inside = [*statement.body, *statement.orelse]
+    raises = any(isinstance(node, ast.Raise) for node in inside) or any(
+        isinstance(node, ast.If) and _only_guards(node) for node in inside
+    )
+    return raises and all(
+        isinstance(node, _GUARDING) and (not isinstance(node, ast.If) or _only_guards(node)) for node in inside
+    )
+
+
+def _unsuitable(place: Place, scope: ModuleScope) -> Refusal | None:
+    # While tracing, an `assert` that is left alone becomes Dynamo's, which nothing catches: `asserted` sees to that.
+    if place.inside_try and not isinstance(place.statement, ast.Assert):
+        return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
+    return unsuitable(place, scope, CODE)

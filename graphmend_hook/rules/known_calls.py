@@ -1,0 +1,67 @@
+"""Known side effects that are calls for their effect alone, as data: `traced_defer` decides on the objects."""
+
+from __future__ import annotations
+
+# Functions, by the name they are imported under.
+FUNCTIONS = frozenset(
+    {"print", "builtins.print", "warnings.warn"}
+    | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
+)
+
+# Methods of loggers; those below the line are what libraries add to logging.Logger
+# (transformers, diffusers, accelerate, vLLM).
+LOGGER_METHODS = frozenset(
+    {"debug", "info", "warning", "warn", "error", "critical", "fatal", "log"}
+    # ---
+    | {"debug_once", "info_once", "warning_once", "error_once", "warning_advice"}
+)
+
+# Functions that draw from numpy's global generator and return a number, if they are given no size.
+DRAWS = frozenset(
+    {f"numpy.random.{name}" for name in ("rand", "randint", "randn", "random", "random_sample", "uniform")}
+    | {f"numpy.random.{name}" for name in ("exponential", "normal", "standard_normal")}
+)
+
+# Keywords that make a call depend on the frame, the exception or the stream of its moment.
+FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"})
+
+# Decorators that compile a function themselves, from its bytecode or source: what they cannot read breaks them.
+FOREIGN_COMPILERS = frozenset({"numba", "taichi", "warp", "triton", "cupyx", "pyximport", "tvm"})
+
+# Functions and methods, by their bare name, that change none of their arguments.
+QUIET_CALLS = frozenset(
+    {
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "cpu",
+        "detach",
+        "device",
+        "dict",
+        "dim",
+        "dtype",
+        "float",
+        "format",
+        "get",
+        "getattr",
+    }
+    | {
+        "id",
+        "int",
+        "isinstance",
+        "item",
+        "items",
+        "join",
+        "keys",
+        "len",
+        "list",
+        "lower",
+        "max",
+        "mean",
+        "median",
+        "min",
+    }
+    | {"nelement", "norm", "numel", "numpy", "range", "repr", "round", "set", "size", "sorted", "std", "storage_offset"}
+    | {"str", "stride", "strip", "sum", "tolist", "tuple", "type", "upper", "values", "var", "zip"}
+)

@@ -1,0 +1,121 @@
+"""Numbers that are read out of tensors, ``tensor.item()`` and kin, for the sake of a comparison: they stay tensors.
+
+Where they cannot, because Python's numbers would give something else, they are read after all, and Dynamo breaks there.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ...dynamo.question import question
+from ...dynamo.trace import Trace
+from ...dynamo.variables import Variable, is_symbol
+from ..branches.traced_conditions import has_elements, has_truth, undecided
+
+# By rewritten code:
+CALLED = ("number", "carried", "number_of", "number_read", "calculate", "count_selected", "compare")
+
+_WHOLE = 2**53  # the whole numbers that float64 holds exactly
+
+
+def number(tensor: Any) -> Any:
+    """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
+    if undecided(tensor) and has_truth(tensor):
+        if tensor.dtype.is_floating_point:
+            return tensor.detach().reshape(()).to(torch.float64)
+        if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
+            return tensor.detach().reshape(()).to(torch.int64)
+    return tensor.item()
+
+
+def carried(tensor: Any) -> Any:
+    """``tensor.item()`` for guards alone, which can do with the tensor as it is now."""
+    return tensor.detach().clone() if undecided(tensor) and has_truth(tensor) else tensor.item()
+
+
+def number_of(value: Any) -> Any:
+    """A number, or what `carried` gave for one, as `number` gives it."""
+    return number(value) if isinstance(value, torch.Tensor) else value
+
+
+def number_read(value: Any) -> Any:
+    """A number, or what `carried` gave for one, as a number."""
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def calculate(name: str, left: Any, right: Any) -> Any:
+    """``left <op> right`` of numbers, some of which are tensors as `number` gives them."""
+    operation = getattr(operator, name)
+    if not undecided(left) and not undecided(right):
+        return operation(left, right)
+    dtypes = [value.dtype for value in (left, right) if isinstance(value, torch.Tensor)]
+    kinds = [type(value) for value in (left, right) if not isinstance(value, torch.Tensor)]
+    whole, floating = dtypes[0] is torch.int64, dtypes[0] is torch.float64
+    if dtypes[0] is dtypes[-1] and ((whole and kinds in ([], [int])) or (floating and kinds in ([], [int], [float]))):
+        return operation(left, right)
+    return operation(number_read(left), number_read(right))
+
+
+def count_selected(tensor: Any, mask: Any) -> Any:
+    """``tensor[mask].numel()``, counted without making the selection."""
+    countable = undecided(tensor) and undecided(mask) and has_elements(tensor) and has_elements(mask)
+    if countable and mask.dtype is torch.bool and mask.dim() and tensor.shape[: mask.dim()] == mask.shape:
+        return mask.sum() * tensor.shape[mask.dim() :].numel()
+    return tensor[mask].numel()
+
+
+def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any:
+    """``left <op> right`` where `numbers` says which operands are tensors that stand for Python numbers."""
+    operation = getattr(operator, name)
+    if not undecided(left) and not undecided(right):
+        return operation(left, right)
+    if numbers[0] and _is_beyond(left, right):
+        return operation(0, right)
+    if numbers[1] and _is_beyond(right, left):
+        return operation(left, 0)
+    if undecided(left) and undecided(right) and numbers[0] and numbers[1]:
+        if left.dtype is right.dtype:
+            return operation(left, right)
+    elif undecided(left) and numbers[0] and not undecided(right):
+        if _is_exact(left, right):
+            return operation(left, right)
+    elif undecided(right) and numbers[1] and not undecided(left) and _is_exact(right, left):
+        return operation(left, right)
+    return operation(
+        left.item() if numbers[0] and undecided(left) else left,
+        right.item() if numbers[1] and undecided(right) else right,
+    )
+
+
+def _is_beyond(tensor: Any, value: Any) -> bool:
+    """Is `value` a number that no element of an integer tensor reaches?  All of them compare alike with it."""
+    if _is_symbol(value):
+        return False
+    return type(value) is int and undecided(tensor) and tensor.dtype is torch.int64 and not -(2**63) <= value < 2**63
+
+
+def _is_symbol(number: Any) -> bool:
+    """Is it a whole number that only the graph knows?  It fits into 64 bits."""
+    return type(number) is int and is_dynamo_compiling() and _is_of_graph(number)
+
+
+@question(otherwise=True)
+def _is_of_graph(_trace: Trace, number: Variable) -> bool:
+    return is_symbol(number)
+
+
+def _is_exact(tensor: torch.Tensor, value: object) -> bool:
+    """Does comparing in the tensor's dtype give what Python gives for the two numbers?"""
+    if _is_symbol(value):
+        return tensor.dtype is torch.int64
+    kind = type(value)
+    if kind is bool:
+        return True
+    if kind is int:
+        most = 2**63 - 1 if tensor.dtype is torch.int64 else _WHOLE
+        return -most <= value <= most  # type: ignore[operator]
+    return kind is float and tensor.dtype is torch.float64

@@ -1,0 +1,207 @@
+"""Steps of a loop that do nothing where an index is empty: what [Sweep] calls to trace them without asking.
+
+The size of the index is a symbol of the graph.  Between `sweep` and `swept` the trace may only make operations that
+cannot fail on no rows, and add to other tensors what stands at that index; anything else, a graph break among it, and
+the frame is traced anew with the test as it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ...dynamo.capture import is_uncaptured
+from ...dynamo.compilation import Compilation
+from ...dynamo.operations import is_total
+from ...dynamo.question import question
+from ...dynamo.restart import expect_success_of
+from ...dynamo.trace import Site, Trace, log, record
+from ...dynamo.variables import Variable, is_unbacked, tensor_node
+from ..branches.traced_sides import Harmful, is_harmful, trace_without
+
+CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "chosen")  # by rewritten code
+
+_MOST = 64  # steps of one trace
+_REASON = "a step of a loop does more than compute"
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
+
+    site: Site | None
+    frame: Any
+    size: Any
+    before: set[torch.fx.Node]
+    changes: set[tuple[int, str]]
+
+
+def sweep(index: Any) -> bool:
+    """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
+    return is_dynamo_compiling() and isinstance(index, torch.Tensor) and _begin(index)
+
+
+def sweep_listed(index: Any) -> None:
+    """The begin of a step at a place that `candidates` gave, which there may be no hit at."""
+    if is_dynamo_compiling() and not (isinstance(index, torch.Tensor) and _begin(index)):
+        _leave_lists()
+
+
+def swept() -> None:
+    """The end of what `sweep` has begun, if it has."""
+    if is_dynamo_compiling():
+        _end()
+
+
+def candidates(hits: Any) -> list[int] | None:
+    """Every place of a list of hits, instead of those that are true; None if only those may be looked at."""
+    if not is_dynamo_compiling() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
+        return None
+    return list(range(hits.shape[0])) if _may_list(hits) else None
+
+
+def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
+    """Likewise of the rows of ``hits.nonzero()``: tensors of one number."""
+    found = candidates(hits)
+    return None if found is None else [torch.tensor([place], device=hits.device) for place in found]
+
+
+def chosen(mask: Any, hits: Any, place: Any) -> Any:
+    """The mask, or nothing of it where `hits`, which are truths, have none at the place."""
+    return (mask != 0) & hits[place]
+
+
+@question(otherwise=False)
+def _may_list(trace: Trace, hits: Variable) -> bool:
+    size = tensor_node(hits).meta["example_value"].shape[0]
+    if not _is_possible(trace) or type(size) is not int:
+        return False
+    if not _is_within(trace, size):
+        return False
+    state = _steps(trace.compilation)
+    state.lists.append(trace.site)
+    state.is_listed = size > 0
+    return True
+
+
+@question(otherwise=None)
+def _leave_lists(trace: Trace) -> None:
+    lists = _steps(trace.compilation).lists
+    _trace_as_written(trace, lists[-1] if lists else None, "GM105-T01")
+
+
+@question(otherwise=False)
+def _begin(trace: Trace, index: Variable) -> bool:
+    rows = tensor_node(index).meta["example_value"]
+    if rows.dim() != 1 or not is_unbacked(rows.shape[0]):
+        return False
+    if not _is_possible(trace) or not _is_within(trace, 1):
+        return False
+    state = _steps(trace.compilation)
+    state.count += 1
+    state.is_listed = False
+    state.open.append(_Sweep(trace.site, _outside(trace), rows.shape[0], set(trace.graph.nodes), trace.changes()))
+    expect_success_of(trace.compilation)
+    return True
+
+
+@question(otherwise=None)
+def _end(trace: Trace) -> None:
+    state = _steps(trace.compilation)
+    if not state.open or state.open[-1].frame is not _outside(trace):
+        return
+    sweep = state.open.pop()
+    made = [node for node in trace.graph.nodes if node not in sweep.before]
+    code = ""
+    if trace.changes() - sweep.changes:
+        code = "GM105-T01"
+    for node in made:
+        code = code or _refusal(node, sweep.size)
+    if code:
+        _trace_as_written(trace, sweep.site, code)
+
+
+def _refusal(node: torch.fx.Node, size: Any) -> str:
+    """The code of what is against making the operation for no rows; "" for nothing."""
+    if not node.op.startswith("call"):
+        return ""
+    value = node.meta.get("example_value")
+    if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.requires_grad:
+        return "GM105-T02"
+    if _adds_at(node, size) or is_total(node):
+        return ""
+    log.debug("not in a step that may be empty: %s", node.format_node())
+    return "GM105-T01"
+
+
+def _adds_at(node: torch.fx.Node, size: Any) -> bool:
+    """Is it ``target.index_add_(dim, index, source)``, and the index of that size?"""
+    if node.op != "call_method" or node.target != "index_add_" or len(node.args) != 4 or node.kwargs:
+        return False
+    index = node.args[2]
+    rows = index.meta["example_value"].numel() if isinstance(index, torch.fx.Node) else None
+    return isinstance(rows, torch.SymInt) and bool(rows.node.expr == size.node.expr)
+
+
+@dataclass
+class _Steps:
+    """Those of one attempt.
+
+    lists: where `candidates` gave every place; is_listed: no step of the last of them has begun yet.
+
+    open: the sweeps that have not ended; count: how many steps there were; is_watched: the end is looked at.
+    """
+
+    open: list[_Sweep] = field(default_factory=list)
+    lists: list[Site | None] = field(default_factory=list)
+    count: int = 0
+    is_listed: bool = False
+    is_watched: bool = False
+
+
+def _steps(compilation: Compilation) -> _Steps:
+    steps = compilation.of(_Steps)
+    if not steps.is_watched:
+        steps.is_watched = True
+        compilation.judge(lambda _module: _judge(compilation))
+    return steps
+
+
+def _judge(compilation: Compilation) -> None:
+    """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
+    steps = compilation.of(_Steps)
+    if steps.open or steps.is_listed:
+        _forget_lists(compilation)
+        site = steps.open[-1].site if steps.open else steps.lists[-1]
+        record("GM105-T01")
+        trace_without(compilation, site, _REASON)
+
+
+def _trace_as_written(trace: Trace, site: Site | None, code: str) -> None:
+    _forget_lists(trace.compilation)
+    record(code)
+    trace_without(trace.compilation, site, _REASON)
+
+
+def _forget_lists(compilation: Compilation) -> None:
+    compilation.memory.of(Harmful).sites.update(compilation.of(_Steps).lists)
+
+
+def _is_possible(trace: Trace) -> bool:
+    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace) or trace.is_in_a_body)
+
+
+def _is_within(trace: Trace, steps: int) -> bool:
+    """Are so many more steps few enough?"""
+    few = _steps(trace.compilation).count + steps <= _MOST
+    if not few:
+        record("GM105-T03")
+    return few
+
+
+def _outside(trace: Trace) -> Any:
+    """The innermost frame outside this package."""
+    return next(trace.frames_outside())

@@ -1,0 +1,189 @@
+"""[Value] A number read out of a tensor is taken from what is known while tracing, instead of breaking the graph.
+
+What it does
+    Where a tensor's data turns into a number of Python or a size (``.item()``, ``.tolist()``, ``int(t)``, a branch, an
+    argument, a mask), it is asked for, while tracing, what the tensor holds.  Known are tensors that the traced code
+    makes of Python's numbers (shapes, configuration), small tensors that a module holds, buffers among them, and what
+    cheap operations make of the frame's inputs.  What comes of a buffer or an input has a guard: with another value
+    the code is compiled anew, a few times at most.  A whole number, or a shape, that is not known becomes a symbol of
+    the graph, by PyTorch's own capture, for this one operation; if the frame cannot be compiled so, it is traced anew
+    without.
+
+Why Dynamo breaks there
+    The number depends on data that only exists when the graph runs: "Unsupported Tensor.item() call with
+    capture_scalar_outputs=False", "Data dependent operator".
+
+Before
+    padded = nn.functional.pad(hidden_states, (self.padding_total, extra_padding))
+    if self.probs[index] > 0:
+        ...
+
+After
+    if GM.compiling():                                  # folded while tracing; one Python call otherwise
+        padded = nn.functional.pad(hidden_states, GM.known((self.padding_total, extra_padding)))
+    else:
+        padded = ...                                    # as written
+    if GM.decide(self.probs[index] > 0) if GM.compiling() else self.probs[index] > 0:
+        ...
+
+Obligations proved here, each with its refusal
+    GM104-R12  no other compiler compiles the function
+
+Obligations checked on the traced values, each falling back to the original expression (`traced_contents`)
+    GM104-T01 to GM104-T05, listed in `codes`.
+
+The native alternative, and what it loses
+    ``torch._dynamo.config.capture_scalar_outputs`` makes every such number of the program a symbol.  A symbol has no
+    value: a branch on it breaks or fails, and Inductor cannot lower some sizes made of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from ...analysis.names import walk
+from ...analysis.scopes import ModuleScope, Place
+from ...diagnostics import Refusal
+from ...templates import OWN, Template, expression, name, replaced
+from ..surroundings import compiled_elsewhere
+from .questions import Finder, Question, outside_of_subscript
+
+CODE = "GM104"
+_HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
+_SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
+# ``x[mask] += y``, each part evaluated once, in Python's order.
+_UPDATED = Template(
+    """
+OWNED = OWNER
+INDEXED = INDEX
+TAKEN = GM.selected(KEPT, CHOSEN)
+UPDATE
+KEPT[CHOSEN] = RESULT
+"""
+)
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+
+
+@dataclass
+class ValueCandidate:
+    """A statement, and by the identity of each expression in it that reads a number: the question in its place.
+
+    enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
+    updates: is it ``x[mask] += y``?
+    """
+
+    statement: ast.stmt
+    questions: dict[int, Question]
+    enclosed: frozenset[int]
+    updates: bool = False
+    temporaries: int = 0
+
+    def emit(self) -> list[ast.stmt]:
+        at = self.statement
+        if self.updates:
+            assert isinstance(at, ast.AugAssign)
+            return _SWITCH.fill(at, TRACED=self._updated(at), ORIGINAL=at)
+        if isinstance(at, _SIMPLE):
+            return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
+        return [replaced(at, lambda part: self._switch(part) if id(part) in self.questions else None)]
+
+    def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
+        assert isinstance(at.target, ast.Subscript)
+        parts = [f"{OWN}{part}" for part in ("owner", "index", "taken")]
+        loaded = [name(part, at) for part in parts]
+        stored = [name(part, at, ast.Store()) for part in parts]
+        update = ast.AugAssign(stored[2], at.op, replaced(at.value, self._answer))
+        return _UPDATED.fill(
+            at,
+            OWNED=stored[0],
+            OWNER=at.target.value,
+            INDEXED=stored[1],
+            INDEX=outside_of_subscript(at.target.slice),
+            TAKEN=stored[2],
+            KEPT=loaded[0],
+            CHOSEN=loaded[1],
+            UPDATE=ast.copy_location(update, at),
+            RESULT=loaded[2],
+        )
+
+    def _switch(self, node: ast.AST) -> ast.expr:
+        """The question in the head of a statement with blocks, which is not to be there twice."""
+        assert isinstance(node, ast.expr)
+        answer = self._answer(node)
+        assert isinstance(answer, ast.expr)
+        return expression("ANSWER if GM.compiling() else ORIGINAL", node, ANSWER=answer, ORIGINAL=node)
+
+    def _answer(self, node: ast.AST) -> ast.AST | None:
+        question = self.questions.get(id(node))
+        if question is None:
+            return None
+        assert isinstance(node, ast.expr)
+        operands = {
+            hole: replaced(operand, lambda part: None if part is node else self._answer(part))
+            for hole, operand in zip("AB", question.operands, strict=False)
+        }
+        if question.original and id(node) not in self.enclosed:
+            return self._fallible(question, node, operands)
+        asked = expression(question.whole or question.text, node, **operands)
+        if question.keyword:
+            assert isinstance(node, ast.Call)
+            keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
+            return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
+        return asked
+
+    def _fallible(self, question: Question, node: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
+        """The answer, or where there is none, the original of the operands that have been evaluated: it breaks here."""
+        loaded, stored = {}, {}
+        for hole, operand in operands.items():
+            self.temporaries += 1
+            spelling = f"{OWN}{self.temporaries}"
+            loaded[hole] = name(spelling, node)
+            stored[hole] = ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), operand), node)
+        self.temporaries += 1
+        kept = f"{OWN}{self.temporaries}"
+        answer = expression(question.text, node, **stored)
+        return expression(
+            "KEPT if (STORED := ANSWER) is not None else ORIGINAL",
+            node,
+            KEPT=name(kept, node),
+            STORED=name(kept, node, ast.Store()),
+            ANSWER=answer,
+            ORIGINAL=expression(question.original, node, **loaded),
+        )
+
+
+class Value:
+    """Rewrites reads of numbers out of tensors; see the module's docstring."""
+
+    name = "value"
+    version = 4
+    fallback = True
+    trigger = re.compile(rb"\btorch\b")
+
+    def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
+        root = _expressions_of(place.statement)
+        if root is None:
+            return None
+        finder = Finder(place, scope)
+        finder.visit(root)
+        if not finder.found and not finder.updates:
+            return None
+        if compiled_elsewhere(place, scope):
+            return Refusal(f"{CODE}-R12", "another compiler compiles the function")
+        return ValueCandidate(place.statement, finder.found, _enclosed(root), finder.updates)
+
+
+def _expressions_of(statement: ast.stmt) -> ast.AST | None:
+    """What a statement evaluates itself: all of a simple one, the head of one with blocks."""
+    if isinstance(statement, _SIMPLE):
+        return statement
+    head: ast.AST | None = getattr(statement, _HEADERS.get(type(statement), ""), None)
+    return head
+
+
+def _enclosed(root: ast.AST) -> frozenset[int]:
+    """The expressions in comprehensions and lambdas."""
+    return frozenset(id(part) for node in walk(root) if isinstance(node, _SCOPES) for part in walk(node))
