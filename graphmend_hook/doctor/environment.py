@@ -20,6 +20,7 @@ from .findings import Finding, Level
 BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
 _PACKAGES = ("torch", "transformers", "bytecode")
 _OLDEST_TORCH = (2, 7)
+_TESTED_TORCH = ((2, 12), (2, 15))
 # Runs everything that `site` does at the start of python, but for the two modules themselves, and finds these.
 _FIND_CUSTOMS = """
 import json, os, site, sys
@@ -57,8 +58,13 @@ def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
     if torch is None:
         return Level.WARNING, "nothing can be compiled without torch; is this the environment that you meant?"
     number = re.match(r"(\d+)\.(\d+)", torch)
-    if number and (int(number[1]), int(number[2])) < _OLDEST_TORCH:
+    release = (int(number[1]), int(number[2])) if number else _OLDEST_TORCH
+    if release < _OLDEST_TORCH:
         return Level.PROBLEM, "graphmend_hook needs torch {}.{} or newer".format(*_OLDEST_TORCH)
+    first, last = _TESTED_TORCH
+    if number and not first <= release <= last:
+        tested = "tested with torch {}.{} to {}.{}".format(*first, *last)
+        return Level.WARNING, f"{tested}; with another, what does not work is found at the first trace (GM011)"
     return Level.OK, ""
 
 

@@ -123,7 +123,9 @@ def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, 
     for name in schema.get("required", ()):
         if name not in value:
             return f"{place} has no field {name!r}" if place else f"there is no field {name!r}"
-    inner = [(f"{place}.{name}" if place else name, value[name], s) for name, s in schema.get("properties", {}).items()]
+    # A report of an earlier version has no field that was added later.
+    known = {name: form for name, form in schema.get("properties", {}).items() if name in value}
+    inner = [(f"{place}.{name}" if place else name, value[name], form) for name, form in known.items()]
     if "items" in schema:
         inner = [(f"{place}[{index}]", item, schema["items"]) for index, item in enumerate(value)]
     return next(filter(None, (_complaint(item, form, definitions, where) for where, item, form in inner)), "")

@@ -257,7 +257,12 @@ def _part(making: _Making, root: torch.fx.Node) -> _Making:
 
 def _result(making: _Making, real: dict[torch.fx.Node, torch.Tensor]) -> torch.Tensor:
     writes = any(map(only_writes, making.operations))
-    return guarded.run(making.root, making.operations, {leaf: real[leaf] for leaf in making.leaves}, writes)
+    given = {leaf: real[leaf] for leaf in making.leaves}
+    try:
+        return guarded.run(making.root, making.operations, given, writes)
+    except Exception as error:  # of the program's own operation: it raises it where it stands
+        log.debug("not known: %s", error)
+        raise _Unknown("GM104-T01") from error
 
 
 def _check_first(compilation: Compilation, parts: list[tuple[guarded.Computation, str]]) -> None:
