@@ -29,6 +29,7 @@ from graphmend_hook.hook.finder import MendingFinder
 from graphmend_hook.hook.install import Hook
 from graphmend_hook.reporting.ledger import Status, ledger
 from graphmend_hook.reporting.text import as_text
+from graphmend_hook.rules.effects.calls import EffectCall
 from graphmend_hook.rules.effects.defer import Defer
 
 Write = Callable[[str, str], Path]
@@ -460,7 +461,7 @@ def test_line_events_are_those_of_the_stock_import(call: str, hooked: Hooked, wr
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Defer, "match"), (Defer, "rewrite"), (Cache, "get"), (Cache, "put"), (loader_module, "rewrite")],
+    [(Defer, "match"), (EffectCall, "emit"), (Cache, "get"), (Cache, "put"), (loader_module, "rewrite")],
     ids=lambda value: getattr(value, "__name__", value),
 )
 @pytest.mark.parametrize("error", [RuntimeError("of ours"), RecursionError(), MemoryError()], ids=repr)
