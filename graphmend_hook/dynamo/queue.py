@@ -1,7 +1,7 @@
 """Where traced code leaves effects, and where the epilogue picks them up.  Imports nothing.
 
 `graphmend_pending` is always empty: traced code appends to it, Dynamo replays the append after the graph, and the
-bytecode hook of `graphmend_hook.epilogue` makes that replay assign to `graphmend_sink` instead.  So Dynamo's guard on
+bytecode hook of `epilogue` makes that replay assign to `graphmend_sink` instead.  So Dynamo's guard on
 the list's length never fails and no two threads share an item.  The names are ours alone: generated code that has one
 of them touches this module, however it got there.
 """
@@ -58,7 +58,7 @@ def size_of(sizes: Sequence[Any]) -> Any:
     return MISSING if any(size is MISSING for size in sizes) else torch.Size(sizes)
 
 
-# What generated code assigns to, by item; filled in by `epilogue.install` before any code is generated.
+# What generated code assigns to, by item; filled in by `epilogue` before any code is generated.
 graphmend_sink: Any = None  # takes the items, in order, after the graph
 graphmend_failed: Any = None  # takes the items of a graph that raised
 graphmend_distrust: Any = None  # takes None: generated code was not understood
