@@ -169,8 +169,9 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
             compilation, "understood", sources, lambda _: queue.understood, "generated code is understood"
         )
         if not compilation.one_graph:
-            holds = lambda _: not memory.failed  # noqa: E731  called by guards, with the input
-            frame_guards.install(compilation, rerun.RerunMemory, sources, holds, "no captured size has failed")
+            frame_guards.install(
+                compilation, rerun.RerunMemory, sources, lambda _: not memory.failed, "no captured size has failed"
+            )
         captured.is_guarded = True
     return True
 

@@ -42,14 +42,6 @@ class Parts:
         part: Part = self._parts[kind]
         return part
 
-    def has(self, kind: type) -> bool:
-        """Has anybody asked for `kind` yet?"""
-        return kind in self._parts
-
-    def forget(self, kind: type) -> None:
-        """Drop the instance of `kind`, if there is one."""
-        self._parts.pop(kind, None)
-
 
 class FrameMemory(Parts):
     """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""

@@ -28,11 +28,6 @@ class Trace:
         self.compilation: Compilation = compilation_of(self.output)
 
     @property
-    def root(self) -> Any:
-        """Dynamo's translator of the frame that is compiled."""
-        return self.output.root_tx
-
-    @property
     def one_graph(self) -> bool:
         """Would a graph break be an error here?"""
         return bool(self.translator.one_graph)
