@@ -1,0 +1,94 @@
+"""One arm of the survey of transformers' model types, each compiled once: ``python -m bench.survey FOLDER OUT.jsonl``.
+
+FOLDER has the survey's `census.py`, which builds a small model of each type.  What it finds out of a model is a line of
+OUT, with the questions that the hook's traced code asked meanwhile (none without ``GRAPHMEND_MODULES``); a model that
+OUT has already is left out.  ``--without NAME`` takes a rule away, or lets a question answer as where nothing is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# As many arguments of the survey's own as its functions read.
+_GIVEN = {"eager_only": False, "bf16": False, "half_all": False, "base": False, "verbose": False, "tb": False}
+_LIMITS = {"timeout": 120.0, "build_budget": 12.0}
+
+
+def take_away(name: str) -> None:
+    """Leave out the rule called `name`, or have the question called so say what it says where nothing is known."""
+    from graphmend_hook import rewrite
+    from graphmend_hook.dynamo import question
+    from graphmend_hook.rules.order import ORDER
+
+    if any(rule.name == name for rule in ORDER):
+        rewrite.ORDER = tuple(rule for rule in ORDER if rule.name != name)
+        return
+    answer = question.Question.answer
+    question.Question.answer = lambda self, *given: self._otherwise if self.name == name else answer(self, *given)  # type: ignore[method-assign]
+
+
+def note_questions(seen: set[str]) -> None:
+    """Add to `seen` each question that is answered by anything but what it says where nothing is known."""
+    from graphmend_hook.dynamo import question
+
+    answer = question.Question.answer
+
+    def noted(self: question.Question[Any], *given: Any) -> Any:
+        found = answer(self, *given)
+        if found is None or found is not self._otherwise:
+            seen.add(f"{self._function.__module__.removeprefix('graphmend_hook.')}.{self.name}")
+        return found
+
+    question.Question.answer = noted  # type: ignore[method-assign]
+
+
+def survey(census: Any, names: list[str], out: Path, train: bool, seen: set[str]) -> None:
+    """Add a line for each of the model types `names` to `out`."""
+    child: Callable[..., None] = census.child
+
+    def with_questions(name: str, given: Any, emit: Callable[[dict[str, Any]], None]) -> None:
+        child(name, given, lambda line: emit({**line, "questions": sorted(seen)} if "name" in line else line))
+
+    census.child = with_questions
+    given = argparse.Namespace(**_GIVEN, **_LIMITS, train=train)
+    for name in names:
+        line = census.run_one(name, given)
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(f"{name}: {line.get('breaks')} breaks, {line['wall']} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m bench.survey", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, help="where census.py is")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", help="the model types, with commas between them")
+    parser.add_argument("--train", action="store_true", help="three training steps of each instead of a forward pass")
+    parser.add_argument("--without", metavar="NAME", help="a rule, or a question")
+    given = parser.parse_args()
+    seen: set[str] = set()
+    if "GRAPHMEND_MODULES" in os.environ:
+        import graphmend_hook  # noqa: F401  before the libraries are imported
+
+        note_questions(seen)
+        if given.without:
+            take_away(given.without)
+    sys.path.insert(0, str(given.folder.resolve()))
+    census = importlib.import_module("census")
+    names = given.only.split(",") if given.only else census.order()[0]
+    done = [json.loads(line)["name"] for line in given.out.open(encoding="utf-8")] if given.out.exists() else []
+    # What every child needs is loaded once, before they are forked.
+    importlib.import_module("torch._dynamo.convert_frame")
+    importlib.import_module("transformers.models.t5.modeling_t5")
+    survey(census, [name for name in names if name not in done], given.out, given.train, seen)
+
+
+if __name__ == "__main__":
+    main()

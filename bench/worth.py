@@ -1,0 +1,116 @@
+"""Which graph breaks each rule frees that no other does: ``python -m bench.worth FOLDER [--measure CENSUS]``.
+
+``--measure`` runs the survey in CENSUS (`bench.survey`) on the installed transformers and keeps its lines in FOLDER:
+every model type without the hook, those that break with it, and those that it frees of breaks without each rule in
+turn.  What is there already is not measured again.  Without it, the tables are printed of what FOLDER has.
+
+A break counts as freed by one rule alone if the hook frees it, but not without that rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from .arms import ROOT
+from .tables import Table
+
+Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
+STOCK, HOOK = "stock", "hook"
+
+
+def breaks_of(file: Path) -> Breaks:
+    """The breaks of each model type in one arm: of a forward pass, in half precision too, or of a training step."""
+    found: Breaks = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        model = json.loads(line)
+        for kind in ("fp32", "fp16", "train"):
+            if (seen := model.get(kind)) is not None and "breaks" in seen:
+                found[model["name"], kind] = None if seen.get("err") else seen["breaks"]
+    return found
+
+
+def freed_alone(stock: Breaks, hook: Breaks, without: Breaks) -> dict[tuple[str, str], int]:
+    """The breaks that come back without a rule, where there are any."""
+    back = {}
+    for what, breaks in without.items():
+        before, after = stock.get(what), hook.get(what)
+        if before and after is not None and breaks is not None and after < min(before, breaks):
+            back[what] = min(before, breaks) - after
+    return back
+
+
+def names_of_rules() -> tuple[str, ...]:
+    from graphmend_hook.rules.order import ORDER
+
+    return tuple(rule.name for rule in ORDER)
+
+
+def measure(folder: Path, census: Path, train: bool, names: Sequence[str]) -> None:
+    """Fill `folder` with the arms that it lacks, of all model types or of `names`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run(census, folder / f"{STOCK}.jsonl", train, names)
+    stock = breaks_of(folder / f"{STOCK}.jsonl")
+    broken = sorted({name for (name, _), breaks in stock.items() if breaks != 0})
+    run(census, folder / f"{HOOK}.jsonl", train, broken, hook=True)
+    hook = breaks_of(folder / f"{HOOK}.jsonl")
+    better = sorted(
+        {what[0] for what, after in hook.items() if (stock[what] or 0) > (after or 0) and after is not None}
+    )
+    for rule in names_of_rules():
+        run(census, folder / f"without-{rule}.jsonl", train, better, hook=True, without=rule)
+
+
+def run(census: Path, out: Path, train: bool, names: Sequence[str], hook: bool = False, without: str = "") -> None:
+    """One arm of the survey, into `out`."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEND")}
+    command = [sys.executable, "-m", "bench.survey", str(census), str(out)]
+    command += ["--train"] * train + ["--without", without] * bool(without) + ["--only", ",".join(names)] * bool(names)
+    with tempfile.TemporaryDirectory() as cache:
+        environment |= {"PYTHONPATH": str(ROOT), "GRAPHMEND_CACHE_DIR": cache}
+        if hook:
+            environment["GRAPHMEND_MODULES"] = "transformers"
+        subprocess.run(command, env=environment, check=True)
+
+
+def tables(folder: Path) -> Iterator[Table]:
+    """Of each rule, what it frees alone; and what all of them free."""
+    stock, hook = (breaks_of(folder / f"{arm}.jsonl") for arm in (STOCK, HOOK))
+    lines = []
+    for file in sorted(folder.glob("without-*.jsonl")):
+        back = freed_alone(stock, hook, breaks_of(file))
+        whole = sorted({name for (name, kind) in back if hook[name, kind] == 0})
+        shown = ", ".join(whole[:6]) + (", ..." if len(whole) > 6 else "")
+        lines.append((file.stem.removeprefix("without-"), len({name for name, _ in back}), sum(back.values()), shown))
+    both = [what for what, breaks in stock.items() if breaks and hook.get(what) is not None]
+    before, after = sum(stock[what] or 0 for what in both), sum(hook[what] or 0 for what in both)
+    gone = sum(not hook[what] for what in both)
+    below = f"All rules: {gone} of {len(both)} that break are one graph, {before - after} of {before} breaks are gone."
+    yield Table(
+        f"What each rule frees alone: {folder.name}", ("rule", "models", "breaks", "to one graph"), lines, [below]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m bench.worth", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("folder", type=Path, help="where the lines of the survey are kept")
+    parser.add_argument("--measure", type=Path, metavar="CENSUS", help="the folder with census.py")
+    parser.add_argument("--train", action="store_true", help="training steps instead of forward passes")
+    parser.add_argument("--only", default="", help="the model types, with commas between them")
+    given = parser.parse_args()
+    if given.measure:
+        measure(given.folder, given.measure, given.train, list(filter(None, given.only.split(","))))
+    for table in tables(given.folder):
+        table.show(Console(width=160))
+
+
+if __name__ == "__main__":
+    main()
