@@ -17,11 +17,11 @@ the package, with its lines. No file imports itself through others (`tests/rewri
 """
 
 
-def modules_of(file: Path) -> set[Path]:
-    """The files of this package that `file` imports, but for the sake of types alone."""
+def modules_of(file: Path, types: bool = False) -> set[Path]:
+    """The files of its package that `file` imports, wherever in it; those for the sake of types alone only if `types`."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    for_types = {node for block in blocks for node in ast.walk(block)}
+    for_types = set() if types else {node for block in blocks for node in ast.walk(block)}
     found: set[Path] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level and node not in for_types:

@@ -11,6 +11,9 @@ from typing import Any
 import graphmend_hook
 from graphmend_hook.rules.order import ORDER
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from bench.structure import modules_of
+
 PACKAGE = Path(graphmend_hook.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 RULES = PACKAGE / "rules"
@@ -84,25 +87,6 @@ def part_of(file: Path) -> str:
         named = {"codes.py": "codes", "order.py": "order"}.get(file.name, "rules")
         return "traced" if file.name.startswith("traced_") else named
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def modules_of(file: Path, types: bool = False) -> set[Path]:
-    """The files of this package that `file` imports, wherever in it; those for the sake of types alone if `types`."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    blocks = [] if types else blocks
-    for_types = {node for block in blocks for node in ast.walk(block)}
-    found = set()
-    for node in set(ast.walk(tree)) - for_types:
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = file.parents[node.level - 1].joinpath(*(node.module or "").split(".") if node.module else ())
-            for alias in node.names:
-                inner = (base / f"{alias.name}.py", base / alias.name / "__init__.py")
-                for path in (*inner, base.with_suffix(".py"), base / "__init__.py"):
-                    if path.exists():
-                        found.add(path)
-                        break
-    return found
 
 
 def test_imports_go_one_way() -> None:
