@@ -18,7 +18,7 @@ the package, with its lines. No file imports itself through others (`tests/rewri
 
 
 def modules_of(file: Path, types: bool = False) -> set[Path]:
-    """The files of its package that `file` imports, wherever in it; those for the sake of types alone only if `types`."""
+    """The files of its package that `file` imports, wherever in it; with `types` those for the sake of types too."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     for_types = set() if types else {node for block in blocks for node in ast.walk(block)}
