@@ -1,8 +1,9 @@
 """Which graph breaks each rule frees that no other does: ``python -m bench.worth FOLDER [--measure CENSUS]``.
 
 ``--measure`` runs the survey in CENSUS (`bench.survey`) on the installed transformers and keeps its lines in FOLDER:
-every model type without the hook, those that break with it, and those that it frees of breaks without each rule in
-turn.  What is there already is not measured again.  Without it, the tables are printed of what FOLDER has.
+every model type without the hook, those that break with it, those that it frees of breaks without each rule in turn,
+and those that still break with ``GRAPHMEND_COND=always``.  What is there already is not measured again.  Without it,
+the tables are printed of what FOLDER has.
 
 A break counts as freed by one rule alone if the hook frees it, but not without that rule.
 """
@@ -24,7 +25,7 @@ from .arms import ROOT
 from .tables import Table
 
 Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
-STOCK, HOOK = "stock", "hook"
+STOCK, HOOK, ALWAYS = "stock", "hook", "always"
 
 
 def breaks_of(file: Path) -> Breaks:
@@ -57,7 +58,7 @@ def names_of_rules() -> tuple[str, ...]:
 def measure(folder: Path, census: Path, train: bool, names: Sequence[str]) -> None:
     """Fill `folder` with the arms that it lacks, of all model types or of `names`."""
     folder.mkdir(parents=True, exist_ok=True)
-    run(census, folder / f"{STOCK}.jsonl", train, names)
+    run(census, folder / f"{STOCK}.jsonl", train, names or None)
     stock = breaks_of(folder / f"{STOCK}.jsonl")
     broken = sorted({name for (name, _), breaks in stock.items() if breaks != 0})
     run(census, folder / f"{HOOK}.jsonl", train, broken, hook=True)
@@ -67,17 +68,31 @@ def measure(folder: Path, census: Path, train: bool, names: Sequence[str]) -> No
     )
     for rule in names_of_rules():
         run(census, folder / f"without-{rule}.jsonl", train, better, hook=True, without=rule)
+    left = sorted({name for (name, _), after in hook.items() if after != 0})
+    run(census, folder / f"{ALWAYS}.jsonl", train, left, hook=True, cond="always")
 
 
-def run(census: Path, out: Path, train: bool, names: Sequence[str], hook: bool = False, without: str = "") -> None:
-    """One arm of the survey, into `out`."""
+def run(
+    census: Path,
+    out: Path,
+    train: bool,
+    names: Sequence[str] | None,
+    hook: bool = False,
+    without: str = "",
+    cond: str = "",
+) -> None:
+    """One arm of the survey, into `out`, of all model types if `names` is None."""
+    if names is not None and not names:
+        return
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEND")}
     command = [sys.executable, "-m", "bench.survey", str(census), str(out)]
-    command += ["--train"] * train + ["--without", without] * bool(without) + ["--only", ",".join(names)] * bool(names)
+    command += (
+        ["--train"] * train + ["--without", without] * bool(without) + ["--only", ",".join(names or ())] * bool(names)
+    )
     with tempfile.TemporaryDirectory() as cache:
         environment |= {"PYTHONPATH": str(ROOT), "GRAPHMEND_CACHE_DIR": cache}
         if hook:
-            environment["GRAPHMEND_MODULES"] = "transformers"
+            environment |= {"GRAPHMEND_MODULES": "transformers"} | ({"GRAPHMEND_COND": cond} if cond else {})
         subprocess.run(command, env=environment, check=True)
 
 
@@ -90,6 +105,11 @@ def tables(folder: Path) -> Iterator[Table]:
         whole = sorted({name for (name, kind) in back if hook[name, kind] == 0})
         shown = ", ".join(whole[:6]) + (", ..." if len(whole) > 6 else "")
         lines.append((file.stem.removeprefix("without-"), len({name for name, _ in back}), sum(back.values()), shown))
+    always = breaks_of(folder / f"{ALWAYS}.jsonl")
+    fewer = {what: (hook[what] or 0) - breaks for what, breaks in always.items() if breaks is not None}
+    fewer = {what: breaks for what, breaks in fewer.items() if breaks > 0}
+    models = sorted({name for name, _ in fewer})
+    lines.append(("[Cond] always", len(models), sum(fewer.values()), ", ".join(models[:6])))
     both = [what for what, breaks in stock.items() if breaks and hook.get(what) is not None]
     before, after = sum(stock[what] or 0 for what in both), sum(hook[what] or 0 for what in both)
     gone = sum(not hook[what] for what in both)
