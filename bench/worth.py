@@ -16,7 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +26,7 @@ from .tables import Table
 
 Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
 STOCK, HOOK, ALWAYS = "stock", "hook", "always"
+MENDED = {"GRAPHMEND_MODULES": "transformers"}
 
 
 def breaks_of(file: Path) -> Breaks:
@@ -55,45 +56,32 @@ def names_of_rules() -> tuple[str, ...]:
     return tuple(rule.name for rule in ORDER)
 
 
-def measure(folder: Path, census: Path, train: bool, names: Sequence[str]) -> None:
-    """Fill `folder` with the arms that it lacks, of all model types or of `names`."""
+def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[str]) -> None:
+    """Fill `folder` with the arms that it lacks, of all model types or of `names`; `options` are those of the survey."""
     folder.mkdir(parents=True, exist_ok=True)
-    run(census, folder / f"{STOCK}.jsonl", train, names or None)
-    stock = breaks_of(folder / f"{STOCK}.jsonl")
-    broken = sorted({name for (name, _), breaks in stock.items() if breaks != 0})
-    run(census, folder / f"{HOOK}.jsonl", train, broken, hook=True)
-    hook = breaks_of(folder / f"{HOOK}.jsonl")
-    better = sorted(
-        {what[0] for what, after in hook.items() if (stock[what] or 0) > (after or 0) and after is not None}
-    )
+
+    def run(arm: str, names: Sequence[str], *more: str, **environment: str) -> Breaks:
+        if names or arm == STOCK:
+            chosen = ["--only", ",".join(names)] if names else []
+            survey([str(census), str(folder / f"{arm}.jsonl"), *options, *chosen, *more], environment)
+        return breaks_of(folder / f"{arm}.jsonl")
+
+    stock = run(STOCK, names)
+    hook = run(HOOK, sorted({name for (name, _), breaks in stock.items() if breaks != 0}), **MENDED)
+    freed = (what for what, after in hook.items() if after is not None and (stock[what] or 0) > after)
+    better = sorted({name for name, _ in freed})
     for rule in names_of_rules():
-        run(census, folder / f"without-{rule}.jsonl", train, better, hook=True, without=rule)
+        run(f"without-{rule}", better, "--without", rule, **MENDED)
     left = sorted({name for (name, _), after in hook.items() if after != 0})
-    run(census, folder / f"{ALWAYS}.jsonl", train, left, hook=True, cond="always")
+    run(ALWAYS, left, GRAPHMEND_COND="always", **MENDED)
 
 
-def run(
-    census: Path,
-    out: Path,
-    train: bool,
-    names: Sequence[str] | None,
-    hook: bool = False,
-    without: str = "",
-    cond: str = "",
-) -> None:
-    """One arm of the survey, into `out`, of all model types if `names` is None."""
-    if names is not None and not names:
-        return
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEND")}
-    command = [sys.executable, "-m", "bench.survey", str(census), str(out)]
-    command += (
-        ["--train"] * train + ["--without", without] * bool(without) + ["--only", ",".join(names or ())] * bool(names)
-    )
+def survey(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """`bench.survey`, under these variables and no other of ours, with a cache that begins empty."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEND")}
     with tempfile.TemporaryDirectory() as cache:
-        environment |= {"PYTHONPATH": str(ROOT), "GRAPHMEND_CACHE_DIR": cache}
-        if hook:
-            environment |= {"GRAPHMEND_MODULES": "transformers"} | ({"GRAPHMEND_COND": cond} if cond else {})
-        subprocess.run(command, env=environment, check=True)
+        own = {"PYTHONPATH": str(ROOT), "GRAPHMEND_CACHE_DIR": cache, **environment}
+        subprocess.run([sys.executable, "-m", "bench.survey", *arguments], env=clean | own, check=True)
 
 
 def tables(folder: Path) -> Iterator[Table]:
@@ -127,7 +115,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="the model types, with commas between them")
     given = parser.parse_args()
     if given.measure:
-        measure(given.folder, given.measure, given.train, list(filter(None, given.only.split(","))))
+        options = ["--train"] if given.train else []
+        measure(given.folder, given.measure, options, list(filter(None, given.only.split(","))))
     for table in tables(given.folder):
         table.show(Console(width=160))
 
