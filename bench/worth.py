@@ -57,7 +57,7 @@ def names_of_rules() -> tuple[str, ...]:
 
 
 def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[str]) -> None:
-    """Fill `folder` with the arms that it lacks, of all model types or of `names`; `options` are those of the survey."""
+    """Fill `folder` with the arms that it lacks, of all model types or of `names`; `options` are for `bench.survey`."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def run(arm: str, names: Sequence[str], *more: str, **environment: str) -> Breaks:
