@@ -54,23 +54,10 @@ def install(
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
+    given = dict(locals())
     from .hook.install import install_arguments
 
-    return install_arguments(
-        {
-            "modules": modules,
-            "deny": deny,
-            "rules": rules,
-            "guards": guards,
-            "cond": cond,
-            "values": values,
-            "cache_dir": cache_dir,
-            "strict": strict,
-            "report": report,
-            "log": log,
-            "disable": disable,
-        }
-    )
+    return install_arguments(given)
 
 
 def uninstall() -> None:

@@ -26,28 +26,14 @@ class Settings:
     """Everything that steers a hook, checked and immutable."""
 
     modules: tuple[str, ...] = field(
-        default=(),
-        metadata=about(Kind.MODULES, "modules to mend", parsing.read_mendable, parsing.write_patterns, metavar="LIST"),
+        default=(), metadata=about(Kind.MODULES, "modules to mend", parsing.MENDABLE_MODULES)
     )
     deny: tuple[str, ...] = field(
-        default=(),
-        metadata=about(
-            Kind.MODULES,
-            "modules to leave alone all the same",
-            parsing.read_patterns,
-            parsing.write_patterns,
-            metavar="LIST",
-        ),
+        default=(), metadata=about(Kind.MODULES, "modules to leave alone all the same", parsing.ANY_MODULES)
     )
     rules: tuple[str, ...] = field(
         default=RULE_NAMES,
-        metadata=about(
-            Kind.REWRITING,
-            "rules to apply: all, none, NAME, -NAME",
-            parsing.choice_of_rules(RULE_NAMES),
-            parsing.write_rules,
-            metavar="LIST",
-        ),
+        metadata=about(Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.choice_of_rules(RULE_NAMES)),
     )
     guards: str = field(
         default=GUARD_MODES[0],
@@ -55,7 +41,6 @@ class Settings:
             Kind.TRACING,
             "guards on tensors: exact (default), async, keep",
             parsing.one_of(GUARD_MODES, "a way to treat guards"),
-            metavar="MODE",
         ),
     )
     cond: str = field(
@@ -64,64 +49,28 @@ class Settings:
             Kind.TRACING,
             "torch.cond for branches: fullgraph (default), always",
             parsing.one_of(COND_MODES, "a place for torch.cond"),
-            metavar="MODE",
         ),
     )
     values: tuple[str, ...] = field(
         default=(),
-        metadata=about(
-            Kind.TRACING,
-            "inputs on whose values compiled code may be specialised",
-            parsing.read_list,
-            parsing.join_list,
-            metavar="LIST",
-        ),
+        metadata=about(Kind.TRACING, "inputs on whose values compiled code may be specialised", parsing.NAMES),
     )
     cache_dir: Path | None = field(
-        default=None,
-        metadata=about(
-            Kind.STORAGE,
-            "where transformed bytecode is kept",
-            parsing.read_directory,
-            parsing.write_directory,
-            metavar="DIR",
-        ),
+        default=None, metadata=about(Kind.STORAGE, "where transformed bytecode is kept", parsing.DIRECTORY)
     )
     strict: bool = field(
         default=False,
-        metadata=about(
-            Kind.PROCESS,
-            "fail if nothing was mended, or a module was imported too early",
-            parsing.read_switch,
-            parsing.write_switch,
-            bare="1",
-        ),
+        metadata=about(Kind.PROCESS, "fail if nothing was mended, or a module was imported too early", parsing.SWITCH),
     )
     report: str = field(
-        default="",
-        metadata=about(
-            Kind.PROCESS,
-            "report at exit (stderr, or JSON to PATH)",
-            parsing.read_report,
-            parsing.write_report,
-            metavar="PATH",
-            bare="-",
-        ),
+        default="", metadata=about(Kind.PROCESS, "report at exit (stderr, or JSON to PATH)", parsing.REPORT)
     )
     log: str = field(
         default="",
-        metadata=about(
-            Kind.PROCESS,
-            "show the tool's own messages: debug, info, warning, error",
-            parsing.read_level,
-            metavar="LEVEL",
-        ),
+        metadata=about(Kind.PROCESS, "show the tool's own messages: debug, info, warning, error", parsing.LEVEL),
     )
     disable: bool = field(
-        default=False,
-        metadata=about(
-            Kind.PROCESS, "mend nothing; wins over everything else", parsing.read_switch, parsing.write_switch, bare="1"
-        ),
+        default=False, metadata=about(Kind.PROCESS, "mend nothing; wins over everything else", parsing.SWITCH)
     )
 
     @classmethod
@@ -173,7 +122,7 @@ class Settings:
         return "value" in self.rules if {"where", "cond"}.intersection(self.rules) else None
 
 
-SETTINGS = tuple(Setting(declared.name, **declared.metadata) for declared in fields(Settings))
+SETTINGS = tuple(Setting(name=each.name, **each.metadata) for each in fields(Settings))
 
 
 def changed(settings: Mapping[str, Any], *kinds: Kind) -> list[str]:

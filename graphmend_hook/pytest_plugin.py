@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -52,13 +53,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         _refuse_alone(options)
         return
     from .diagnostics import GraphmendError
+    from .hook.install import install_arguments, uninstall
 
     def said(setting: Setting) -> str:
         is_in_ini = setting.name in ini and setting.name not in options
         return f"{_ini(setting)} in the ini file" if is_in_ini else _option(setting)
 
+    uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
     try:
-        hook = _install(given, said)
+        hook = install_arguments(given, said)
     except GraphmendError as error:
         raise pytest.UsageError(str(error)) from None
     early_config.add_cleanup(hook.uninstall)
@@ -90,9 +93,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("graphmend"):
-        why = _why_not(**marker.kwargs) if not marker.args else "the marker graphmend takes modules= and rules= only"
         if marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: {why}")
+            raise pytest.UsageError(f"{item.nodeid}: the marker graphmend takes modules= and rules= only")
+        why = _why_not(**marker.kwargs)
         if why:
             pytest.skip(why)
 
@@ -110,7 +113,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from .dynamo import refusals
     from .reporting.ledger import ledger
 
-    output[_WORKER_OUTPUT] = ([record.as_tuple() for record in ledger.records], list(refusals.seen))
+    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
 
 
 def _judge(session: pytest.Session) -> None:
@@ -130,12 +133,12 @@ def pytest_testnodedown(node: Any) -> None:
     if sent is None:
         return
     from .dynamo import refusals
-    from .reporting.ledger import ModuleRecord, ledger
+    from .reporting.ledger import ledger
 
-    records, seen = sent
+    records, seen = pickle.loads(sent)
     for record in records:
-        ledger.add(ModuleRecord.from_tuple(record))
-    refusals.seen += [place for place in map(tuple, seen) if place not in refusals.seen]
+        ledger.add(record)
+    refusals.seen += [place for place in seen if place not in refusals.seen]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -195,13 +198,6 @@ def _refuse_alone(options: Mapping[str, str]) -> None:
     for setting in SETTINGS:
         if setting.name in options and not {"modules", "disable"}.intersection(options):
             raise pytest.UsageError(f"{_option(setting)}: no modules are mended; name them by --graphmend=MODULES")
-
-
-def _install(given: Mapping[str, str], form: Callable[[Setting], str]) -> Hook:
-    from .hook.install import install_arguments, uninstall
-
-    uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
-    return install_arguments(given, form)
 
 
 def _hooks() -> tuple[Hook, ...]:

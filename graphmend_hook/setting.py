@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from .parsing import Read, named
+from .parsing import Syntax, named
 
 PREFIX = "GRAPHMEND_"
 
@@ -23,25 +23,17 @@ class Kind(Enum):
     PROCESS = "what the process does besides mending"
 
 
-@dataclass(frozen=True)
-class Setting:
+@dataclass(frozen=True, kw_only=True)
+class Setting(Syntax):
     """The declaration of one field of `Settings`.
 
     name: the field, and the keyword of `graphmend_hook.install`.
     help: what it decides, in a line.
-    read: the value, of a text or of what Python code gives; raises ConfigError.
-    write: a text of which `read` makes the same value, whatever the current directory.
-    metavar: what the help of an option calls its value; "" for an option without one.
-    bare: the text that the option means where no value follows it; "" where one has to.
     """
 
     name: str
     kind: Kind
     help: str
-    read: Read
-    write: Callable[[Any], str]
-    metavar: str = ""
-    bare: str = ""
 
     def keyword(self) -> str:
         return self.name
@@ -70,7 +62,6 @@ class Setting:
 Form = Callable[[Setting], str]
 
 
-def about(
-    kind: Kind, text: str, read: Read, write: Callable[[Any], str] = str, *, metavar: str = "", bare: str = ""
-) -> dict[str, Any]:
-    return {"kind": kind, "help": text, "read": read, "write": write, "metavar": metavar, "bare": bare}
+def about(kind: Kind, text: str, syntax: Syntax) -> dict[str, Any]:
+    """What a field of `Settings` says of itself."""
+    return {"kind": kind, "help": text, **vars(syntax)}

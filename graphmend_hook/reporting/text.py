@@ -38,6 +38,15 @@ def as_text(ledger: Ledger) -> str:
     return stream.getvalue().rstrip("\n")
 
 
+def as_html(ledger: Ledger) -> str:
+    """The report of this process for a notebook: what a terminal shows, with its colours."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), record=True, **PLAIN)
+    draw(as_json(ledger), console)
+    return console.export_html(inline_styles=True, code_format='<pre style="white-space: pre-wrap">{code}</pre>')
+
+
 def as_text_for(stream: TextIO, document: Document) -> str:
     """The report as it is to be written to `stream`: fitted to its width and with colours where it is a terminal.
 
