@@ -102,7 +102,8 @@ def _install_from_environment() -> None:
 def _is_the_program() -> bool:
     """Is this process our own command line?  Then that reads the environment, together with its options."""
     words = sys.orig_argv
-    if "-mgraphmend_hook" in words or ("-m", "graphmend_hook") in pairwise(words):
+    ours = {("-m", __name__), ("-m", f"{__name__}.explain")}
+    if f"-m{__name__}" in words or not ours.isdisjoint(pairwise(words)):
         return True
     return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")
 

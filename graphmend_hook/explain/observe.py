@@ -17,7 +17,6 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-SCHEMA = 1
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 _RESUMED = "torch_dynamo_resume_in_"
 
@@ -40,13 +39,7 @@ class Observer:
     def as_json(self) -> dict[str, Any]:
         regions = [{"name": name, "file": file, "line": line} for name, file, line in self.regions]
         torch = os.path.dirname(sys.modules["torch"].__file__ or "")
-        return {
-            "schema": SCHEMA,
-            "torch": torch,
-            "regions": regions,
-            "graphs": self.graphs,
-            "breaks": self.breaks,
-        }
+        return {"torch": torch, "regions": regions, "graphs": self.graphs, "breaks": self.breaks}
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""

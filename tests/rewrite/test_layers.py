@@ -56,7 +56,10 @@ LAYERS = {
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "setting", "version"},
     "explain": {"config", "dynamo", "reporting", "rewrite", "templates"},
-    "doctor": {"codes", "config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "rewrite", "version"},
+    "doctor": {
+        *("codes", "config", "diagnostics", "dynamo", "explain", "hook", "parsing", "reporting", "rewrite", "testing"),
+        "version",
+    },
     "commands": {
         *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "parsing", "program"),
         *("order", "reporting", "rewrite", "setting", "version"),
