@@ -90,9 +90,8 @@ def unload_ipython_extension(shell: object) -> None:
 
 
 def _install_from_environment() -> None:
-    from .config import Settings
+    from .config import Setting, Settings
     from .hook.install import install_settings
-    from .setting import Setting
 
     settings = Settings.from_env()
     if settings.modules:

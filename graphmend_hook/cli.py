@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from . import commands, runner
-from .config import Settings
+from .config import Setting, Settings
 from .diagnostics import ConfigError, GraphmendError, StrictError
 from .hook.install import install_settings
 from .options import program_of, run_parser, settings_of, split
 from .program import NotRunnableError, is_path_safe, prepare
 from .reporting.exit import nothing_was_mended
-from .setting import Setting
 from .version import __version__
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")

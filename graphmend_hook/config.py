@@ -7,18 +7,68 @@ arguments of `graphmend_hook.install`, what child processes inherit, and what re
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from . import parsing
 from .diagnostics import ConfigError
-from .setting import PREFIX, Form, Kind, Setting, about
 
+PREFIX = "GRAPHMEND_"
 RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
+
+
+class Kind(Enum):
+    """What a setting decides."""
+
+    MODULES = "which modules are mended"
+    REWRITING = "what rewritten code is; part of the cache key"
+    TRACING = "what becomes of rewritten code when it is traced; one value for all hooks of a process"
+    STORAGE = "where rewritten code is kept"
+    PROCESS = "what the process does besides mending"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(parsing.Syntax):
+    """The declaration of one field of `Settings`.
+
+    name: the field, and the keyword of `graphmend_hook.install`.
+    help: what it decides, in a line.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+
+    def keyword(self) -> str:
+        return self.name
+
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    def option(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    def as_json(self, value: Any) -> Any:
+        """`value` as a report has it."""
+        return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+
+    def show(self, value: Any) -> str:
+        """`value`, or what `as_json` makes of it, for a person."""
+        return (", ".join(value) or "none") if isinstance(value, (tuple, list)) else str(value)
+
+
+# How a user names a setting: `Setting.variable`, `Setting.option` and `Setting.keyword` do.
+Form = Callable[[Setting], str]
+
+
+def about(kind: Kind, text: str, syntax: parsing.Syntax) -> dict[str, Any]:
+    """What a field of `Settings` says of itself."""
+    return {"kind": kind, "help": text, **vars(syntax)}
 
 
 @dataclass(frozen=True)
@@ -103,10 +153,13 @@ class Settings:
 
         Raises ConfigError that names the setting by `form` and says what it accepts.
         """
-        words = [(setting, given.get(setting.name)) for setting in SETTINGS]
-        return replace(
-            self, **{setting.name: setting.take(word, form(setting)) for setting, word in words if word is not None}
-        )
+        made = {}
+        for setting in SETTINGS:
+            value = given.get(setting.name)
+            if value is not None:
+                with parsing.named(form(setting)):
+                    made[setting.name] = setting.read(value)
+        return replace(self, **made)
 
     def with_arguments(self, given: Mapping[str, object], form: Form) -> Settings:
         """As `with_given`, but what these settings deny stays denied, and what they disable stays disabled."""

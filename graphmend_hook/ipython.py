@@ -18,14 +18,13 @@ from typing import Any
 from . import runtime
 from .analysis.names import NamesIn
 from .analysis.optout import first_line
-from .config import Settings
+from .config import Setting, Settings
 from .diagnostics import Outcome, notice
 from .hook.install import TRACING, Hook, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
 from .rewrite import active_rules, name_functions, rewrite_tree
 from .rules.base import Rule
-from .setting import Setting
 from .templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .config import SETTINGS, changed
-from .setting import Kind, Setting
+from .config import SETTINGS, Kind, Setting, changed
 
 if TYPE_CHECKING:
     from .hook.install import Hook

@@ -11,9 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..config import settings_of_kind
+from ..config import Kind, settings_of_kind
 from ..options import add_settings, as_words, passed_on
-from ..setting import Kind
 
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _CACHE = "GRAPHMEND_CACHE_DIR"

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..config import changed
-from ..setting import Kind
+from ..config import Kind, changed
 from .document import Document, as_json
 from .ledger import Ledger, Status
 
