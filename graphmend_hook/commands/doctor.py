@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     from rich.console import Console
 
-    from ..doctor import environment, selftest, stored
+    from ..doctor import environment, selftest
     from ..doctor import program as programs
 
     yield from environment.check_versions()
@@ -61,7 +61,7 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     if settings is not None:
         status, seen = programs.observe(program, env)
         yield from programs.check_program(program, status, seen)
-        yield from stored.check_cache(settings, seen)
+        yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):
         found = selftest.check_self(env)
     yield from found

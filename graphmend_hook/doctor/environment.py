@@ -1,4 +1,4 @@
-"""Checks of what stands around a program: versions, settings, and what runs when python starts."""
+"""Checks of what stands around a program: versions, settings, what runs when python starts, and the cache."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import difflib
 import json
 import platform
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
+from ..hook.cache import Cache
+from ..hook.entries import take_stock
+from ..reporting.text import counted
+from ..rewrite import active_rules
 from ..version import __version__
 from .findings import Finding, Level
 
@@ -135,3 +141,27 @@ def _is_ours(path: str) -> bool:
         return Path(path).read_bytes() == (BOOTSTRAP / "sitecustomize.py").read_bytes()
     except OSError:
         return False
+
+
+def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
+    """The cache that a process with `settings` uses; seen: what was observed of a program, for its hits."""
+    cache = Cache(settings.cache_dir, active_rules(settings.rules))
+    remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+    if cache.directory is None and sys.dont_write_bytecode and not cache.distrusted:
+        return Finding("cache", Level.WARNING, "there is none, and python was told to write none", remedy)
+    if cache.directory is None:
+        return Finding("cache", Level.PROBLEM, cache.problem, "every process rewrites every module anew until then")
+    root, entries = cache.directory.parent, take_stock(settings.cache_dir).entries
+    size = sum(entry.size for entry in entries)
+    current = sum(entry.fingerprint == cache.directory.name for entry in entries)
+    rights = f"{stat.S_IMODE(root.stat().st_mode):o}"
+    details = {"directory": str(root), "entries": len(entries), "bytes": size, "current": current, "rights": rights}
+    text = f"{root}: {counted(len(entries), 'entry')}, {size / 1e6:.1f} MB, {current} of them for these settings"
+    text += f"; rights {rights}"
+    if seen is not None and seen["report"] is not None:
+        process = seen["report"]["processes"][0]
+        details |= {"hits": process["hits"], "misses": process["misses"]}
+        text += f"; {counted(process['hits'], 'hit')} and {counted(process['misses'], 'miss')} in this program"
+    if sys.dont_write_bytecode:
+        return Finding("cache", Level.WARNING, f"nothing is written to it; {text}", remedy, details)
+    return Finding("cache", Level.OK, text, details=details)

@@ -76,13 +76,10 @@ def _hook(record: HookRecord) -> Document:
 
 def _module(record: ModuleRecord) -> Document:
     return {
-        "name": record.name,
-        "path": record.path,
+        **vars(record),
         "status": record.status.value,
-        "cached": record.cached,
-        "seconds": round(record.seconds, 6),
-        "why": record.why,
         "sites": [{**site._asdict(), "outcome": site.outcome.value} for site in record.sites],
+        "seconds": round(record.seconds, 6),
         "processes": [0],
     }
 

@@ -15,7 +15,7 @@ import pytest
 
 from graphmend_hook import cli
 from graphmend_hook.config import Settings
-from graphmend_hook.doctor import environment, program, selftest, stored
+from graphmend_hook.doctor import environment, program, selftest
 from graphmend_hook.doctor.findings import Finding, Level
 
 BOOTSTRAP = str(environment.BOOTSTRAP)
@@ -429,7 +429,7 @@ def test_program_sees_its_environment_as_it_was(
 
 def test_cache(env: dict[str, str], tmp_path: Path) -> None:
     settings = Settings(cache_dir=tmp_path / "cache")
-    [found] = facts(stored.check_cache(settings, None))
+    [found] = facts([environment.check_cache(settings, None)])
     rights = f"{(tmp_path / 'cache').stat().st_mode & 0o777:o}"
     assert found == (
         "cache",
@@ -437,11 +437,11 @@ def test_cache(env: dict[str, str], tmp_path: Path) -> None:
         f"{tmp_path}/cache: 0 entries, 0.0 MB, 0 of them for these settings; rights {rights}",
         "",
     )
-    old = tmp_path / "cache" / "old"
+    old = tmp_path / "cache" / ("0" * 16)
     old.mkdir()
-    (old / "a.gmc").write_bytes(bytes(1_500_000))
+    (old / f"a.{'0' * 32}.gmc").write_bytes(bytes(1_500_000))
     seen = {"report": {"processes": [{"hits": 1, "misses": 2}]}}
-    [finding] = stored.check_cache(settings, seen)
+    finding = environment.check_cache(settings, seen)
     assert finding.text == (
         f"{tmp_path}/cache: 1 entry, 1.5 MB, 0 of them for these settings; rights {rights}; "
         "1 hit and 2 misses in this program"
@@ -453,7 +453,7 @@ def test_cache(env: dict[str, str], tmp_path: Path) -> None:
 def test_cache_that_others_can_write_to(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    [found] = facts(stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None))
+    [found] = facts([environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None)])
     why = f"GM003: the cache directory {tmp_path}/cache is not used: others may write to it; "
     assert found[1:] == (
         "problem",
@@ -464,9 +464,9 @@ def test_cache_that_others_can_write_to(env: dict[str, str], tmp_path: Path) -> 
 
 def test_cache_that_nothing_is_written_to(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(cache_dir=tmp_path / "cache")
-    stored.check_cache(settings, None)
+    environment.check_cache(settings, None)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    [(_, level, text, remedy)] = facts(stored.check_cache(settings, None))
+    [(_, level, text, remedy)] = facts([environment.check_cache(settings, None)])
     assert level == "warning"
     assert text.startswith(f"nothing is written to it; {tmp_path}/cache: 0 entries")
     assert remedy == "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
@@ -478,10 +478,10 @@ def test_cache_that_does_not_exist_and_is_not_made(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
     expected = ("cache", "warning", "there is none, and python was told to write none", remedy)
-    assert facts(stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)) == [expected]
+    assert facts([environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None)]) == [expected]
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    assert stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)[0].level is Level.PROBLEM
+    assert environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None).level is Level.PROBLEM
 
 
 # The self-test
