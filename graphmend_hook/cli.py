@@ -41,7 +41,7 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
         print(error, file=sys.stderr)
         return error.status
     except SystemExit as end:
-        if not (_is_success(end) and _failed_strictly(settings)):
+        if end.code not in (None, 0) or not _failed_strictly(settings):
             raise
     return 1 if _failed_strictly(settings) else 0
 
@@ -79,10 +79,6 @@ def _description(command: ModuleType) -> str | None:
     """What its docstring says of a command, without the usage in front; None under ``python -OO``."""
     text = (command.__doc__ or "").rpartition("``: ")[2].replace("``", "`")
     return text[:1].upper() + text[1:] or None
-
-
-def _is_success(end: SystemExit) -> bool:
-    return end.code is None or (isinstance(end.code, int) and end.code == 0)
 
 
 def _failed_strictly(settings: Settings) -> bool:

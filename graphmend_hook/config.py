@@ -131,10 +131,14 @@ class Settings:
         work whatever the others hold.
         """
         env = os.environ if env is None else env
-        texts = {setting.name: env.get(setting.variable(), "") for setting in SETTINGS}
+        variables = {setting.variable(): setting.name for setting in SETTINGS}
+        texts = {name: env.get(variable, "") for variable, name in variables.items()}
         off = cls().with_given({"disable": texts["disable"]}, Setting.variable)
         try:
-            _check_names(env)
+            unknown = [name for name in env if name.startswith(PREFIX) and name not in variables]
+            if unknown:
+                known = ", ".join(sorted(variables))
+                raise ConfigError(f"{unknown[0]} is not a setting of graphmend_hook; it knows {known}")
             return cls().with_given(texts, Setting.variable)
         except ConfigError:
             if off.disable:
@@ -187,10 +191,3 @@ def changed(settings: Mapping[str, Any], *kinds: Kind) -> list[str]:
 
 def settings_of_kind(*kinds: Kind) -> tuple[Setting, ...]:
     return tuple(setting for setting in SETTINGS if setting.kind in kinds)
-
-
-def _check_names(env: Mapping[str, str]) -> None:
-    known = {setting.variable() for setting in SETTINGS}
-    for name in env:
-        if name.startswith(PREFIX) and name not in known:
-            raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,12 +44,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the hook if it is asked for: this is the last moment before conftests import libraries."""
-    options, ini = _given(early_config)
+    words = vars(early_config.known_args_namespace)
+    options = {setting.name: words[_ini(setting)] for setting in SETTINGS if words[_ini(setting)] is not None}
+    ini = {setting.name: text for setting in SETTINGS if (text := early_config.getini(_ini(setting)))}
     given = ini | options
     if options and "modules" not in given:
         given["modules"] = os.environ.get("GRAPHMEND_MODULES", "")
     if not given.get("modules"):
-        _refuse_alone(options)
+        alone = [_option(setting) for setting in SETTINGS if setting.name in options]
+        if alone and not {"modules", "disable"}.intersection(options):
+            raise pytest.UsageError(f"{alone[0]}: no modules are mended; name them by --graphmend=MODULES")
         return
     from .diagnostics import GraphmendError
     from .hook.install import install_arguments, uninstall
@@ -180,23 +184,6 @@ def _option(setting: Setting) -> str:
 
 def _ini(setting: Setting) -> str:
     return f"graphmend_{setting.name}"
-
-
-def _given(config: pytest.Config) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings that the command line names, and those that the ini file does, as texts."""
-    words = {setting.name: getattr(config.known_args_namespace, _ini(setting)) for setting in SETTINGS}
-    texts = {setting.name: config.getini(_ini(setting)) for setting in SETTINGS}
-    return (
-        {name: word for name, word in words.items() if word is not None},
-        {name: text for name, text in texts.items() if text},
-    )
-
-
-def _refuse_alone(options: Mapping[str, str]) -> None:
-    """Raise UsageError for an option that nothing follows from, because no modules are named anywhere."""
-    for setting in SETTINGS:
-        if setting.name in options and not {"modules", "disable"}.intersection(options):
-            raise pytest.UsageError(f"{_option(setting)}: no modules are mended; name them by --graphmend=MODULES")
 
 
 def _hooks() -> tuple[Hook, ...]:

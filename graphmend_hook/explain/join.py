@@ -111,7 +111,7 @@ def _regions(before: Json, after: Json) -> Iterable[Region]:
             line,
             graphs=(len(first[0]), len(first[1])),
             recompiled=(len(graphs[0]) - len(first[0]), len(graphs[1]) - len(first[1])),
-            operations=_pair(sum(graph["operations"] for graph in arm) for arm in first),
+            operations=(_operations(first[0]), _operations(first[1])),
         )
 
 
@@ -129,9 +129,8 @@ def of_first_call(graphs: list[Json]) -> list[Json]:
     return [graph for graph in graphs if graph["call"] == graphs[0]["call"]]
 
 
-def _pair(values: Iterable[int]) -> tuple[int, int]:
-    first, second = values
-    return first, second
+def _operations(graphs: list[Json]) -> int:
+    return sum(graph["operations"] for graph in graphs)
 
 
 def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
