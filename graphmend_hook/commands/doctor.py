@@ -59,7 +59,7 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     yield from environment.check_startup(env)
     seen = None
     if settings is not None:
-        status, seen = programs.observe(program, env)
+        status, seen = programs.watch(program, env)
         yield from programs.check_program(program, status, seen)
         yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):

@@ -27,7 +27,7 @@ _HOW = (
 )
 
 
-def observe(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[str, Any] | None]:
+def watch(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[str, Any] | None]:
     """Run ``python *program`` with `env`: its status and what the probe saw, None if it ended without exit functions.
 
     Without a program, one that imports graphmend_hook and nothing else.  What a program prints goes to stderr.
@@ -51,7 +51,7 @@ def observe(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[s
 
 
 def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] | None) -> list[Finding]:
-    """What `observe` tells of the hook, of the finders and of the modules in the allowlist."""
+    """What `watch` tells of the hook, of the finders and of the modules in the allowlist."""
     findings = []
     if status != 0 and program:
         text = f"the program ended with status {status}"

@@ -16,7 +16,7 @@ from graphmend_hook.dynamo import refusals, trust  # noqa: E402
 from graphmend_hook.explain.observe import Observer  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
 from graphmend_hook.rules.codes import REFUSALS  # noqa: E402
-from graphmend_hook.testing.equality import differences, observe  # noqa: E402
+from graphmend_hook.testing.equality import calls_of, differences  # noqa: E402
 
 INPUTS = {"one side": torch.full((4,), 0.5), "the other side": torch.full((4,), 8.0), "the guard": -torch.ones(4)}
 
@@ -32,9 +32,9 @@ def failures() -> list[str]:
     with observer.attached():
         arms = {"in eager": mended.step, "compiled": torch.compile(mended.step, backend="eager")}
         for name, x in INPUTS.items():
-            [expected] = observe(stock, (x,))
+            [expected] = calls_of(stock, (x,))
             for how, step in arms.items():
-                [seen] = observe(step, (x,))
+                [seen] = calls_of(step, (x,))
                 found += [f"{name}, {how}: {difference}" for difference in differences(seen, expected)]
     if len(observer.graphs) != 1:
         found.append(f"there were {len(observer.graphs)} graphs instead of one")

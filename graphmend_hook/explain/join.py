@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..reporting.sources import is_foreign, module_of, statement_at
-from ..reporting.verdict import Site, Verdicts
+from ..reporting.verdict import Start, Verdicts
 
 Json = dict[str, Any]
 SCHEMA = 1
@@ -135,18 +135,18 @@ def _operations(graphs: list[Json]) -> int:
 
 def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
     verdicts = Verdicts(report)
-    seen = [_by_site(observed) for observed in (before, after)]
-    for site in dict.fromkeys((*seen[0], *seen[1])):
-        arms = [arm.get(site, []) for arm in seen]
+    seen = [_by_start(observed) for observed in (before, after)]
+    for start in dict.fromkeys((*seen[0], *seen[1])):
+        arms = [arm.get(start, []) for arm in seen]
         shown = (arms[1] or arms[0])[0]
-        statement = statement_at(*site)
+        statement = statement_at(*start)
         state = REMOVED if not arms[1] else REMAINING if arms[0] else NEW
         if state == REMOVED:
             verdict = verdicts.of_removed(shown["stack"])
         else:
-            verdict = verdicts.of(site, shown["stack"], shown["reason"])
+            verdict = verdicts.of(start, shown["stack"], shown["reason"])
         yield Break(
-            *site,
+            *start,
             statement.function,
             statement.text,
             shown["kind"],
@@ -157,9 +157,9 @@ def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
         )
 
 
-def _by_site(observed: Json) -> dict[Site, list[Json]]:
+def _by_start(observed: Json) -> dict[Start, list[Json]]:
     """The breaks by the innermost statement of the user's; each once for a compilation."""
-    found: dict[Site, list[Json]] = {}
+    found: dict[Start, list[Json]] = {}
     met: set[tuple[Any, ...]] = set()
     for each in observed["breaks"]:
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.

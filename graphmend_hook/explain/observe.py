@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
@@ -21,7 +22,7 @@ _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 _RESUMED = "torch_dynamo_resume_in_"
 
 # (file, line, function), as of a traceback.
-Place = tuple[str, int, str]
+Frame = tuple[str, int, str]
 
 
 class Observer:
@@ -49,10 +50,10 @@ class Observer:
 
     def _on_graph(self, module: Any) -> None:
         outside, region = self._around()
-        calls: Counter[tuple[Place, ...]] = Counter()
+        calls: Counter[tuple[Frame, ...]] = Counter()
         for node in module.graph.nodes:
             if node.op.startswith("call"):
-                inside = _places(node.meta.get("stack_trace"))
+                inside = _frames(node.meta.get("stack_trace"))
                 calls[tuple(chain(outside, inside))] += 1
         self.graphs.append(
             {
@@ -79,20 +80,15 @@ class Observer:
             }
         )
 
-    def _around(self) -> tuple[list[Place], int]:
+    def _around(self) -> tuple[list[Frame], int]:
         """The frames of the program between the call of the region and the frame that is compiled, and the region."""
-        frame: FrameType | None = sys._getframe(1)
-        stack = []
-        while frame is not None:
-            stack.append(frame)
-            frame = frame.f_back
-        stack.reverse()
+        stack = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))][::-1]
         entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
         if entry is None:
             return [], self._region("(compiled without torch.compile)", "", 0)
         callers = [each for each in stack[:entry] if not _is_internal(each.f_code)]
         caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
-        inside: list[Place] = []
+        inside: list[Frame] = []
         for each in stack[entry:]:
             code = each.f_code
             if _is_internal(code):
@@ -150,7 +146,7 @@ def name_of(function: str) -> str:
     return function
 
 
-def _places(trace: str | None) -> Iterable[Place]:
+def _frames(trace: str | None) -> Iterable[Frame]:
     """The frames of a traceback in text."""
     for line in (trace or "").splitlines():
         head, _, rest = line.strip().partition('", line ')

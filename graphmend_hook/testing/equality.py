@@ -48,10 +48,10 @@ def assert_same_as_eager(
     import torch
 
     tolerance = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
-    expected = observe(fn_or_module, args, kwargs, calls)
+    expected = calls_of(fn_or_module, args, kwargs, calls)
     torch.compiler.reset()
     try:
-        got = observe(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
+        got = calls_of(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
     finally:
         torch.compiler.reset()
     found = [
@@ -64,7 +64,7 @@ def assert_same_as_eager(
         raise AssertionError("\n".join(["compiled and eager differ", *found])) from cause
 
 
-def observe(
+def calls_of(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] = {},

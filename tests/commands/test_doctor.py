@@ -217,7 +217,7 @@ def examine(env: dict[str, str], write: Any) -> Callable[..., dict[str, list[Fac
     """The findings on a program, by check."""
 
     def run(*arguments: str, modules: str = "app", **more: str) -> dict[str, list[Facts]]:
-        status, seen = program.observe(arguments, {**env, "GRAPHMEND_MODULES": modules, **more})
+        status, seen = program.watch(arguments, {**env, "GRAPHMEND_MODULES": modules, **more})
         found: dict[str, list[Facts]] = {}
         for fact in facts(program.check_program(arguments, status, seen)):
             found.setdefault(fact[0], []).append(fact[1:])
@@ -417,8 +417,8 @@ def test_program_sees_its_environment_as_it_was(
     subprocess.run([sys.executable, "look.py", "plain"], env=env, check=True)
     start = "import subprocess, sys; subprocess.run([sys.executable, 'look.py', 'child'], check=True)"
     write("start.py", start)
-    assert program.observe(["look.py", "seen"], env)[0] == 0
-    assert program.observe(["start.py"], env)[0] == 0
+    assert program.watch(["look.py", "seen"], env)[0] == 0
+    assert program.watch(["start.py"], env)[0] == 0
     plain, seen, child = (json.loads((tmp_path / name).read_text()) for name in ("plain", "seen", "child"))
     assert child == plain
     assert seen == [*plain[:3], plain[3] + 1]
