@@ -108,25 +108,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     In an xdist worker: send the ledger to the controller, which judges, and prints the summary.
     """
-    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    if output is None:
-        _judge(session)
-    if output is None or not _hooks():
+    own = session.config.stash.get(_OWN, None)
+    if own is None and not _hooks():
         return
     from .dynamo import refusals
+    from .reporting.exit import failed_strictly
     from .reporting.ledger import ledger
 
-    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
-
-
-def _judge(session: pytest.Session) -> None:
-    own = session.config.stash.get(_OWN, None)
-    if own is None or not own.settings.strict or own.settings.disable:
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is None:
+        if own is not None and failed_strictly(own.settings) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
-    from .reporting.exit import nothing_was_mended
-
-    if nothing_was_mended() and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -38,7 +38,7 @@ print(json.dumps({name: [path for path in paths if os.path.isfile(path)] for nam
 """
 
 
-def check_versions() -> list[Finding]:
+def check_versions() -> Finding:
     """The versions as the installed distributions give them: nothing is imported for it."""
     found = {name: _version(name) for name in _PACKAGES}
     python = ".".join(map(str, sys.version_info[:3]))
@@ -47,7 +47,7 @@ def check_versions() -> list[Finding]:
     details = {"python": python, "executable": sys.executable, "platform": platform.platform()}
     details |= {"graphmend_hook": __version__, "package": str(Path(__file__).parents[1])}
     level, remedy = _judge_versions(found)
-    return [Finding("versions", level, text, remedy, details | found)]
+    return Finding("versions", level, text, remedy, details | found)
 
 
 def _version(name: str) -> str | None:
@@ -112,14 +112,14 @@ def _judge_settings(settings: Settings) -> tuple[Level, str, str]:
     return Level.OK, "", ""
 
 
-def check_startup(env: Mapping[str, str]) -> list[Finding]:
+def check_startup(env: Mapping[str, str]) -> Finding:
     """Which sitecustomize and usercustomize python finds with `env`, and whether ours is the one that runs."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", _FIND_CUSTOMS], env=dict(env), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         text = f"python does not start here: {done.stderr.strip().splitlines()[-1:]}"
-        return [Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")]
+        return Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")
     found: dict[str, list[str]] = json.loads(done.stdout)
     sites = found["sitecustomize"]
     ours = [_is_ours(path) for path in sites]
@@ -128,12 +128,11 @@ def check_startup(env: Mapping[str, str]) -> list[Finding]:
     text += f"; usercustomize: {', '.join(found['usercustomize'][:1]) or 'none'}"
     if any(ours) and not ours[0]:
         remedy = f"put it first: PYTHONPATH={Path(sites[ours.index(True)]).parent}:$PYTHONPATH"
-        return [
-            Finding("start-up", Level.WARNING, f"python runs another sitecustomize than ours; {text}", remedy, found)
-        ]
+        text = f"python runs another sitecustomize than ours; {text}"
+        return Finding("start-up", Level.WARNING, text, remedy, found)
     if not ours or not ours[0]:
         text += "; without ours, the hook is on where a program imports it or is run by python -m graphmend_hook"
-    return [Finding("start-up", Level.OK, text, details=found)]
+    return Finding("start-up", Level.OK, text, details=found)
 
 
 def _is_ours(path: str) -> bool:

@@ -33,6 +33,11 @@ def nothing_was_mended() -> bool:
     return not ledger.with_status(Status.MENDED)
 
 
+def failed_strictly(settings: Settings) -> bool:
+    """Has a program failed that did nothing wrong, because `settings.strict` wants something to be mended?"""
+    return settings.strict and not settings.disable and nothing_was_mended()
+
+
 @cache
 def _at_exit(function: Callable[[str], None], argument: str, pid: int) -> None:
     """Register the call once, however often hooks are installed and removed; a forked child does not inherit it."""

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +34,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return dict(os.environ)
 
 
-def facts(findings: list[Finding]) -> list[Facts]:
+def facts(findings: Iterable[Finding]) -> list[Facts]:
     return [(found.check, found.level.value, found.text, found.remedy) for found in findings]
 
 
@@ -47,7 +47,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Facts]:
         installed = {"torch": "2.13.0", "transformers": "4.52.4", "bytecode": "0.19.1", **found}
         monkeypatch.setattr(environment, "_version", installed.get)
         monkeypatch.setattr(environment.platform, "platform", lambda: "Linux-6")
-        [finding] = facts(environment.check_versions())
+        [finding] = facts([environment.check_versions()])
         return finding
 
     return check
@@ -162,7 +162,7 @@ def custom(folder: Path, name: str = "sitecustomize") -> str:
 
 
 def startup(env: dict[str, str], *path: str) -> Facts:
-    [finding] = facts(environment.check_startup({**env, "PYTHONPATH": os.pathsep.join(path)}))
+    [finding] = facts([environment.check_startup({**env, "PYTHONPATH": os.pathsep.join(path)})])
     return finding
 
 
@@ -290,8 +290,7 @@ def test_the_program_itself_is_there_before_the_hook(examine: Any, write: Any) -
 def test_modules_imported_before_the_probe() -> None:
     early = [{"name": name, "status": "imported too early"} for name in ("pkg.inner", "pkg")]
     report = {"modules": early, "processes": [{"hooks": [], "hits": 0, "misses": 0}]}
-    found = program._too_early(report, {"importers": {}})
-    assert found is not None
+    [found] = program._too_early(report, {"importers": {}})
     text = "2 modules imported before the hook was installed: pkg.inner, pkg by python itself or a .pth file"
     remedy = "install the hook before that, or run the program by python -m graphmend_hook"
     assert (found.text, found.remedy) == (text, remedy)
@@ -490,14 +489,14 @@ def test_cache_that_does_not_exist_and_is_not_made(
 def test_self_test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "find_spec", lambda name: None)
     text = "torch is not installed here, so nothing can be compiled"
-    assert facts(selftest.check_self({})) == [("self-test", "skipped", text, "")]
+    assert facts([selftest.check_self({})]) == [("self-test", "skipped", text, "")]
 
 
 @pytest.mark.slow
 def test_self_test(env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-    assert facts(selftest.check_self(env)) == [("self-test", "ok", text, "")]
+    assert facts([selftest.check_self(env)]) == [("self-test", "ok", text, "")]
 
 
 BROKEN = {
@@ -516,7 +515,7 @@ def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, mo
         text = (selftest._HERE / name).read_text()
         (tmp_path / name).write_text(text.replace(old, new))
     monkeypatch.setattr(selftest, "_HERE", tmp_path)
-    [(_, level, text, remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, remedy)] = facts([selftest.check_self(env)])
     assert level == "problem"
     assert complaint in text
     assert remedy == "please report this, with the output of `graphmend doctor --json`"
@@ -527,7 +526,7 @@ def test_self_test_that_does_not_run(env: dict[str, str], tmp_path: Path, monkey
     (tmp_path / "selftest_program.py").write_text("raise RuntimeError('x')")
     monkeypatch.setattr(selftest, "_HERE", tmp_path)
     monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
     assert (level, text) == ("problem", "it ended with status 1: RuntimeError: x")
 
 
@@ -537,13 +536,13 @@ def test_self_test_that_does_not_end(env: dict[str, str], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(selftest.subprocess, "run", wait)
     monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
     assert (level, text) == ("problem", f"it took more than {selftest._LIMIT} s")
 
 
 def test_python_that_does_not_start(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('broken')")
-    [(_, level, text, remedy)] = facts(environment.check_startup({**env, "PYTHONPATH": str(tmp_path)}))
+    [(_, level, text, remedy)] = facts([environment.check_startup({**env, "PYTHONPATH": str(tmp_path)})])
     assert level == "problem"
     assert text == "python does not start here: ['broken']"
     assert remedy == "see what `python -S -c 'import site; site.main()'` says"
