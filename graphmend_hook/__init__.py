@@ -54,7 +54,7 @@ def install(
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
-    given = dict(locals())
+    given = dict(locals())  # each argument is a setting of that name
     from .hook.install import install_arguments
 
     return install_arguments(given)
