@@ -196,23 +196,20 @@ def _why_not(modules: str | Iterable[str] = (), rules: str | Iterable[str] = ())
         return f"needs graphmend_hook: {hint}"
     if not names and not any(needed <= set(hook.settings.rules) for hook in hooks):
         return f"needs graphmend_hook with the rules {', '.join(sorted(needed))}: see --graphmend-rules"
-    for name in names:
-        why = _why_not_mended(name, needed)
-        if why:
-            return f"needs {name} mended by graphmend_hook: {why.format(hint=hint)}"
-    return ""
-
-
-def _why_not_mended(name: str, rules: set[str]) -> str:
     from .hook.loader import MendingLoader
 
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None:
-        return "there is no such module"
-    if not isinstance(spec.loader, MendingLoader):
-        return "it was not loaded by the hook; {hint}"
-    missing = rules - set(spec.loader.rules)
-    return f"without the rules {', '.join(sorted(missing))}; see --graphmend-rules" if missing else ""
+    for name in names:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            why = "there is no such module"
+        elif not isinstance(spec.loader, MendingLoader):
+            why = f"it was not loaded by the hook; {hint}"
+        elif missing := needed - set(spec.loader.rules):
+            why = f"without the rules {', '.join(sorted(missing))}; see --graphmend-rules"
+        else:
+            continue
+        return f"needs {name} mended by graphmend_hook: {why}"
+    return ""
