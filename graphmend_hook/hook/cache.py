@@ -25,7 +25,7 @@ from ..runtime import ABI
 from ..version import __version__
 
 log = logging.getLogger("graphmend_hook.cache")
-_MAGIC = b"GMC1"
+_MAGIC = b"GMC2"
 _DIGEST = 16
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
