@@ -54,23 +54,10 @@ def install(
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
+    given = dict(locals())  # each argument is a setting of that name
     from .hook.install import install_arguments
 
-    return install_arguments(
-        {
-            "modules": modules,
-            "deny": deny,
-            "rules": rules,
-            "guards": guards,
-            "cond": cond,
-            "values": values,
-            "cache_dir": cache_dir,
-            "strict": strict,
-            "report": report,
-            "log": log,
-            "disable": disable,
-        }
-    )
+    return install_arguments(given)
 
 
 def uninstall() -> None:
@@ -103,9 +90,8 @@ def unload_ipython_extension(shell: object) -> None:
 
 
 def _install_from_environment() -> None:
-    from .config import Settings
+    from .config import Setting, Settings
     from .hook.install import install_settings
-    from .setting import Setting
 
     settings = Settings.from_env()
     if settings.modules:
@@ -115,7 +101,8 @@ def _install_from_environment() -> None:
 def _is_the_program() -> bool:
     """Is this process our own command line?  Then that reads the environment, together with its options."""
     words = sys.orig_argv
-    if "-mgraphmend_hook" in words or ("-m", "graphmend_hook") in pairwise(words):
+    ours = {("-m", __name__), ("-m", f"{__name__}.explain")}
+    if f"-m{__name__}" in words or not ours.isdisjoint(pairwise(words)):
         return True
     return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")
 

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from . import commands, runner
-from .config import Settings
+from .config import Setting, Settings
 from .diagnostics import ConfigError, GraphmendError, StrictError
 from .hook.install import install_settings
 from .options import program_of, run_parser, settings_of, split
 from .program import NotRunnableError, is_path_safe, prepare
-from .reporting.exit import nothing_was_mended
-from .setting import Setting
+from .reporting.exit import failed_strictly
 from .version import __version__
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
@@ -42,9 +41,9 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
         print(error, file=sys.stderr)
         return error.status
     except SystemExit as end:
-        if not (_is_success(end) and _failed_strictly(settings)):
+        if end.code not in (None, 0) or not failed_strictly(settings):
             raise
-    return 1 if _failed_strictly(settings) else 0
+    return 1 if failed_strictly(settings) else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,14 +79,6 @@ def _description(command: ModuleType) -> str | None:
     """What its docstring says of a command, without the usage in front; None under ``python -OO``."""
     text = (command.__doc__ or "").rpartition("``: ")[2].replace("``", "`")
     return text[:1].upper() + text[1:] or None
-
-
-def _is_success(end: SystemExit) -> bool:
-    return end.code is None or (isinstance(end.code, int) and end.code == 0)
-
-
-def _failed_strictly(settings: Settings) -> bool:
-    return settings.strict and not settings.disable and nothing_was_mended()
 
 
 def _export(settings: Settings, children: bool) -> None:

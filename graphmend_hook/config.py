@@ -7,18 +7,68 @@ arguments of `graphmend_hook.install`, what child processes inherit, and what re
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from . import parsing
 from .diagnostics import ConfigError
-from .setting import PREFIX, Form, Kind, Setting, about
 
+PREFIX = "GRAPHMEND_"
 RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
+
+
+class Kind(Enum):
+    """What a setting decides."""
+
+    MODULES = "which modules are mended"
+    REWRITING = "what rewritten code is; part of the cache key"
+    TRACING = "what becomes of rewritten code when it is traced; one value for all hooks of a process"
+    STORAGE = "where rewritten code is kept"
+    PROCESS = "what the process does besides mending"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(parsing.Syntax):
+    """The declaration of one field of `Settings`.
+
+    name: the field, and the keyword of `graphmend_hook.install`.
+    help: what it decides, in a line.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+
+    def keyword(self) -> str:
+        return self.name
+
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+    def option(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    def as_json(self, value: Any) -> Any:
+        """`value` as a report has it."""
+        return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
+
+    def show(self, value: Any) -> str:
+        """`value`, or what `as_json` makes of it, for a person."""
+        return (", ".join(value) or "none") if isinstance(value, (tuple, list)) else str(value)
+
+
+# How a user names a setting: `Setting.variable`, `Setting.option` and `Setting.keyword` do.
+Form = Callable[[Setting], str]
+
+
+def about(kind: Kind, text: str, syntax: parsing.Syntax) -> dict[str, Any]:
+    """What a field of `Settings` says of itself."""
+    return {"kind": kind, "help": text, **vars(syntax)}
 
 
 @dataclass(frozen=True)
@@ -26,28 +76,14 @@ class Settings:
     """Everything that steers a hook, checked and immutable."""
 
     modules: tuple[str, ...] = field(
-        default=(),
-        metadata=about(Kind.MODULES, "modules to mend", parsing.read_mendable, parsing.write_patterns, metavar="LIST"),
+        default=(), metadata=about(Kind.MODULES, "modules to mend", parsing.MENDABLE_MODULES)
     )
     deny: tuple[str, ...] = field(
-        default=(),
-        metadata=about(
-            Kind.MODULES,
-            "modules to leave alone all the same",
-            parsing.read_patterns,
-            parsing.write_patterns,
-            metavar="LIST",
-        ),
+        default=(), metadata=about(Kind.MODULES, "modules to leave alone all the same", parsing.ANY_MODULES)
     )
     rules: tuple[str, ...] = field(
         default=RULE_NAMES,
-        metadata=about(
-            Kind.REWRITING,
-            "rules to apply: all, none, NAME, -NAME",
-            parsing.choice_of_rules(RULE_NAMES),
-            parsing.write_rules,
-            metavar="LIST",
-        ),
+        metadata=about(Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.choice_of_rules(RULE_NAMES)),
     )
     guards: str = field(
         default=GUARD_MODES[0],
@@ -55,7 +91,6 @@ class Settings:
             Kind.TRACING,
             "guards on tensors: exact (default), async, keep",
             parsing.one_of(GUARD_MODES, "a way to treat guards"),
-            metavar="MODE",
         ),
     )
     cond: str = field(
@@ -64,64 +99,28 @@ class Settings:
             Kind.TRACING,
             "torch.cond for branches: fullgraph (default), always",
             parsing.one_of(COND_MODES, "a place for torch.cond"),
-            metavar="MODE",
         ),
     )
     values: tuple[str, ...] = field(
         default=(),
-        metadata=about(
-            Kind.TRACING,
-            "inputs on whose values compiled code may be specialised",
-            parsing.read_list,
-            parsing.join_list,
-            metavar="LIST",
-        ),
+        metadata=about(Kind.TRACING, "inputs on whose values compiled code may be specialised", parsing.NAMES),
     )
     cache_dir: Path | None = field(
-        default=None,
-        metadata=about(
-            Kind.STORAGE,
-            "where transformed bytecode is kept",
-            parsing.read_directory,
-            parsing.write_directory,
-            metavar="DIR",
-        ),
+        default=None, metadata=about(Kind.STORAGE, "where transformed bytecode is kept", parsing.DIRECTORY)
     )
     strict: bool = field(
         default=False,
-        metadata=about(
-            Kind.PROCESS,
-            "fail if nothing was mended, or a module was imported too early",
-            parsing.read_switch,
-            parsing.write_switch,
-            bare="1",
-        ),
+        metadata=about(Kind.PROCESS, "fail if nothing was mended, or a module was imported too early", parsing.SWITCH),
     )
     report: str = field(
-        default="",
-        metadata=about(
-            Kind.PROCESS,
-            "report at exit (stderr, or JSON to PATH)",
-            parsing.read_report,
-            parsing.write_report,
-            metavar="PATH",
-            bare="-",
-        ),
+        default="", metadata=about(Kind.PROCESS, "report at exit (stderr, or JSON to PATH)", parsing.REPORT)
     )
     log: str = field(
         default="",
-        metadata=about(
-            Kind.PROCESS,
-            "show the tool's own messages: debug, info, warning, error",
-            parsing.read_level,
-            metavar="LEVEL",
-        ),
+        metadata=about(Kind.PROCESS, "show the tool's own messages: debug, info, warning, error", parsing.LEVEL),
     )
     disable: bool = field(
-        default=False,
-        metadata=about(
-            Kind.PROCESS, "mend nothing; wins over everything else", parsing.read_switch, parsing.write_switch, bare="1"
-        ),
+        default=False, metadata=about(Kind.PROCESS, "mend nothing; wins over everything else", parsing.SWITCH)
     )
 
     @classmethod
@@ -132,10 +131,14 @@ class Settings:
         work whatever the others hold.
         """
         env = os.environ if env is None else env
-        texts = {setting.name: env.get(setting.variable(), "") for setting in SETTINGS}
+        variables = {setting.variable(): setting.name for setting in SETTINGS}
+        texts = {name: env.get(variable, "") for variable, name in variables.items()}
         off = cls().with_given({"disable": texts["disable"]}, Setting.variable)
         try:
-            _check_names(env)
+            unknown = [name for name in env if name.startswith(PREFIX) and name not in variables]
+            if unknown:
+                known = ", ".join(sorted(variables))
+                raise ConfigError(f"{unknown[0]} is not a setting of graphmend_hook; it knows {known}")
             return cls().with_given(texts, Setting.variable)
         except ConfigError:
             if off.disable:
@@ -154,10 +157,13 @@ class Settings:
 
         Raises ConfigError that names the setting by `form` and says what it accepts.
         """
-        words = [(setting, given.get(setting.name)) for setting in SETTINGS]
-        return replace(
-            self, **{setting.name: setting.take(word, form(setting)) for setting, word in words if word is not None}
-        )
+        made = {}
+        for setting in SETTINGS:
+            value = given.get(setting.name)
+            if value is not None:
+                with parsing.named(form(setting)):
+                    made[setting.name] = setting.read(value)
+        return replace(self, **made)
 
     def with_arguments(self, given: Mapping[str, object], form: Form) -> Settings:
         """As `with_given`, but what these settings deny stays denied, and what they disable stays disabled."""
@@ -173,7 +179,7 @@ class Settings:
         return "value" in self.rules if {"where", "cond"}.intersection(self.rules) else None
 
 
-SETTINGS = tuple(Setting(declared.name, **declared.metadata) for declared in fields(Settings))
+SETTINGS = tuple(Setting(name=each.name, **each.metadata) for each in fields(Settings))
 
 
 def changed(settings: Mapping[str, Any], *kinds: Kind) -> list[str]:
@@ -185,10 +191,3 @@ def changed(settings: Mapping[str, Any], *kinds: Kind) -> list[str]:
 
 def settings_of_kind(*kinds: Kind) -> tuple[Setting, ...]:
     return tuple(setting for setting in SETTINGS if setting.kind in kinds)
-
-
-def _check_names(env: Mapping[str, str]) -> None:
-    known = {setting.variable() for setting in SETTINGS}
-    for name in env:
-        if name.startswith(PREFIX) and name not in known:
-            raise ConfigError(f"{name} is not a setting of graphmend_hook; it knows {', '.join(sorted(known))}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 log = logging.getLogger("graphmend_hook")
 
@@ -36,29 +37,22 @@ class Refusal:
     text: str
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """One candidate of one rule: where it stands and what became of it.
 
     ``function`` is the qualified name of the enclosing function, ``line`` is 1-based.  ``code`` and ``reason`` are
-    empty for a mended site.
+    those of the refusal, and empty for a mended site.
     """
 
     rule: str
     function: str
     line: int
-    outcome: Outcome
     code: str = ""
     reason: str = ""
 
-    def as_tuple(self) -> tuple[str, str, int, str, str, str]:
-        """A form that `marshal` can store beside the code object."""
-        return (self.rule, self.function, self.line, self.outcome.value, self.code, self.reason)
-
-    @classmethod
-    def from_tuple(cls, fields: tuple[str, str, int, str, str, str]) -> Site:
-        rule, function, line, outcome, code, reason = fields
-        return cls(rule, function, line, Outcome(outcome), code, reason)
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.DECLINED if self.code else Outcome.MENDED
 
 
 # Messages about the tool's own work.  A code is never reused for another meaning.

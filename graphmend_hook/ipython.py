@@ -18,14 +18,13 @@ from typing import Any
 from . import runtime
 from .analysis.names import NamesIn
 from .analysis.optout import first_line
-from .config import Settings
+from .config import Setting, Settings
 from .diagnostics import Outcome, notice
 from .hook.install import TRACING, Hook, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
-from .reporting.notebook import NotebookReport
+from .reporting.text import as_html, as_text
 from .rewrite import active_rules, name_functions, rewrite_tree
 from .rules.base import Rule
-from .setting import Setting
 from .templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")
@@ -152,6 +151,16 @@ def _binding(name: str, value: object) -> str:
     return f"{name} = {name} = None"  # bound twice
 
 
-def _report(_line: str) -> NotebookReport:
+class Report:
+    """The report of this process at the time it is shown: text in a terminal, HTML in a notebook."""
+
+    def __repr__(self) -> str:
+        return as_text(ledger)
+
+    def _repr_html_(self) -> str:
+        return as_html(ledger)
+
+
+def _report(_line: str) -> Report:
     """Show what graphmend_hook has mended in this process, what it has left alone, and why."""
-    return NotebookReport(ledger)
+    return Report()

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from .config import SETTINGS, Settings, settings_of_kind
+from .config import SETTINGS, Kind, Setting, Settings, settings_of_kind
 from .program import Program
-from .setting import Kind, Setting
 from .version import __version__
 
 # The settings of mending itself, which every command takes that runs programs or mends modules.

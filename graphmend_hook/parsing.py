@@ -12,18 +12,45 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .diagnostics import ConfigError
 
 Read = Callable[[object], Any]
+Write = Callable[[Any], str]
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
 UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
 _SEGMENT = re.compile(r"[^\W\d]\w*|\w*[*?][\w*?]*")
 _LIST_ITEM = re.compile(r'"((?:[^"]|"")+)"|([^,\s]+)')
+
+
+def write(value: Any) -> str:
+    """A text for a value of any setting that means the same in every directory."""
+    if isinstance(value, tuple):
+        return join_list(value)
+    if isinstance(value, Path):
+        return str(value.absolute())
+    return "" if value in (None, False) else "1" if value is True else str(value)
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How the values of a setting are given.
+
+    read: the value, of a text or of what Python code gives; raises ConfigError.
+    write: a text of which `read` makes the same value, whatever the current directory.
+    metavar: what the help of an option calls its value; "" for an option without one.
+    bare: the text that the option means where no value follows it; "" where one has to.
+    """
+
+    read: Read
+    write: Write = write
+    metavar: str = ""
+    bare: str = ""
 
 
 @contextlib.contextmanager
@@ -87,20 +114,16 @@ def read_list(value: object) -> tuple[str, ...]:
     return items
 
 
-def read_mendable(value: object) -> tuple[str, ...]:
-    """Patterns of modules that may be mended."""
-    patterns = read_list(value)
-    for pattern in patterns:
-        check_mendable(pattern)
-    return patterns
+def patterns(check: Callable[[str], None]) -> Read:
+    """Reads patterns of modules, each of which `check` accepts."""
 
+    def read(value: object) -> tuple[str, ...]:
+        found = read_list(value)
+        for pattern in found:
+            check(pattern)
+        return found
 
-def read_patterns(value: object) -> tuple[str, ...]:
-    """Patterns of any modules."""
-    patterns = read_list(value)
-    for pattern in patterns:
-        check_pattern(pattern)
-    return patterns
+    return read
 
 
 def write_patterns(patterns: Iterable[str]) -> str:
@@ -111,8 +134,8 @@ def write_patterns(patterns: Iterable[str]) -> str:
     )
 
 
-def choice_of_rules(known: tuple[str, ...]) -> Read:
-    """Reads a choice of the rules `known`: ``""`` and ``all`` mean every rule, ``-defer`` every rule but that one.
+def choice_of_rules(known: tuple[str, ...]) -> Syntax:
+    """A choice of the rules `known`: ``""`` and ``all`` mean every rule, ``-defer`` every rule but that one.
 
     A list without items means no rule.
     """
@@ -132,15 +155,11 @@ def choice_of_rules(known: tuple[str, ...]) -> Read:
         chosen = set() if "none" in wanted else set(known) if not wanted or "all" in wanted else wanted
         return tuple(name for name in known if name in chosen and f"-{name}" not in names)
 
-    return read
+    return Syntax(read, lambda names: ",".join(names) or "none", "LIST")
 
 
-def write_rules(names: Iterable[str]) -> str:
-    return ",".join(names) or "none"
-
-
-def one_of(modes: tuple[str, ...], what: str) -> Read:
-    """Reads one of `modes`, in any case; ``""`` means the first. what: what other texts are not."""
+def one_of(modes: tuple[str, ...], what: str) -> Syntax:
+    """One of `modes`, in any case; ``""`` means the first. what: what other texts are not."""
 
     def read(value: object) -> str:
         mode = value.strip().lower() or modes[0] if isinstance(value, str) else ""
@@ -148,7 +167,7 @@ def one_of(modes: tuple[str, ...], what: str) -> Read:
             raise ConfigError(f"{value!r} is not {what}; use {', '.join(modes)}")
         return mode
 
-    return read
+    return Syntax(read, metavar="MODE")
 
 
 def read_directory(value: object) -> Path | None:
@@ -162,19 +181,11 @@ def read_directory(value: object) -> Path | None:
         raise ConfigError(f"{value!r}: {error}; use an absolute path") from None
 
 
-def write_directory(directory: Path | None) -> str:
-    return str(directory.absolute()) if directory else ""
-
-
 def read_switch(value: object) -> bool:
     word = value.strip().lower() if isinstance(value, str) else str(value).lower()
     if word not in _ON | _OFF:
         raise ConfigError(f"{value!r} is neither on nor off; use 1 or 0")
     return word in _ON
-
-
-def write_switch(on: bool) -> str:
-    return "1" if on else ""
 
 
 def read_report(value: object) -> str:
@@ -196,3 +207,12 @@ def read_level(value: object) -> str:
     if level not in {"", "DEBUG", "INFO", "WARNING", "ERROR"}:
         raise ConfigError(f"{value!r} is not a level; use debug, info, warning or error")
     return level or ""
+
+
+MENDABLE_MODULES = Syntax(patterns(check_mendable), write_patterns, "LIST")
+ANY_MODULES = Syntax(patterns(check_pattern), write_patterns, "LIST")
+NAMES = Syntax(read_list, metavar="LIST")
+DIRECTORY = Syntax(read_directory, metavar="DIR")
+SWITCH = Syntax(read_switch, bare="1")
+REPORT = Syntax(read_report, write_report, "PATH", "-")
+LEVEL = Syntax(read_level, metavar="LEVEL")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .config import SETTINGS, changed
-from .setting import Kind, Setting
+from .config import SETTINGS, Kind, Setting, changed
 
 if TYPE_CHECKING:
     from .hook.install import Hook
@@ -44,21 +44,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Install the hook if it is asked for: this is the last moment before conftests import libraries."""
-    options, ini = _given(early_config)
+    words = vars(early_config.known_args_namespace)
+    options = {setting.name: words[_ini(setting)] for setting in SETTINGS if words[_ini(setting)] is not None}
+    ini = {setting.name: text for setting in SETTINGS if (text := early_config.getini(_ini(setting)))}
     given = ini | options
     if options and "modules" not in given:
         given["modules"] = os.environ.get("GRAPHMEND_MODULES", "")
     if not given.get("modules"):
-        _refuse_alone(options)
+        alone = [_option(setting) for setting in SETTINGS if setting.name in options]
+        if alone and not {"modules", "disable"}.intersection(options):
+            raise pytest.UsageError(f"{alone[0]}: no modules are mended; name them by --graphmend=MODULES")
         return
     from .diagnostics import GraphmendError
+    from .hook.install import install_arguments, uninstall
 
     def said(setting: Setting) -> str:
         is_in_ini = setting.name in ini and setting.name not in options
         return f"{_ini(setting)} in the ini file" if is_in_ini else _option(setting)
 
+    uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
     try:
-        hook = _install(given, said)
+        hook = install_arguments(given, said)
     except GraphmendError as error:
         raise pytest.UsageError(str(error)) from None
     early_config.add_cleanup(hook.uninstall)
@@ -90,9 +96,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("graphmend"):
-        why = _why_not(**marker.kwargs) if not marker.args else "the marker graphmend takes modules= and rules= only"
         if marker.args:
-            raise pytest.UsageError(f"{item.nodeid}: {why}")
+            raise pytest.UsageError(f"{item.nodeid}: the marker graphmend takes modules= and rules= only")
+        why = _why_not(**marker.kwargs)
         if why:
             pytest.skip(why)
 
@@ -102,25 +108,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     In an xdist worker: send the ledger to the controller, which judges, and prints the summary.
     """
-    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    if output is None:
-        _judge(session)
-    if output is None or not _hooks():
+    own = session.config.stash.get(_OWN, None)
+    if own is None and not _hooks():
         return
     from .dynamo import refusals
+    from .reporting.exit import failed_strictly
     from .reporting.ledger import ledger
 
-    output[_WORKER_OUTPUT] = ([record.as_tuple() for record in ledger.records], list(refusals.seen))
-
-
-def _judge(session: pytest.Session) -> None:
-    own = session.config.stash.get(_OWN, None)
-    if own is None or not own.settings.strict or own.settings.disable:
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is None:
+        if own is not None and failed_strictly(own.settings) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
-    from .reporting.exit import nothing_was_mended
-
-    if nothing_was_mended() and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -130,12 +130,12 @@ def pytest_testnodedown(node: Any) -> None:
     if sent is None:
         return
     from .dynamo import refusals
-    from .reporting.ledger import ModuleRecord, ledger
+    from .reporting.ledger import ledger
 
-    records, seen = sent
+    records, seen = pickle.loads(sent)
     for record in records:
-        ledger.add(ModuleRecord.from_tuple(record))
-    refusals.seen += [place for place in map(tuple, seen) if place not in refusals.seen]
+        ledger.add(record)
+    refusals.seen += [place for place in seen if place not in refusals.seen]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -180,30 +180,6 @@ def _ini(setting: Setting) -> str:
     return f"graphmend_{setting.name}"
 
 
-def _given(config: pytest.Config) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings that the command line names, and those that the ini file does, as texts."""
-    words = {setting.name: getattr(config.known_args_namespace, _ini(setting)) for setting in SETTINGS}
-    texts = {setting.name: config.getini(_ini(setting)) for setting in SETTINGS}
-    return (
-        {name: word for name, word in words.items() if word is not None},
-        {name: text for name, text in texts.items() if text},
-    )
-
-
-def _refuse_alone(options: Mapping[str, str]) -> None:
-    """Raise UsageError for an option that nothing follows from, because no modules are named anywhere."""
-    for setting in SETTINGS:
-        if setting.name in options and not {"modules", "disable"}.intersection(options):
-            raise pytest.UsageError(f"{_option(setting)}: no modules are mended; name them by --graphmend=MODULES")
-
-
-def _install(given: Mapping[str, str], form: Callable[[Setting], str]) -> Hook:
-    from .hook.install import install_arguments, uninstall
-
-    uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
-    return install_arguments(given, form)
-
-
 def _hooks() -> tuple[Hook, ...]:
     """The hooks of this process, whoever installed them; without an import if there cannot be one."""
     module = sys.modules.get("graphmend_hook.hook.install")
@@ -220,23 +196,20 @@ def _why_not(modules: str | Iterable[str] = (), rules: str | Iterable[str] = ())
         return f"needs graphmend_hook: {hint}"
     if not names and not any(needed <= set(hook.settings.rules) for hook in hooks):
         return f"needs graphmend_hook with the rules {', '.join(sorted(needed))}: see --graphmend-rules"
-    for name in names:
-        why = _why_not_mended(name, needed)
-        if why:
-            return f"needs {name} mended by graphmend_hook: {why.format(hint=hint)}"
-    return ""
-
-
-def _why_not_mended(name: str, rules: set[str]) -> str:
     from .hook.loader import MendingLoader
 
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None:
-        return "there is no such module"
-    if not isinstance(spec.loader, MendingLoader):
-        return "it was not loaded by the hook; {hint}"
-    missing = rules - set(spec.loader.rules)
-    return f"without the rules {', '.join(sorted(missing))}; see --graphmend-rules" if missing else ""
+    for name in names:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            why = "there is no such module"
+        elif not isinstance(spec.loader, MendingLoader):
+            why = f"it was not loaded by the hook; {hint}"
+        elif missing := needed - set(spec.loader.rules):
+            why = f"without the rules {', '.join(sorted(missing))}; see --graphmend-rules"
+        else:
+            continue
+        return f"needs {name} mended by graphmend_hook: {why}"
+    return ""

@@ -118,8 +118,8 @@ def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
 def _site(place: Place, rule: Rule, candidate: Candidate | Refusal) -> Site:
     function, line = place.function.qualname, place.statement.lineno
     if isinstance(candidate, Refusal):
-        return Site(rule.name, function, line, Outcome.DECLINED, candidate.code, candidate.text)
-    return Site(rule.name, function, line, Outcome.MENDED)
+        return Site(rule.name, function, line, candidate.code, candidate.text)
+    return Site(rule.name, function, line)
 
 
 def _import_runtime(tree: ast.Module) -> None:

@@ -13,8 +13,9 @@ import linecache
 import marshal
 import os
 import re
+import runpy
 import sys
-import warnings
+from dataclasses import replace
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
 
@@ -101,95 +102,36 @@ def _code_of_pyc(data: bytes) -> CodeType:
 
 def _load_module(program: Program, main: ModuleType, hook: Hook) -> CodeType:
     try:
-        spec, code = _find_container_main(main) if program.is_container else _find_main(program.target)
+        if program.is_container:
+            name, spec, code = runpy._get_main_module_details(NotRunnableError)  # type: ignore[attr-defined]
+        else:
+            name, spec, code = runpy._get_module_details(program.target, NotRunnableError)  # type: ignore[attr-defined]
     except NotRunnableError as error:
         raise NotRunnableError(f"{sys.executable}: {error}") from None
     if program.kind == "module":
-        sys.argv[0] = spec.origin  # type: ignore[assignment]  # None for a loader without files, as with runpy
+        sys.argv[0] = spec.origin
+    if isinstance(spec.loader, MendingLoader):
+        code = _mended_as_imported(hook, name, spec, code)
+    elif type(spec.loader) is SourceFileLoader and spec.name.partition(".")[0] not in UNMENDABLE:
+        code = _mended(hook, spec.name, spec.loader.path, spec.loader.get_data(spec.loader.path), code)
     main.__dict__.update(
         __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
     )
-    if type(spec.loader) is not SourceFileLoader or spec.name.partition(".")[0] in UNMENDABLE:
-        return code
-    return _mended(hook, spec.name, spec.loader.path, spec.loader.get_data(spec.loader.path), code)
+    return code  # type: ignore[no-any-return]
 
 
-def _find_container_main(main: ModuleType) -> tuple[ModuleSpec, CodeType]:
-    """`_find_main` in the directory or zip file that is first in `sys.path`."""
-    del sys.modules["__main__"]  # find_spec would give the spec of that one
-    try:
-        return _find_main("__main__")
-    except NotRunnableError as error:
-        if "__main__" in str(error):
-            raise NotRunnableError(f"can't find '__main__' module in {sys.path[0]!r}") from None
-        raise
-    finally:
-        sys.modules["__main__"] = main
-
-
-def _find_main(name: str) -> tuple[ModuleSpec, CodeType]:
-    """The module to run, or the ``__main__`` of the package, with its unmended code.  Imports the parent packages.
-
-    This is `runpy._get_module_details`, except that the loader of the program itself is never ours.
-    """
-    if name.startswith("."):
-        raise NotRunnableError("Relative module names not supported")
-    _import_parent(name)
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        why = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
-        hint = f". Try using '{name[:-3]}' instead of '{name}' as the module name." if name.endswith(".py") else ""
-        raise NotRunnableError(why + hint) from None
-    if spec is None:
-        raise NotRunnableError(f"No module named {name}")
-    if spec.submodule_search_locations is not None:
-        return _find_main_of_package(name)
-    if isinstance(spec.loader, MendingLoader):
-        spec.loader = SourceFileLoader(spec.loader.name, spec.loader.path)
-    return spec, _code_of(spec, name)
-
-
-def _import_parent(name: str) -> None:
-    parent = name.rpartition(".")[0]
-    if not parent:
-        return
-    try:
-        __import__(parent)
-    except ImportError as error:
-        if error.name is None or (error.name != parent and not parent.startswith(error.name + ".")):
-            raise
-    if name in sys.modules and not hasattr(sys.modules[name], "__path__"):
-        warnings.warn(
-            RuntimeWarning(
-                f"{name!r} found in sys.modules after import of package {parent!r}, but prior to execution of "
-                f"{name!r}; this may result in unpredictable behaviour"
-            ),
-            stacklevel=1,
-        )
-
-
-def _find_main_of_package(name: str) -> tuple[ModuleSpec, CodeType]:
-    if name == "__main__" or name.endswith(".__main__"):
-        raise NotRunnableError("Cannot use package as __main__ module")
-    try:
-        return _find_main(f"{name}.__main__")
-    except NotRunnableError as error:
-        if name not in sys.modules:
-            raise
-        raise NotRunnableError(f"{error}; {name!r} is a package and cannot be directly executed") from None
-
-
-def _code_of(spec: ModuleSpec, name: str) -> CodeType:
-    if spec.loader is None:
-        raise NotRunnableError(f"{name!r} is a namespace package and cannot be executed")
-    try:
-        code: CodeType | None = spec.loader.get_code(name)  # type: ignore[attr-defined]
-    except ImportError as error:
-        raise NotRunnableError(str(error)) from None
-    if code is None:
-        raise NotRunnableError(f"No code object available for {name}")
-    return code
+def _mended_as_imported(hook: Hook, name: str, spec: ModuleSpec, mended: CodeType) -> CodeType:
+    """The code of a program that the hook has mended as the module `name`; its loader is then python's own."""
+    assert isinstance(spec.loader, MendingLoader)
+    spec.loader = SourceFileLoader(spec.loader.name, spec.loader.path)
+    modules = hook.mender.ledger.modules
+    record = modules[name] if name in sys.modules else modules.pop(name)  # the program's package may have imported it
+    if PatternSet(hook.settings.deny).matches_name("__main__"):
+        stock = spec.loader.get_code(name)
+        assert stock is not None
+        return stock
+    modules["__main__"] = replace(record, name="__main__")
+    return mended
 
 
 def _mended(hook: Hook, name: str, path: str, source: bytes, code: CodeType) -> CodeType:

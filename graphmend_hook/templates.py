@@ -148,15 +148,7 @@ def _place(node: Node, at: ast.stmt | ast.expr) -> Node:
 
 def value_at(index: int, where: ast.expr) -> ast.expr:
     """``VALUES[index]``, placed where the expression `where` stands."""
-    node = ast.Subscript(ast.Name(_SPELLING["VALUES"], ast.Load()), ast.Constant(index), ast.Load())
-    for part in (node, node.value, node.slice):
-        _place(part, where)
-    return node
-
-
-def target_at(where: ast.expr) -> ast.expr:
-    """``TARGET``, placed where the expression `where` stands."""
-    return _place(ast.Name(_SPELLING["TARGET"], ast.Load()), where)
+    return _place(ast.Subscript(name("VALUES", where), constant(index, where), ast.Load()), where)
 
 
 def runtime_import(at: ast.stmt) -> ast.stmt:

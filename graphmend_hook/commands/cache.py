@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 
-from ..config import Settings, settings_of_kind
+from ..config import Kind, Settings, settings_of_kind
 from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
 from ..hook.entries import Entry, delete, take_stock
@@ -21,7 +21,6 @@ from ..parsing import split_list
 from ..reporting.ledger import Status
 from ..reporting.text import counted
 from ..rewrite import active_rules
-from ..setting import Kind
 
 HELP = "look at the cache of mended modules, empty it or fill it"
 

@@ -11,20 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..config import settings_of_kind
+from ..config import Kind, settings_of_kind
 from ..options import add_settings, as_words, passed_on
-from ..setting import Kind
 
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
-_ROWS = {
-    "graphs": "graphs captured",
-    "breaks": "graph breaks",
-    "records": "log records",
-    "first_result": "first result after",
-    "modules": "modules mended",
-    "cache": "cache hits",
-}
-
+_CACHE = "GRAPHMEND_CACHE_DIR"
+_ROWS = ("graphs captured", "graph breaks", "log records", "first result after", "modules mended", "cache hits")
 
 HELP = "compile T5 without and with the hook, and show the difference"
 
@@ -54,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     table = rich.table.Table(title=title, title_justify="left")
     for heading in ("", "without the hook", "with the hook"):
         table.add_column(heading, no_wrap=True)
-    for key, label in _ROWS.items():
-        table.add_row(label, _cell(plain, key), _cell(mended, key))
+    for row in zip(_ROWS, _cells(plain), _cells(mended), strict=True):
+        table.add_row(*row)
     console.print(table)
     for record in plain["records"]:
         console.print(f"  record: {record}", highlight=False, markup=False)
@@ -75,28 +67,22 @@ def _run(backend: str, folder: Path, options: list[str] | None) -> dict[str, Any
     hook = options is not None
     out, report = folder / f"{hook}.json", folder / f"{hook}.report.json"
     launcher = [] if options is None else ["-m", "graphmend_hook", f"--report={report}", *options]
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GRAPHMEND_")}
-    env |= {"HF_HUB_OFFLINE": "1"}
-    if "GRAPHMEND_CACHE_DIR" in os.environ:
-        env["GRAPHMEND_CACHE_DIR"] = os.environ["GRAPHMEND_CACHE_DIR"]
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("GRAPHMEND_") or key == _CACHE}
+    env = kept | {"HF_HUB_OFFLINE": "1"}
     command = [sys.executable, *launcher, str(_PROGRAM), str(out), backend]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(f"{' '.join(command)} failed:\n{done.stderr}", file=sys.stderr)
         return None
     seen: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    seen["breaks"] = seen["graphs"] - 1
     if hook:
         modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
-        mended = [module for module in modules if module["status"] == "mended"]
-        hits = sum(bool(module["cached"]) for module in modules)
-        seen["modules"] = f"{len(mended)} of {len(modules)}"
-        seen["cache"] = f"{hits} of {len(modules)}"
+        seen["modules"] = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
+        seen["cache"] = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
     return seen
 
 
-def _cell(arm: dict[str, Any], key: str) -> str:
-    value = arm.get(key, "-")
-    if key == "records":
-        return str(len(value))
-    return f"{value:.1f} s" if isinstance(value, float) else str(value)
+def _cells(arm: dict[str, Any]) -> tuple[str, ...]:
+    """What `_ROWS` say of one arm."""
+    counts = (arm["graphs"], arm["graphs"] - 1, len(arm["records"]))
+    return *map(str, counts), f"{arm['first_result']:.1f} s", arm.get("modules", "-"), arm.get("cache", "-")

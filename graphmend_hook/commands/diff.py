@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config import RULE_NAMES, settings_of_kind
+from ..config import RULE_NAMES, Kind, settings_of_kind
 from ..diagnostics import ConfigError, Outcome, Site
 from ..hook.locate import source_file
 from ..options import add_settings, settings_of
 from ..parsing import check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
 from ..rewrite import Change, active_rules, changes_of
-from ..setting import Kind
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -50,21 +50,21 @@ def run(options: argparse.Namespace) -> int:
 def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     from rich.console import Console
 
-    from ..doctor import environment, selftest, stored
+    from ..doctor import environment, selftest
     from ..doctor import program as programs
 
-    yield from environment.check_versions()
+    yield environment.check_versions()
     found, settings = environment.check_settings(env)
     yield from found
-    yield from environment.check_startup(env)
+    yield environment.check_startup(env)
     seen = None
     if settings is not None:
-        status, seen = programs.observe(program, env)
+        status, seen = programs.watch(program, env)
         yield from programs.check_program(program, status, seen)
-        yield from stored.check_cache(settings, seen)
+        yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):
-        found = selftest.check_self(env)
-    yield from found
+        last = selftest.check_self(env)
+    yield last
 
 
 def _print(finding: Finding) -> None:

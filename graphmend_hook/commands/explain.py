@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import SETTINGS, Settings
 from ..diagnostics import GraphmendError
 from ..explain.join import Explanation, explain
 from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, as_words, passed_on
-from ..setting import Setting
 
 HELP = "run a program without and with the hook, and explain each graph break"
 BROKEN = 1
@@ -73,7 +71,7 @@ class _Arm:
 
 
 def _explain(options: argparse.Namespace) -> Explanation:
-    words = as_words(_settings(options))
+    words = as_words(passed_on(options))
     with tempfile.TemporaryDirectory() as folder:
         before = _run("without the hook", ["--disable"], options.program, Path(folder, "before"))
         after = _run("with the hook", words, options.program, Path(folder, "after"))
@@ -84,30 +82,20 @@ def _explain(options: argparse.Namespace) -> Explanation:
     return explain(options.program, before.observed, after.observed, after.report)
 
 
-def _settings(options: argparse.Namespace) -> dict[Setting, str]:
-    """What the command line says, and the allowlist of the environment, which `_run` takes away, where it is silent."""
-    inherited = Settings.from_env().as_env()
-    modules = {each: inherited[each.variable()] for each in SETTINGS if each.name == "modules"}
-    return {each: text for each, text in modules.items() if text} | passed_on(options)
-
-
 def _run(what: str, own: list[str], program: list[str], folder: Path) -> _Arm:
     """The program in a fresh process; its words are kept back, unless it fails."""
     folder.mkdir()
     observed, report = folder / "observed.json", folder / "report.json"
     command = [sys.executable, "-m", "graphmend_hook.explain", str(observed), f"--report={report}", *own, *program]
-    # The hook must not come in by itself: the arms differ by their options alone.
-    env = {name: value for name, value in os.environ.items() if name not in ("GRAPHMEND_MODULES", "GRAPHMEND_DISABLE")}
+    env = {name: value for name, value in os.environ.items() if name != "GRAPHMEND_DISABLE"}
     print(f"graphmend explain: running {what} ...", file=sys.stderr)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode or not observed.is_file():
         raise ProgramFailedError(
             f"{what}, the program ended with status {done.returncode}; its last words:\n{done.stderr[-4000:].rstrip()}"
         )
-    seen = json.loads(observed.read_text(encoding="utf-8"))
-    return _Arm(
-        seen, json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {"modules": [], "traced": []}
-    )
+    said = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {"modules": [], "traced": []}
+    return _Arm(json.loads(observed.read_text(encoding="utf-8")), said)
 
 
 def _read_baseline(options: argparse.Namespace) -> set[str] | None:

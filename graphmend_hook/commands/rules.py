@@ -34,7 +34,11 @@ def run(options: argparse.Namespace) -> int:
         for line in page(rules[options.name.lower()]).split("\n"):
             console.print(line, style="" if line[:1].isspace() else "bold", markup=False)
     elif options.name.upper() in known:
-        _print_code(console, known[options.name.upper()])
+        code = known[options.name.upper()]
+        meaning = f"declined while rewriting, unless {code.sentence}" if code.is_obligation else code.sentence
+        console.print(f"{code.code}: {meaning}", style="bold", markup=False)
+        for line in _advice(code):
+            console.print(f"  {line}", markup=False)
     else:
         names = [*rules, *known]
         near = difflib.get_close_matches(options.name.upper(), names, 5, 0.7)
@@ -64,16 +68,6 @@ def _print_tables(console: Console) -> None:
             table.add_row(code.code, code.rule or "-", rich.text.Text(code.sentence))
         console.print()
         console.print(table)
-
-
-def _print_code(console: Console, code: Code) -> None:
-    console.print(f"{code.code}: {_meaning(code)}", style="bold", markup=False)
-    for line in _advice(code):
-        console.print(f"  {line}", markup=False)
-
-
-def _meaning(code: Code) -> str:
-    return f"declined while rewriting, unless {code.sentence}" if code.is_obligation else code.sentence
 
 
 def _advice(code: Code) -> list[str]:

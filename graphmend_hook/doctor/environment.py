@@ -1,4 +1,4 @@
-"""Checks of what stands around a program: versions, settings, and what runs when python starts."""
+"""Checks of what stands around a program: versions, settings, what runs when python starts, and the cache."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import difflib
 import json
 import platform
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
+from ..hook.cache import Cache
+from ..hook.entries import take_stock
+from ..reporting.text import counted
+from ..rewrite import active_rules
 from ..version import __version__
 from .findings import Finding, Level
 
@@ -32,7 +38,7 @@ print(json.dumps({name: [path for path in paths if os.path.isfile(path)] for nam
 """
 
 
-def check_versions() -> list[Finding]:
+def check_versions() -> Finding:
     """The versions as the installed distributions give them: nothing is imported for it."""
     found = {name: _version(name) for name in _PACKAGES}
     python = ".".join(map(str, sys.version_info[:3]))
@@ -41,7 +47,7 @@ def check_versions() -> list[Finding]:
     details = {"python": python, "executable": sys.executable, "platform": platform.platform()}
     details |= {"graphmend_hook": __version__, "package": str(Path(__file__).parents[1])}
     level, remedy = _judge_versions(found)
-    return [Finding("versions", level, text, remedy, details | found)]
+    return Finding("versions", level, text, remedy, details | found)
 
 
 def _version(name: str) -> str | None:
@@ -106,14 +112,14 @@ def _judge_settings(settings: Settings) -> tuple[Level, str, str]:
     return Level.OK, "", ""
 
 
-def check_startup(env: Mapping[str, str]) -> list[Finding]:
+def check_startup(env: Mapping[str, str]) -> Finding:
     """Which sitecustomize and usercustomize python finds with `env`, and whether ours is the one that runs."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", _FIND_CUSTOMS], env=dict(env), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         text = f"python does not start here: {done.stderr.strip().splitlines()[-1:]}"
-        return [Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")]
+        return Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")
     found: dict[str, list[str]] = json.loads(done.stdout)
     sites = found["sitecustomize"]
     ours = [_is_ours(path) for path in sites]
@@ -122,12 +128,11 @@ def check_startup(env: Mapping[str, str]) -> list[Finding]:
     text += f"; usercustomize: {', '.join(found['usercustomize'][:1]) or 'none'}"
     if any(ours) and not ours[0]:
         remedy = f"put it first: PYTHONPATH={Path(sites[ours.index(True)]).parent}:$PYTHONPATH"
-        return [
-            Finding("start-up", Level.WARNING, f"python runs another sitecustomize than ours; {text}", remedy, found)
-        ]
+        text = f"python runs another sitecustomize than ours; {text}"
+        return Finding("start-up", Level.WARNING, text, remedy, found)
     if not ours or not ours[0]:
         text += "; without ours, the hook is on where a program imports it or is run by python -m graphmend_hook"
-    return [Finding("start-up", Level.OK, text, details=found)]
+    return Finding("start-up", Level.OK, text, details=found)
 
 
 def _is_ours(path: str) -> bool:
@@ -135,3 +140,27 @@ def _is_ours(path: str) -> bool:
         return Path(path).read_bytes() == (BOOTSTRAP / "sitecustomize.py").read_bytes()
     except OSError:
         return False
+
+
+def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
+    """The cache that a process with `settings` uses; seen: what was observed of a program, for its hits."""
+    cache = Cache(settings.cache_dir, active_rules(settings.rules))
+    remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
+    if cache.directory is None and sys.dont_write_bytecode and not cache.distrusted:
+        return Finding("cache", Level.WARNING, "there is none, and python was told to write none", remedy)
+    if cache.directory is None:
+        return Finding("cache", Level.PROBLEM, cache.problem, "every process rewrites every module anew until then")
+    root, entries = cache.directory.parent, take_stock(settings.cache_dir).entries
+    size = sum(entry.size for entry in entries)
+    current = sum(entry.fingerprint == cache.directory.name for entry in entries)
+    rights = f"{stat.S_IMODE(root.stat().st_mode):o}"
+    details = {"directory": str(root), "entries": len(entries), "bytes": size, "current": current, "rights": rights}
+    text = f"{root}: {counted(len(entries), 'entry')}, {size / 1e6:.1f} MB, {current} of them for these settings"
+    text += f"; rights {rights}"
+    if seen is not None and seen["report"] is not None:
+        process = seen["report"]["processes"][0]
+        details |= {"hits": process["hits"], "misses": process["misses"]}
+        text += f"; {counted(process['hits'], 'hit')} and {counted(process['misses'], 'miss')} in this program"
+    if sys.dont_write_bytecode:
+        return Finding("cache", Level.WARNING, f"nothing is written to it; {text}", remedy, details)
+    return Finding("cache", Level.OK, text, details=details)

@@ -27,10 +27,4 @@ class Finding:
     details: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "check": self.check,
-            "level": self.level.value,
-            "text": self.text,
-            "remedy": self.remedy,
-            "details": self.details,
-        }
+        return {**vars(self), "level": self.level.value}

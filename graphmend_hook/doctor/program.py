@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _HOW = (
 )
 
 
-def observe(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[str, Any] | None]:
+def watch(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[str, Any] | None]:
     """Run ``python *program`` with `env`: its status and what the probe saw, None if it ended without exit functions.
 
     Without a program, one that imports graphmend_hook and nothing else.  What a program prints goes to stderr.
@@ -50,23 +50,24 @@ def observe(program: Sequence[str], env: Mapping[str, str]) -> tuple[int, dict[s
         return done.returncode, seen
 
 
-def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] | None) -> list[Finding]:
-    """What `observe` tells of the hook, of the finders and of the modules in the allowlist."""
-    findings = []
+def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """What `watch` tells of the hook, of the finders and of the modules in the allowlist."""
     if status != 0 and program:
         text = f"the program ended with status {status}"
-        findings.append(Finding("program", Level.WARNING, text, "what follows is true up to there"))
+        yield Finding("program", Level.WARNING, text, "what follows is true up to there")
     if seen is None:
         text = "nothing is known of the program: it ended without its exit functions, or python did not start"
-        return [*findings, Finding("program", Level.PROBLEM, text, "let it end by itself, not by os._exit or a signal")]
-    findings += [_hook(program, seen), *_finders(seen)]
+        yield Finding("program", Level.PROBLEM, text, "let it end by itself, not by os._exit or a signal")
+        return
+    yield _hook(program, seen)
+    yield _finders(seen)
     report = seen["report"]
     if report is not None:
-        found = [_too_early(report, seen), *_not_eligible(report, seen), _failed(report)]
-        findings += [finding for finding in found if finding is not None]
+        yield from _too_early(report, seen)
+        yield from _not_eligible(report, seen)
+        yield from _failed(report)
         if program:
-            findings.append(_mended(report, seen))
-    return findings
+            yield _mended(report, seen)
 
 
 def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
@@ -81,38 +82,39 @@ def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
     return Finding("hook", Level.PROBLEM, text, _HOW.format(bootstrap=BOOTSTRAP))
 
 
-def _finders(seen: Mapping[str, Any]) -> list[Finding]:
+def _finders(seen: Mapping[str, Any]) -> Finding:
     names = seen["finders"]
     text = ", ".join(names)
     if _OURS not in names[1:]:
-        return [Finding("finders", Level.OK, text, details={"finders": names})]
+        return Finding("finders", Level.OK, text, details={"finders": names})
     before = ", ".join(dict.fromkeys(names[: names.index(_OURS)]))
     remedy = f"install the hook after {before}; what they find first is not mended"
-    return [Finding("finders", Level.WARNING, f"others are asked before ours: {text}", remedy, {"finders": names})]
+    return Finding("finders", Level.WARNING, f"others are asked before ours: {text}", remedy, {"finders": names})
 
 
-def _names(report: Mapping[str, Any], status: str) -> list[Any]:
+def _with_status(report: Mapping[str, Any], status: str) -> list[Any]:
     return [module for module in report["modules"] if module["status"] == status]
 
 
-def _too_early(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding | None:
+def _too_early(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
     """The modules that were there before the hook, by the place that asked for them."""
-    names = [module["name"] for module in _names(report, "imported too early")]
+    names = [module["name"] for module in _with_status(report, "imported too early")]
+    if not names:
+        return
     if names == ["__main__"]:
         text = "the program itself, which python -m loads without asking a hook"
-        return Finding("imported too early", Level.WARNING, text, "run it by python -m graphmend_hook")
+        yield Finding("imported too early", Level.WARNING, text, "run it by python -m graphmend_hook")
+        return
     importers = seen["importers"]
     order = {name: number for number, name in enumerate(importers)}
     by_place: dict[str, list[str]] = {}
     for name in sorted(names, key=lambda name: order.get(name, len(order))):
         by_place.setdefault(_place(importers.get(name)), []).append(name)
-    if not by_place:
-        return None
     shown = [f"{_some(some)} by {place}" for place, some in by_place.items()]
     text = f"{counted(len(names), 'module')} imported before the hook was installed: {_some(shown, '; ')}"
     first = next((place for place in by_place if place != _UNSEEN), "that")
     remedy = f"install the hook before {first}, or run the program by python -m graphmend_hook"
-    return Finding("imported too early", Level.PROBLEM, text, remedy, {"importers": by_place})
+    yield Finding("imported too early", Level.PROBLEM, text, remedy, {"importers": by_place})
 
 
 def _place(importer: Sequence[Any] | None) -> str:
@@ -122,19 +124,16 @@ def _place(importer: Sequence[Any] | None) -> str:
     return f"{shorten(file)}:{line} in {function}"
 
 
-def _not_eligible(report: Mapping[str, Any], seen: Mapping[str, Any]) -> list[Finding]:
+def _not_eligible(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
     by_reason: dict[str, list[str]] = {}
-    for module in _names(report, "not eligible"):
+    for module in _with_status(report, "not eligible"):
         by_reason.setdefault(module["why"], []).append(module["name"])
-    findings = [
-        Finding("not eligible", Level.WARNING, f"{_some(names)}: {why}", _remedy(why), {"modules": names})
-        for why, names in by_reason.items()
-    ]
+    for why, names in by_reason.items():
+        yield Finding("not eligible", Level.WARNING, f"{_some(names)}: {why}", _remedy(why), {"modules": names})
     namespaces = _namespaces(report, seen)
     if namespaces:
         text = f"{_some(namespaces)}: a namespace package has no code of its own"
-        findings.append(Finding("not eligible", Level.OK, text, details={"modules": namespaces}))
-    return findings
+        yield Finding("not eligible", Level.OK, text, details={"modules": namespaces})
 
 
 def _remedy(why: str) -> str:
@@ -156,18 +155,16 @@ def _namespaces(report: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _failed(report: Mapping[str, Any]) -> Finding | None:
-    modules = _names(report, "failed")
-    if not modules:
-        return None
-    why = "; ".join(f"{module['name']}: {module['why']}" for module in modules[:_PLACES])
-    names = [module["name"] for module in modules]
-    remedy = f"please report this; GRAPHMEND_DENY={','.join(names)} silences it"
-    return Finding("failed", Level.PROBLEM, f"an error of ours kept them from being mended: {why}", remedy)
+def _failed(report: Mapping[str, Any]) -> Iterator[Finding]:
+    modules = _with_status(report, "failed")
+    if modules:
+        why = "; ".join(f"{module['name']}: {module['why']}" for module in modules[:_PLACES])
+        remedy = f"please report this; GRAPHMEND_DENY={','.join(module['name'] for module in modules)} silences it"
+        yield Finding("failed", Level.PROBLEM, f"an error of ours kept them from being mended: {why}", remedy)
 
 
 def _mended(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding:
-    modules, mended = report["modules"], _names(report, "mended")
+    modules, mended = report["modules"], _with_status(report, "mended")
     sites = sum(site["outcome"] == "mended" for module in mended for site in module["sites"])
     process = report["processes"][0]
     cache = {"hits": process["hits"], "misses": process["misses"]}
@@ -181,11 +178,10 @@ def _mended(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding:
     if modules:
         text = f"nothing: {counted(len(modules), 'module')} matched {patterns!r}, without a site that could be mended"
         return Finding("mended", Level.WARNING, text, "run with --report to see what was declined", cache)
-    others = _packages(seen["modules"])
-    text = f"nothing: no module matched {patterns!r}; imported were {_some(others, ', ', 10) or 'none'}"
-    return Finding(
-        "mended", Level.PROBLEM, text, "name those that run inside torch.compile in GRAPHMEND_MODULES", cache
-    )
+    others = _some(_packages(seen["modules"]), most=10) or "none"
+    text = f"nothing: no module matched {patterns!r}; imported were {others}"
+    remedy = "name those that run inside torch.compile in GRAPHMEND_MODULES"
+    return Finding("mended", Level.PROBLEM, text, remedy, cache)
 
 
 def _packages(modules: Iterable[str]) -> list[str]:

@@ -17,16 +17,16 @@ _HERE = Path(__file__).parent
 _LIMIT = 300  # seconds
 
 
-def check_self(env: Mapping[str, str]) -> list[Finding]:
+def check_self(env: Mapping[str, str]) -> Finding:
     """Mend and compile a log line, a guard and a branch, with an empty cache and without the settings in `env`."""
     if find_spec("torch") is None:
-        return [Finding("self-test", Level.SKIPPED, "torch is not installed here, so nothing can be compiled")]
+        return Finding("self-test", Level.SKIPPED, "torch is not installed here, so nothing can be compiled")
     found = _failures({key: value for key, value in env.items() if not key.startswith("GRAPHMEND_")})
     if not found:
         text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-        return [Finding("self-test", Level.OK, text)]
+        return Finding("self-test", Level.OK, text)
     remedy = "please report this, with the output of `graphmend doctor --json`"
-    return [Finding("self-test", Level.PROBLEM, "; ".join(found), remedy, {"failures": found})]
+    return Finding("self-test", Level.PROBLEM, "; ".join(found), remedy, {"failures": found})
 
 
 def _failures(env: dict[str, str]) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import runpy
-from collections.abc import Callable
-from typing import Any
 
 import graphmend_hook
 
@@ -16,30 +13,12 @@ import graphmend_selftest as mended  # type: ignore[import-not-found]  # noqa: E
 import torch  # noqa: E402
 
 from graphmend_hook.dynamo import refusals, trust  # noqa: E402
+from graphmend_hook.explain.observe import Observer  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
 from graphmend_hook.rules.codes import REFUSALS  # noqa: E402
+from graphmend_hook.testing.equality import calls_of, differences  # noqa: E402
 
 INPUTS = {"one side": torch.full((4,), 0.5), "the other side": torch.full((4,), 8.0), "the guard": -torch.ones(4)}
-Seen = tuple[Any, list[tuple[object, ...]]]
-
-
-def observe(step: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> Seen:
-    """The result or the exception of a call, and its log records with their places."""
-    records: list[tuple[object, ...]] = []
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            records.append((record.getMessage(), record.pathname, record.lineno, record.funcName))
-
-    logger, handler = logging.getLogger("graphmend_selftest"), Handler()
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        return step(x).tolist(), records
-    except ValueError as error:
-        return repr(error), records
-    finally:
-        logger.removeHandler(handler)
 
 
 def failures() -> list[str]:
@@ -49,27 +28,16 @@ def failures() -> list[str]:
     found = [f"line {site.line} was not mended ({site.code})" for site in record.sites if site.code]
     if len(record.sites) != 3:
         found.append(f"{len(record.sites)} sites were found instead of 3 ({record.status.value}) {record.why}")
-    graphs: list[Any] = []
-
-    def backend(graph: Any, _inputs: Any) -> Any:
-        graphs.append(graph)
-        return graph.forward
-
-    def named(x: torch.Tensor) -> torch.Tensor:
-        return mended.step(x)
-
-    try:
+    observer = Observer()
+    with observer.attached():
+        arms = {"in eager": mended.step, "compiled": torch.compile(mended.step, backend="eager")}
         for name, x in INPUTS.items():
-            expected = observe(stock, x)
-            for how, step in (("in eager", mended.step), ("compiled", torch.compile(named, backend=backend))):
-                seen = observe(step, x)
-                if seen != expected:
-                    found.append(f"{name}, {how}: {seen} instead of {expected}")
-        torch.compile(mended.step, backend="eager", fullgraph=True)(INPUTS["one side"])
-    except Exception as error:
-        found.append(f"torch.compile failed with {type(error).__name__}: {str(error).strip().splitlines()[0]}")
-    if len(graphs) != 1:
-        found.append(f"there were {len(graphs)} graphs instead of one")
+            [expected] = calls_of(stock, (x,))
+            for how, step in arms.items():
+                [seen] = calls_of(step, (x,))
+                found += [f"{name}, {how}: {difference}" for difference in differences(seen, expected)]
+    if len(observer.graphs) != 1:
+        found.append(f"there were {len(observer.graphs)} graphs instead of one")
     found += [f"does not work on torch {torch.__version__}: {mechanism.value}" for mechanism in trust.failed]
     found += [f"{code}: {REFUSALS[code]}" for code, *_place in refusals.seen]
     return found

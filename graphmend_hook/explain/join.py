@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..reporting.sources import is_foreign, module_of, statement_at
-from ..reporting.verdict import Site, Verdicts
+from ..reporting.verdict import Start, Verdicts
 
 Json = dict[str, Any]
 SCHEMA = 1
@@ -111,7 +111,7 @@ def _regions(before: Json, after: Json) -> Iterable[Region]:
             line,
             graphs=(len(first[0]), len(first[1])),
             recompiled=(len(graphs[0]) - len(first[0]), len(graphs[1]) - len(first[1])),
-            operations=_pair(sum(graph["operations"] for graph in arm) for arm in first),
+            operations=(_operations(first[0]), _operations(first[1])),
         )
 
 
@@ -129,25 +129,24 @@ def of_first_call(graphs: list[Json]) -> list[Json]:
     return [graph for graph in graphs if graph["call"] == graphs[0]["call"]]
 
 
-def _pair(values: Iterable[int]) -> tuple[int, int]:
-    first, second = values
-    return first, second
+def _operations(graphs: list[Json]) -> int:
+    return sum(graph["operations"] for graph in graphs)
 
 
 def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
     verdicts = Verdicts(report)
-    seen = [_by_site(observed) for observed in (before, after)]
-    for site in dict.fromkeys((*seen[0], *seen[1])):
-        arms = [arm.get(site, []) for arm in seen]
+    seen = [_by_start(observed) for observed in (before, after)]
+    for start in dict.fromkeys((*seen[0], *seen[1])):
+        arms = [arm.get(start, []) for arm in seen]
         shown = (arms[1] or arms[0])[0]
-        statement = statement_at(*site)
+        statement = statement_at(*start)
         state = REMOVED if not arms[1] else REMAINING if arms[0] else NEW
         if state == REMOVED:
             verdict = verdicts.of_removed(shown["stack"])
         else:
-            verdict = verdicts.of(site, shown["stack"], shown["reason"])
+            verdict = verdicts.of(start, shown["stack"], shown["reason"])
         yield Break(
-            *site,
+            *start,
             statement.function,
             statement.text,
             shown["kind"],
@@ -158,9 +157,9 @@ def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
         )
 
 
-def _by_site(observed: Json) -> dict[Site, list[Json]]:
+def _by_start(observed: Json) -> dict[Start, list[Json]]:
     """The breaks by the innermost statement of the user's; each once for a compilation."""
-    found: dict[Site, list[Json]] = {}
+    found: dict[Start, list[Json]] = {}
     met: set[tuple[Any, ...]] = set()
     for each in observed["breaks"]:
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.

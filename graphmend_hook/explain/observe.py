@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
@@ -17,12 +18,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-SCHEMA = 1
 _OWN = str(Path(__file__).resolve().parents[1]) + os.sep
 _RESUMED = "torch_dynamo_resume_in_"
 
 # (file, line, function), as of a traceback.
-Place = tuple[str, int, str]
+Frame = tuple[str, int, str]
 
 
 class Observer:
@@ -40,13 +40,7 @@ class Observer:
     def as_json(self) -> dict[str, Any]:
         regions = [{"name": name, "file": file, "line": line} for name, file, line in self.regions]
         torch = os.path.dirname(sys.modules["torch"].__file__ or "")
-        return {
-            "schema": SCHEMA,
-            "torch": torch,
-            "regions": regions,
-            "graphs": self.graphs,
-            "breaks": self.breaks,
-        }
+        return {"torch": torch, "regions": regions, "graphs": self.graphs, "breaks": self.breaks}
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""
@@ -56,10 +50,10 @@ class Observer:
 
     def _on_graph(self, module: Any) -> None:
         outside, region = self._around()
-        calls: Counter[tuple[Place, ...]] = Counter()
+        calls: Counter[tuple[Frame, ...]] = Counter()
         for node in module.graph.nodes:
             if node.op.startswith("call"):
-                inside = _places(node.meta.get("stack_trace"))
+                inside = _frames(node.meta.get("stack_trace"))
                 calls[tuple(chain(outside, inside))] += 1
         self.graphs.append(
             {
@@ -86,20 +80,15 @@ class Observer:
             }
         )
 
-    def _around(self) -> tuple[list[Place], int]:
+    def _around(self) -> tuple[list[Frame], int]:
         """The frames of the program between the call of the region and the frame that is compiled, and the region."""
-        frame: FrameType | None = sys._getframe(1)
-        stack = []
-        while frame is not None:
-            stack.append(frame)
-            frame = frame.f_back
-        stack.reverse()
+        stack = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))][::-1]
         entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
         if entry is None:
             return [], self._region("(compiled without torch.compile)", "", 0)
         callers = [each for each in stack[:entry] if not _is_internal(each.f_code)]
         caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
-        inside: list[Place] = []
+        inside: list[Frame] = []
         for each in stack[entry:]:
             code = each.f_code
             if _is_internal(code):
@@ -157,7 +146,7 @@ def name_of(function: str) -> str:
     return function
 
 
-def _places(trace: str | None) -> Iterable[Place]:
+def _frames(trace: str | None) -> Iterable[Frame]:
     """The frames of a traceback in text."""
     for line in (trace or "").splitlines():
         head, _, rest = line.strip().partition('", line ')

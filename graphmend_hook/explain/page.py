@@ -43,10 +43,8 @@ class Call:
 
     def as_json(self) -> Json:
         return {
-            "function": self.function,
-            "file": self.file,
+            **vars(self),
             "where": shorten(self.file),
-            "line": self.line,
             "operations": {arm: sorted(counts.items()) for arm, counts in self.operations.items()},
             "calls": [call.as_json() for call in self.calls.values()],
         }

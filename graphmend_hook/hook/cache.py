@@ -25,7 +25,7 @@ from ..runtime import ABI
 from ..version import __version__
 
 log = logging.getLogger("graphmend_hook.cache")
-_MAGIC = b"GMC1"
+_MAGIC = b"GMC2"
 _DIGEST = 16
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -93,7 +93,7 @@ class Cache:
         """Store `result`: written to a file of its own, then renamed, so that no reader sees a part of it."""
         if self.directory is None or not self.writable:
             return
-        checked = _digest(source) + marshal.dumps((result.code, tuple(site.as_tuple() for site in result.sites)))
+        checked = _digest(source) + marshal.dumps((result.code, tuple(map(tuple, result.sites))))
         data = _MAGIC + _digest(checked) + checked
         file = self._file(path)
         try:
@@ -175,7 +175,7 @@ def _decode(data: bytes, source: bytes, path: str) -> Rewritten | None:
     else:
         code, sites = marshal.loads(checked[_DIGEST:])
         if code is None or (isinstance(code, CodeType) and code.co_filename == path):
-            return Rewritten(code, tuple(Site.from_tuple(site) for site in sites))
+            return Rewritten(code, tuple(Site(*site) for site in sites))
         log.debug("miss %s: made for %s", path, code.co_filename)
     return None
 

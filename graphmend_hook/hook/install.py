@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 
-from ..config import Settings, settings_of_kind
+from ..config import Form, Kind, Setting, Settings, settings_of_kind
 from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from ..setting import Form, Kind, Setting
 from . import console
 from .allowlist import Allowlist
 from .finder import MendingFinder

@@ -18,7 +18,6 @@ from .ledger import HookRecord, Ledger, ModuleRecord
 
 Document = dict[str, Any]
 SCHEMA = 1  # raised when a field goes away or changes its meaning, not when one is added
-_SITE_FIELDS = ("rule", "function", "line", "outcome", "code", "reason")
 # What launchers say about a process: torchrun and its kin, then Slurm's srun.
 _RANK = ("RANK", "SLURM_PROCID")
 _LOCAL_RANK = ("LOCAL_RANK", "SLURM_LOCALID")
@@ -77,13 +76,10 @@ def _hook(record: HookRecord) -> Document:
 
 def _module(record: ModuleRecord) -> Document:
     return {
-        "name": record.name,
-        "path": record.path,
+        **vars(record),
         "status": record.status.value,
-        "cached": record.cached,
+        "sites": [{**site._asdict(), "outcome": site.outcome.value} for site in record.sites],
         "seconds": round(record.seconds, 6),
-        "why": record.why,
-        "sites": [dict(zip(_SITE_FIELDS, site.as_tuple(), strict=True)) for site in record.sites],
         "processes": [0],
     }
 

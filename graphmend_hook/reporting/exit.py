@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 
 from ..config import Settings
 from ..diagnostics import notice
@@ -15,32 +16,32 @@ from . import files
 from .document import as_json
 from .ledger import Status, ledger
 
-_registered: set[tuple[str, str, int]] = set()
-
 
 def report_at_exit(settings: Settings) -> None:
     """Write the report that `settings.report` asks for when this process ends (not in a forked child of it)."""
     if settings.report == "-":
-        _at_exit(_show, "")
+        _at_exit(_show, "", os.getpid())
     elif settings.report:
         target = os.path.abspath(settings.report)
         files.claim(target)
-        _at_exit(_write, target)
+        _at_exit(_write, target, os.getpid())
     if settings.strict:
-        _at_exit(_say_if_nothing_was_mended, ",".join(settings.modules))
+        _at_exit(_say_if_nothing_was_mended, ",".join(settings.modules), os.getpid())
 
 
 def nothing_was_mended() -> bool:
     return not ledger.with_status(Status.MENDED)
 
 
-def _at_exit(function: Callable[[str], None], argument: str) -> None:
+def failed_strictly(settings: Settings) -> bool:
+    """Has a program failed that did nothing wrong, because `settings.strict` wants something to be mended?"""
+    return settings.strict and not settings.disable and nothing_was_mended()
+
+
+@cache
+def _at_exit(function: Callable[[str], None], argument: str, pid: int) -> None:
     """Register the call once, however often hooks are installed and removed; a forked child does not inherit it."""
-    pid = os.getpid()
-    key = (function.__name__, argument, pid)
-    if key not in _registered:
-        _registered.add(key)
-        atexit.register(lambda: function(argument) if os.getpid() == pid else None)
+    atexit.register(lambda: function(argument) if os.getpid() == pid else None)
 
 
 def _show(_argument: str) -> None:

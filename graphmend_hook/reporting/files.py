@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 
 from .document import Document, host_name, rank_of
@@ -49,8 +48,8 @@ def write(document: Document, target: str, started: float) -> None:
     """
     path = fill(target)
     data = as_bytes(document)
-    if _is_stream(path):
-        with open(path, "wb") as stream:
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        with open(path, "wb") as stream:  # a terminal, a pipe or a device, which nothing can be renamed to
             stream.write(data)
         return
     for name in _names(os.path.realpath(path)):
@@ -122,12 +121,3 @@ def _may_replace(path: str, started: float) -> bool:
     if start and start != _START:
         raise FileExistsError(errno.EEXIST, "there is a file that is not a report; move it, or choose another path")
     return not start or state.st_mtime < started - _CLOCK
-
-
-def _is_stream(path: str) -> bool:
-    """Is it a terminal, a pipe or a device, which nothing can be renamed to?"""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)

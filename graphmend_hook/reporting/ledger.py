@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from ..config import Settings
 from ..diagnostics import Site
@@ -36,16 +35,6 @@ class ModuleRecord:
     cached: bool | None = None
     seconds: float = 0.0
     why: str = ""
-
-    def as_tuple(self) -> tuple[Any, ...]:
-        """A form that another process can be sent."""
-        sites = tuple(site.as_tuple() for site in self.sites)
-        return (self.name, self.path, self.status.value, sites, self.cached, self.seconds, self.why)
-
-    @classmethod
-    def from_tuple(cls, fields: tuple[Any, ...]) -> ModuleRecord:
-        name, path, status, sites, *rest = fields
-        return cls(name, path, Status(status), tuple(Site.from_tuple(site) for site in sites), *rest)
 
 
 @dataclass(frozen=True)

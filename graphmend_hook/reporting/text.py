@@ -6,11 +6,10 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..config import changed
-from ..setting import Kind
+from ..config import Kind, changed
 from .document import Document, as_json
 from .ledger import Ledger, Status
 
@@ -25,8 +24,7 @@ _PLACES = 3  # examples of each reason
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 _REMEDY = "import graphmend_hook, or call graphmend_hook.install, before it; `graphmend doctor` names who imports it"
 _UNMENDED = (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
-# (what a reason is called, what it counts, the sentence, its places)
-_Group = tuple[str, str, str, list[str]]
+_Reason = tuple[str, str, str]  # the code, the sentence, and one place
 
 
 def as_text(ledger: Ledger) -> str:
@@ -36,6 +34,15 @@ def as_text(ledger: Ledger) -> str:
     stream = io.StringIO()
     draw(as_json(ledger), Console(file=stream, force_terminal=False, color_system=None, **PLAIN))
     return stream.getvalue().rstrip("\n")
+
+
+def as_html(ledger: Ledger) -> str:
+    """The report of this process for a notebook: what a terminal shows, with its colours."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), record=True, **PLAIN)
+    draw(as_json(ledger), console)
+    return console.export_html(inline_styles=True, code_format='<pre style="white-space: pre-wrap">{code}</pre>')
 
 
 def as_text_for(stream: TextIO, document: Document) -> str:
@@ -60,12 +67,10 @@ def draw(document: Document, console: Console) -> None:
         _print_table(_processes(document), console)
     _print_table(_modules(document), console)
     _print_table(_sites(document), console)
-    for title, groups in (
-        ("declined", _declined(document)),
-        ("left while tracing", _left(document)),
-        *((status.value, _modules_by_reason(document, status)) for status in _UNMENDED),
-    ):
-        _print_groups(title, groups, console)
+    _print_reasons("declined", "site", _declined(document), console)
+    _print_reasons("left while tracing", "site", _left(document), console)
+    for status in _UNMENDED:
+        _print_reasons(status.value, "module", _with_status(document, status), console)
 
 
 def shorten(path: str) -> str:
@@ -165,49 +170,44 @@ def _print_table(table: Table, console: Console) -> None:
         console.print(table)
 
 
-def _declined(document: Document) -> list[_Group]:
-    sites = [
+def _declined(document: Document) -> list[_Reason]:
+    return [
         (site["code"], site["reason"], _place(module["path"], site))
         for module in document["modules"]
         for site in module["sites"]
         if site["outcome"] == "declined"
     ]
-    return _by_code(sites)
 
 
-def _left(document: Document) -> list[_Group]:
-    return _by_code([(item["code"], item["reason"], _place(item["path"], item)) for item in document["traced"]])
+def _left(document: Document) -> list[_Reason]:
+    return [(item["code"], item["reason"], _place(item["path"], item)) for item in document["traced"]]
 
 
-def _by_code(sites: Iterable[tuple[str, str, str]]) -> list[_Group]:
-    """The most frequent code first; each with the sentence of its first site."""
-    found: dict[str, tuple[str, list[str]]] = {}
-    for code, reason, place in sites:
-        found.setdefault(code, (reason, []))[1].append(place)
-    ordered = sorted(found.items(), key=lambda item: (-len(item[1][1]), item[0]))
-    return [(f"{code}, ", "site", reason, places) for code, (reason, places) in ordered]
-
-
-def _modules_by_reason(document: Document, status: Status) -> list[_Group]:
-    found: dict[str, list[str]] = {}
-    for module in document["modules"]:
-        if module["status"] == status.value:
-            why = _REMEDY if status is Status.TOO_EARLY else module["why"]
-            found.setdefault(why, []).append(f"{module['name']} ({shorten(module['path'])})")
-    return [("", "module", why, places) for why, places in found.items()]
+def _with_status(document: Document, status: Status) -> list[_Reason]:
+    return [
+        ("", _REMEDY if status is Status.TOO_EARLY else module["why"], f"{module['name']} ({shorten(module['path'])})")
+        for module in document["modules"]
+        if module["status"] == status.value
+    ]
 
 
 def _place(path: str, site: Document) -> str:
     return f"{shorten(path)}:{site['line']} in {site['function']}"
 
 
-def _print_groups(title: str, groups: Sequence[_Group], console: Console) -> None:
-    """Lines that the terminal wraps, not rich, so that a place can be copied whole."""
-    if groups:
+def _print_reasons(title: str, noun: str, reasons: Iterable[_Reason], console: Console) -> None:
+    """The most frequent code, or sentence without a code, first; each with the sentence of the first `noun` it counts.
+
+    Lines are wrapped by the terminal, not by rich, so that a place can be copied whole.
+    """
+    found: dict[str, tuple[str, str, list[str]]] = {}
+    for code, sentence, place in reasons:
+        found.setdefault(code or sentence, (code and f"{code}, ", sentence, []))[2].append(place)
+    if found:
         console.print()
         console.print(title, style="bold", soft_wrap=True)
-    for name, noun, sentence, places in groups:
-        console.print(f"  {name}{counted(len(places), noun)}: {sentence}", soft_wrap=True)
+    for _, (head, sentence, places) in sorted(found.items(), key=lambda item: (-len(item[1][2]), item[0])):
+        console.print(f"  {head}{counted(len(places), noun)}: {sentence}", soft_wrap=True)
         for place in places[:_PLACES]:
             console.print(f"    {place}", soft_wrap=True)
         if len(places) > _PLACES:

@@ -9,8 +9,8 @@ from .sources import module_of, statement_at
 from .text import shorten
 
 Json = dict[str, Any]
-Site = tuple[str, int]  # file, first line of the statement
-Place = tuple[str, int, str]  # file, line, function, as of a traceback
+Start = tuple[str, int]  # of a statement: its file, its first line
+Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
 class Verdict(NamedTuple):
@@ -27,37 +27,37 @@ class Verdicts:
     def __init__(self, report: Json) -> None:
         self._modules = {module["path"]: module for module in report["modules"]}
         self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
-        self._traced: dict[Site, Json] = {}
+        self._traced: dict[Start, Json] = {}
         for refusal in report["traced"]:
-            self._traced.setdefault(_site(refusal["path"], refusal["line"]), refusal)
+            self._traced.setdefault(_start(refusal["path"], refusal["line"]), refusal)
 
-    def of_removed(self, stack: list[Place]) -> Verdict:
+    def of_removed(self, stack: list[Frame]) -> Verdict:
         """Which rule took the break away: that of the innermost statement around it that is mended."""
         for file, line, _ in reversed(stack):
-            site = self._sites.get(_site(file, line))
+            site = self._sites.get(_start(file, line))
             if site is not None and site["outcome"] == "mended":
                 return Verdict("", f"mended by [{site['rule']}] at {shorten(file)}:{site['line']}", "")
         return Verdict("", "gone with another break that was mended", "")
 
-    def of(self, site: Site, stack: Iterable[Place], reason: str) -> Verdict:
-        """What is said of a break at `site`, inside the calls of `stack`, outermost first, for Dynamo's `reason`.
+    def of(self, start: Start, stack: Iterable[Frame], reason: str) -> Verdict:
+        """What is said of a break at `start`, inside the calls of `stack`, outermost first, for Dynamo's `reason`.
 
         One inside a check function is that of the guard that calls it.
         """
         for file, line, _ in reversed(list(stack)):
-            place = _site(file, line)
-            known = self._sites.get(place)
-            if place != site and (known is None or known["rule"] != "trap"):
+            caller = _start(file, line)
+            known = self._sites.get(caller)
+            if caller != start and (known is None or known["rule"] != "trap"):
                 continue
-            refusal = self._traced.get(place)
+            refusal = self._traced.get(caller)
             if refusal is not None:
                 return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
             if known is not None and known["outcome"] == "declined":
                 return _refused(known["code"], f"declined: {known['reason']}")
-        return self._of_module(site[0]) or Verdict(
+        return self._of_module(start[0]) or Verdict(
             "",
             "the statement is mended, and Dynamo stops at it for another reason"
-            if site in self._sites
+            if start in self._sites
             else "no rule is about this kind of statement",
             _hint(reason),
         )
@@ -80,7 +80,7 @@ class Verdicts:
         return None
 
 
-def _site(file: str, line: int) -> Site:
+def _start(file: str, line: int) -> Start:
     return file, statement_at(file, line).line
 
 

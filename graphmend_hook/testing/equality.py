@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from .effects import Effect, recorded
 
 
 @dataclass
-class _Call:
+class Call:
     """What one call did.  inputs, state: what the arguments and the module's `state_dict` hold afterwards."""
 
     output: Any = None
@@ -48,29 +48,33 @@ def assert_same_as_eager(
     import torch
 
     tolerance = None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
-    expected = _observe(fn_or_module, args, kwargs, calls)
+    expected = calls_of(fn_or_module, args, kwargs, calls)
     torch.compiler.reset()
     try:
-        got = _observe(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
+        got = calls_of(fn_or_module, args, kwargs, calls, lambda function: torch.compile(function, backend=backend))
     finally:
         torch.compiler.reset()
     found = [
         f"  call {number}: {difference}"
         for number, pair in enumerate(zip(got, expected, strict=True), 1)
-        for difference in _differences(*pair, tolerance)
+        for difference in differences(*pair, tolerance)
     ]
     if found:
         cause = next((call.error for call in (*got, *expected) if call.error is not None), None)
         raise AssertionError("\n".join(["compiled and eager differ", *found])) from cause
 
 
-def _observe(
+def calls_of(
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    calls: int,
+    kwargs: Mapping[str, Any] = {},
+    calls: int = 1,
     compiled: Callable[[Any], Any] = lambda function: function,
-) -> list[_Call]:
+) -> list[Call]:
+    """What calls of a copy of `function` do, one after the other, each with copies of the arguments.
+
+    compiled: what is called instead of that copy, made of it.
+    """
     import torch
 
     own = copy.deepcopy(function)
@@ -80,7 +84,7 @@ def _observe(
     try:
         with torch.random.fork_rng(devices=list(range(torch.cuda.device_count()))):
             for _ in range(calls):
-                call, given = _Call(), copy.deepcopy((args, kwargs))
+                call, given = Call(), copy.deepcopy((args, kwargs))
                 with recorded() as effects:
                     try:
                         call.output = called(*given[0], **given[1])
@@ -104,7 +108,8 @@ def _detached(value: Any) -> Any:
     return tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)
 
 
-def _differences(got: _Call, expected: _Call, tolerance: tuple[float, float] | None) -> Iterator[str]:
+def differences(got: Call, expected: Call, tolerance: tuple[float, float] | None = None) -> Iterator[str]:
+    """What two calls did differently, in words.  tolerance: relative and absolute; None where every bit counts."""
     if got.effects != expected.effects:
         yield _different("effects", _lines(got.effects), _lines(expected.effects))
     if got.error is not None or expected.error is not None:

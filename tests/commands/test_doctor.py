@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 
 from graphmend_hook import cli
 from graphmend_hook.config import Settings
-from graphmend_hook.doctor import environment, program, selftest, stored
+from graphmend_hook.doctor import environment, program, selftest
 from graphmend_hook.doctor.findings import Finding, Level
 
 BOOTSTRAP = str(environment.BOOTSTRAP)
@@ -34,7 +34,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return dict(os.environ)
 
 
-def facts(findings: list[Finding]) -> list[Facts]:
+def facts(findings: Iterable[Finding]) -> list[Facts]:
     return [(found.check, found.level.value, found.text, found.remedy) for found in findings]
 
 
@@ -47,7 +47,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Facts]:
         installed = {"torch": "2.13.0", "transformers": "4.52.4", "bytecode": "0.19.1", **found}
         monkeypatch.setattr(environment, "_version", installed.get)
         monkeypatch.setattr(environment.platform, "platform", lambda: "Linux-6")
-        [finding] = facts(environment.check_versions())
+        [finding] = facts([environment.check_versions()])
         return finding
 
     return check
@@ -162,7 +162,7 @@ def custom(folder: Path, name: str = "sitecustomize") -> str:
 
 
 def startup(env: dict[str, str], *path: str) -> Facts:
-    [finding] = facts(environment.check_startup({**env, "PYTHONPATH": os.pathsep.join(path)}))
+    [finding] = facts([environment.check_startup({**env, "PYTHONPATH": os.pathsep.join(path)})])
     return finding
 
 
@@ -217,7 +217,7 @@ def examine(env: dict[str, str], write: Any) -> Callable[..., dict[str, list[Fac
     """The findings on a program, by check."""
 
     def run(*arguments: str, modules: str = "app", **more: str) -> dict[str, list[Facts]]:
-        status, seen = program.observe(arguments, {**env, "GRAPHMEND_MODULES": modules, **more})
+        status, seen = program.watch(arguments, {**env, "GRAPHMEND_MODULES": modules, **more})
         found: dict[str, list[Facts]] = {}
         for fact in facts(program.check_program(arguments, status, seen)):
             found.setdefault(fact[0], []).append(fact[1:])
@@ -290,8 +290,7 @@ def test_the_program_itself_is_there_before_the_hook(examine: Any, write: Any) -
 def test_modules_imported_before_the_probe() -> None:
     early = [{"name": name, "status": "imported too early"} for name in ("pkg.inner", "pkg")]
     report = {"modules": early, "processes": [{"hooks": [], "hits": 0, "misses": 0}]}
-    found = program._too_early(report, {"importers": {}})
-    assert found is not None
+    [found] = program._too_early(report, {"importers": {}})
     text = "2 modules imported before the hook was installed: pkg.inner, pkg by python itself or a .pth file"
     remedy = "install the hook before that, or run the program by python -m graphmend_hook"
     assert (found.text, found.remedy) == (text, remedy)
@@ -417,8 +416,8 @@ def test_program_sees_its_environment_as_it_was(
     subprocess.run([sys.executable, "look.py", "plain"], env=env, check=True)
     start = "import subprocess, sys; subprocess.run([sys.executable, 'look.py', 'child'], check=True)"
     write("start.py", start)
-    assert program.observe(["look.py", "seen"], env)[0] == 0
-    assert program.observe(["start.py"], env)[0] == 0
+    assert program.watch(["look.py", "seen"], env)[0] == 0
+    assert program.watch(["start.py"], env)[0] == 0
     plain, seen, child = (json.loads((tmp_path / name).read_text()) for name in ("plain", "seen", "child"))
     assert child == plain
     assert seen == [*plain[:3], plain[3] + 1]
@@ -429,7 +428,7 @@ def test_program_sees_its_environment_as_it_was(
 
 def test_cache(env: dict[str, str], tmp_path: Path) -> None:
     settings = Settings(cache_dir=tmp_path / "cache")
-    [found] = facts(stored.check_cache(settings, None))
+    [found] = facts([environment.check_cache(settings, None)])
     rights = f"{(tmp_path / 'cache').stat().st_mode & 0o777:o}"
     assert found == (
         "cache",
@@ -437,11 +436,11 @@ def test_cache(env: dict[str, str], tmp_path: Path) -> None:
         f"{tmp_path}/cache: 0 entries, 0.0 MB, 0 of them for these settings; rights {rights}",
         "",
     )
-    old = tmp_path / "cache" / "old"
+    old = tmp_path / "cache" / ("0" * 16)
     old.mkdir()
-    (old / "a.gmc").write_bytes(bytes(1_500_000))
+    (old / f"a.{'0' * 32}.gmc").write_bytes(bytes(1_500_000))
     seen = {"report": {"processes": [{"hits": 1, "misses": 2}]}}
-    [finding] = stored.check_cache(settings, seen)
+    finding = environment.check_cache(settings, seen)
     assert finding.text == (
         f"{tmp_path}/cache: 1 entry, 1.5 MB, 0 of them for these settings; rights {rights}; "
         "1 hit and 2 misses in this program"
@@ -453,7 +452,7 @@ def test_cache(env: dict[str, str], tmp_path: Path) -> None:
 def test_cache_that_others_can_write_to(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    [found] = facts(stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None))
+    [found] = facts([environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None)])
     why = f"GM003: the cache directory {tmp_path}/cache is not used: others may write to it; "
     assert found[1:] == (
         "problem",
@@ -464,9 +463,9 @@ def test_cache_that_others_can_write_to(env: dict[str, str], tmp_path: Path) -> 
 
 def test_cache_that_nothing_is_written_to(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(cache_dir=tmp_path / "cache")
-    stored.check_cache(settings, None)
+    environment.check_cache(settings, None)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    [(_, level, text, remedy)] = facts(stored.check_cache(settings, None))
+    [(_, level, text, remedy)] = facts([environment.check_cache(settings, None)])
     assert level == "warning"
     assert text.startswith(f"nothing is written to it; {tmp_path}/cache: 0 entries")
     assert remedy == "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
@@ -478,10 +477,10 @@ def test_cache_that_does_not_exist_and_is_not_made(
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     remedy = "unset PYTHONDONTWRITEBYTECODE where programs run, or fill the cache without it"
     expected = ("cache", "warning", "there is none, and python was told to write none", remedy)
-    assert facts(stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)) == [expected]
+    assert facts([environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None)]) == [expected]
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
-    assert stored.check_cache(Settings(cache_dir=tmp_path / "cache"), None)[0].level is Level.PROBLEM
+    assert environment.check_cache(Settings(cache_dir=tmp_path / "cache"), None).level is Level.PROBLEM
 
 
 # The self-test
@@ -490,14 +489,14 @@ def test_cache_that_does_not_exist_and_is_not_made(
 def test_self_test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "find_spec", lambda name: None)
     text = "torch is not installed here, so nothing can be compiled"
-    assert facts(selftest.check_self({})) == [("self-test", "skipped", text, "")]
+    assert facts([selftest.check_self({})]) == [("self-test", "skipped", text, "")]
 
 
 @pytest.mark.slow
 def test_self_test(env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-    assert facts(selftest.check_self(env)) == [("self-test", "ok", text, "")]
+    assert facts([selftest.check_self(env)]) == [("self-test", "ok", text, "")]
 
 
 BROKEN = {
@@ -516,7 +515,7 @@ def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, mo
         text = (selftest._HERE / name).read_text()
         (tmp_path / name).write_text(text.replace(old, new))
     monkeypatch.setattr(selftest, "_HERE", tmp_path)
-    [(_, level, text, remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, remedy)] = facts([selftest.check_self(env)])
     assert level == "problem"
     assert complaint in text
     assert remedy == "please report this, with the output of `graphmend doctor --json`"
@@ -527,7 +526,7 @@ def test_self_test_that_does_not_run(env: dict[str, str], tmp_path: Path, monkey
     (tmp_path / "selftest_program.py").write_text("raise RuntimeError('x')")
     monkeypatch.setattr(selftest, "_HERE", tmp_path)
     monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
     assert (level, text) == ("problem", "it ended with status 1: RuntimeError: x")
 
 
@@ -537,13 +536,13 @@ def test_self_test_that_does_not_end(env: dict[str, str], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(selftest.subprocess, "run", wait)
     monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts(selftest.check_self(env))
+    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
     assert (level, text) == ("problem", f"it took more than {selftest._LIMIT} s")
 
 
 def test_python_that_does_not_start(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('broken')")
-    [(_, level, text, remedy)] = facts(environment.check_startup({**env, "PYTHONPATH": str(tmp_path)}))
+    [(_, level, text, remedy)] = facts([environment.check_startup({**env, "PYTHONPATH": str(tmp_path)})])
     assert level == "problem"
     assert text == "python does not start here: ['broken']"
     assert remedy == "see what `python -S -c 'import site; site.main()'` says"

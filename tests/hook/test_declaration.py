@@ -18,7 +18,7 @@ import pytest
 import graphmend_hook
 from graphmend_hook import cli, commands
 from graphmend_hook.commands import doctor, explain
-from graphmend_hook.config import SETTINGS, Settings, changed
+from graphmend_hook.config import SETTINGS, Kind, Setting, Settings, changed
 from graphmend_hook.diagnostics import ConfigError
 from graphmend_hook.doctor import environment
 from graphmend_hook.dynamo import queue
@@ -27,7 +27,6 @@ from graphmend_hook.options import run_parser
 from graphmend_hook.reporting.document import as_json
 from graphmend_hook.reporting.ledger import HookRecord, Ledger
 from graphmend_hook.rewrite import active_rules
-from graphmend_hook.setting import Kind, Setting
 
 ROOT = Path(__file__).parents[2]
 # By setting: a text, and the value that it means, which is no default.

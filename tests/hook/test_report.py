@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -29,10 +30,10 @@ from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]
 Python = Callable[..., "subprocess.CompletedProcess[str]"]
-MENDED = Site("defer", "f", 2, Outcome.MENDED)
-GUARD = Site("trap", "f", 5, Outcome.MENDED)
-DECLINED = Site("defer", "C.g", 9, Outcome.DECLINED, "GM101-R03", "a handler could catch it")
-RARE = Site("where", "h", 1, Outcome.DECLINED, "GM102-R01", "a side has effects")
+MENDED = Site("defer", "f", 2)
+GUARD = Site("trap", "f", 5)
+DECLINED = Site("defer", "C.g", 9, "GM101-R03", "a handler could catch it")
+RARE = Site("where", "h", 1, "GM102-R01", "a side has effects")
 USE = "import graphmend_hook, app; app.f(7)"
 SCHEMA = json.loads(Path(document.__file__).with_name("schema.json").read_text(encoding="utf-8"))
 
@@ -118,6 +119,10 @@ failed
 def test_text(ledger: Ledger) -> None:
     assert as_text(ledger) + "\n" == TEXT
     assert max(map(len, as_text(ledger).splitlines()[:16])) < 80  # and no more of them than need be
+
+
+def test_html_is_the_text(ledger: Ledger) -> None:
+    assert html.unescape(re.sub("<[^>]*>", "", text.as_html(ledger))) == TEXT
 
 
 def test_text_of_nothing() -> None:

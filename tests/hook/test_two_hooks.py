@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import graphmend_hook
-from graphmend_hook.config import Settings
+from graphmend_hook.config import Setting, Settings
 from graphmend_hook.diagnostics import ConfigError, StrictError
 from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.install import active, install_settings
-from graphmend_hook.setting import Setting
 
 Install = Callable[..., Any]
 WITHOUT_VALUE = "defer, trap, sweep, where, cond, mask"

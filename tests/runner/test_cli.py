@@ -198,3 +198,19 @@ def test_modules_of_the_current_directory_do_not_shadow_those_that_the_hook_need
         write(f"{name}.py", "raise RuntimeError('the wrong module')")
     write("sub/program.py", "def f(x):\n    print(x)\nf(1)\n")
     same("sub/program.py")
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        ("python -m graphmend_hook --modules x train.py", True),
+        ("python -mgraphmend_hook train.py", True),
+        ("python -m graphmend_hook.explain out.json train.py", True),
+        ("python /venv/bin/graphmend doctor", True),
+        ("python train.py", False),
+        ("python -m train graphmend_hook", False),
+    ],
+)
+def test_our_own_command_lines_read_the_environment_themselves(words, own, monkeypatch):
+    monkeypatch.setattr("sys.orig_argv", words.split())
+    assert graphmend_hook._is_the_program() is own
