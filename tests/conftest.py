@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -14,6 +15,10 @@ import pytest
 
 # An exception of ours that we did not expect must not pass for a refusal, here or in the processes started here.
 os.environ["_GRAPHMEND_DEFECTS"] = "raise"
+# A thread of torch waits for work by turning in circles: with tensors as small as here it takes time from other tests.
+os.environ["OMP_NUM_THREADS"] = "1"
+# Where triton is installed, each process that compiles with Inductor starts others beside it, to compile for a GPU.
+os.environ["TORCH_WARM_POOL"] = "0"
 
 import graphmend_hook
 
@@ -22,13 +27,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole models first: pytest-xdist gives the last tests to whoever is free, and those are short ones then."""
+    items.sort(key=lambda item: item.path.parent.name != "models")
+
+
+def pytest_collection_finish() -> None:
+    """To look for garbage after every 700 new objects, and through all that is imported, is a quarter of a trace."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
+
+
 def _clean_environment(**changes: str) -> dict[str, str]:
     """The process environment without what would steer python, pytest or the hook, plus `changes`.
 
-    Inductor keeps compiled kernels where it does in this process, so that tests share them.
+    Inductor keeps compiled kernels where it does in this process, so that tests share them, and starts no more processes.
     """
     steering = ("GRAPHMEND_", "PYTHON", "PYTEST_", "COV_", "TRANSFORMERS_", "TORCH")
-    kept = ("TORCHINDUCTOR_CACHE_DIR",)
+    kept = ("TORCHINDUCTOR_CACHE_DIR", "TORCH_WARM_POOL")
     env = {key: value for key, value in os.environ.items() if key in kept or not key.startswith(steering)}
     env.update({"HF_HUB_OFFLINE": "1", "PYTHONHASHSEED": "0"})
     env.update(changes)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -12,11 +13,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from rich.console import Console
 
-from graphmend_hook import commands, manual
+from graphmend_hook import cli, commands, manual
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.explain import text
@@ -27,22 +29,23 @@ from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]
-GRAPHMEND = "import sys; from graphmend_hook.cli import main; sys.exit(main())"
+COLUMNS = {"COLUMNS": "120"}
 
 
-def said(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], env={**os.environ, "COLUMNS": "120"}, capture_output=True, text=True, check=True
-    )
-    return done.stdout
+def help_of(*words: str) -> str:
+    out = io.StringIO()
+    with mock.patch.dict(os.environ, COLUMNS), contextlib.redirect_stdout(out), pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    return out.getvalue()
 
 
 def help_texts() -> Iterator[str]:
     """What ``--help`` says of each command, and what the pytest plugin adds to pytest's own."""
     actions = (("cache", "info"), ("cache", "clear"), ("cache", "warm"), ("report", "show"), ("report", "merge"))
     for words in ((), ("run",), *((name,) for name in commands.NAMES), *actions):
-        yield f"$ graphmend {' '.join((*words, '--help'))}\n{said('-c', GRAPHMEND, *words, '--help')}"
-    told = said("-m", "pytest", "--help", "-p", "no:cacheprovider")
+        yield f"$ graphmend {' '.join((*words, '--help'))}\n{help_of(*words)}"
+    command = [sys.executable, "-m", "pytest", "--help", "-p", "no:cacheprovider"]
+    told = subprocess.run(command, env={**os.environ, **COLUMNS}, capture_output=True, text=True, check=True).stdout
     options = told[told.index("graph breaks (graphmend_hook):") :]
     yield f"$ pytest --help\n{options[: options.index(chr(10) + chr(10))]}\n"
     yield "".join(f"{line}\n" for line in told.splitlines() if line.strip().startswith("graphmend_"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from unittest import mock
 
@@ -35,9 +36,15 @@ def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _untimed_guards() -> Iterator[None]:
-    """Dynamo times the guards of each frame on flushed caches, for its log: 20 ms of the 50 that a small frame takes."""
-    with mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0, create=True):
+def _no_log_of_frames() -> Iterator[None]:
+    """For its log alone, Dynamo times the guards of each frame on flushed caches, and writes down all settings of torch."""
+    settings = ("_get_dynamo_config", "_compiler_config", "_scrubbed_inductor_config", "_functorch_config")
+    with contextlib.ExitStack() as patches:
+        timed = mock.patch.object(torch._dynamo.guards, "profile_guard_manager", return_value=0.0, create=True)
+        patches.enter_context(timed)
+        for name in settings:
+            written = mock.patch.object(torch._dynamo.utils, f"{name}_for_logging", return_value=None, create=True)
+            patches.enter_context(written)
         yield
 
 

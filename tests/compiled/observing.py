@@ -77,8 +77,8 @@ class _Handler(logging.Handler):
 @contextlib.contextmanager
 def _torch_silent() -> Iterator[None]:
     """What torch logs is no effect of the program: since 2.15 its handlers write to the `sys.stderr` of the moment."""
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
-    handlers = [handler for name in names for handler in logging.getLogger(name).handlers]
+    loggers = [logger for name, logger in logging.root.manager.loggerDict.items() if name.startswith("torch")]
+    handlers = [handler for logger in loggers for handler in getattr(logger, "handlers", ())]
     handlers = [handler for handler in handlers if getattr(handler, "stream", None) is sys.stderr]
     for handler in handlers:
         handler.addFilter(_nothing)

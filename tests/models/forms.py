@@ -1,12 +1,6 @@
-"""A plain user's script: a row's model compiled in every form that torch.compile has.  usage: forms.py ROW"""
+"""A module of a plain user's script, `judge.py`: a row's model compiled in every form that torch.compile has."""
 
 from __future__ import annotations
-
-import os
-import sys
-
-if "GRAPHMEND_MODULES" in os.environ and "graphmend_hook" not in sys.modules:
-    import graphmend_hook  # noqa: F401
 
 from typing import Any
 
@@ -14,7 +8,8 @@ import library_that_compiles
 import rows
 import torch
 
-model, (inputs, *_) = rows.build(sys.argv[1])
+row = ""
+model: Any = None
 graphs = 0
 
 
@@ -30,7 +25,7 @@ def decorated(**inputs: torch.Tensor) -> Any:
 
 
 def conditional() -> Any:
-    return torch.compile(model, backend=backend) if len(sys.argv) > 1 else model
+    return torch.compile(model, backend=backend) if row else model
 
 
 def compiled_forward() -> Any:
@@ -39,7 +34,7 @@ def compiled_forward() -> Any:
 
 
 def in_place() -> Any:
-    copy, _ = rows.build(sys.argv[1])
+    copy, _ = rows.build(row)
     copy.compile(backend=backend)
     return copy
 
@@ -61,11 +56,18 @@ FORMS = {
     "fullgraph decorator": part_of_a_bigger_function,
 }
 
-with torch.no_grad():
-    expected = model(**inputs).to_tuple()[0]
-    for name, form in FORMS.items():
-        torch._dynamo.reset()
-        graphs = 0
-        result = form()(**inputs).to_tuple()[0]
-        same = "equal" if torch.equal(result, expected) else "different"
-        print(f"{name}: {graphs} graph{'s' * (graphs != 1)}, {same}")
+
+def outcomes(name: str) -> dict[str, tuple[int, bool]]:
+    """By form: how many graphs there were, and whether the result is the one of eager."""
+    global row, model, graphs
+    row = name
+    model, (inputs, *_) = rows.build(name)
+    found = {}
+    with torch.no_grad():
+        expected = model(**inputs).to_tuple()[0]
+        for way, form in FORMS.items():
+            torch._dynamo.reset()
+            graphs = 0
+            result = form()(**inputs).to_tuple()[0]
+            found[way] = graphs, torch.equal(result, expected)
+    return found

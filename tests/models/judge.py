@@ -1,7 +1,8 @@
 """A plain user's script: builds a row, runs it in eager and compiled, and saves what there was to observe.
 
-Each line of its input asks for one: a JSON list of ROW, OUT, BACKEND ...  Each row has a process of its own, forked from
-this one, which has imported what all of them need.  It answers with the status of that process and what it wrote.
+Each line of its input asks a question: a JSON list of ROW, OUT, BACKEND ..., or of ROW, OUT, "forms".  Each has a process
+of its own, forked from this one, which has imported what all of them need.  It answers with the status of that process
+and what it wrote.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if "GRAPHMEND_MODULES" in os.environ and "graphmend_hook" not in sys.modules:
     import graphmend_hook  # noqa: F401  the one line of the second way to use it
 
 import copy
+import gc
 import json
 import logging
 import signal
@@ -110,10 +112,23 @@ def judge(name: str, out: str, *backends: str) -> None:
     torch.save(seen, out)
 
 
+def answer(row: str, out: str, *asked: str) -> None:
+    if asked == ("forms",):
+        import forms
+
+        torch.save(forms.outcomes(row), out)
+    else:
+        judge(row, out, *asked)
+
+
 def main() -> None:
-    import torch._inductor.compile_fx  # noqa: F401
+    import torch._inductor.compile_fx
     import transformers.modeling_utils  # noqa: F401
 
+    gc.disable()  # no child lives long
+    # What Inductor asks the compiler, and all of torch's source, once for a process.
+    torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+    torch._inductor.codecache.torch_key()
     for request in sys.stdin:
         with tempfile.TemporaryFile() as words:
             child = os.fork()
@@ -121,7 +136,7 @@ def main() -> None:
                 for stream in (1, 2):
                     os.dup2(words.fileno(), stream)
                 signal.alarm(TIMEOUT)
-                return judge(*json.loads(request))
+                return answer(*json.loads(request))
             status = os.waitpid(child, 0)[1]
             words.seek(0)
             print(json.dumps([status, words.read().decode(errors="replace")]), flush=True)
