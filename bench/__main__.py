@@ -57,11 +57,12 @@ def micro(quick: bool) -> dict[str, float]:
 
 
 def measure_overhead(quick: bool) -> dict[str, Any]:
-    from . import calls, overhead
+    from . import calls, overhead, probing
 
     return {
         "micro_best_seconds": micro(quick),
         "calls_us": calls.measure(5 if quick else 20),
+        "probes_ms": probing.measure(3 if quick else 15),
         **overhead.measure(quick),
     }
 

@@ -13,11 +13,15 @@ from .variables import Variable, tensor_node
 
 
 class Program:
-    """What a program leaves behind.  is_written, delivered: in this order; traced: what `tracing` said in the trace."""
+    """What a program leaves behind.
+
+    is_written, delivered: in this order; is_traced: what `tracing` said in the trace; is_traced_anew: after an attempt.
+    """
 
     def __init__(self) -> None:
         self.is_written = False
-        self.traced = False
+        self.is_traced = False
+        self.is_traced_anew = False
         self.delivered: list[tuple[str, bool]] = []
 
 
@@ -26,10 +30,28 @@ def deliver(program: Program, values: list[Any]) -> None:
     program.delivered.append((values[0], program.is_written))
 
 
+class Anew:
+    """Handed on between the attempts of `effects`: how many there were."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+
+
+@question(otherwise=False)
+def start_anew(trace: Trace) -> bool:
+    """Give up on the first attempt."""
+    anew = trace.compilation.attempts.of(Anew)
+    anew.attempts += 1
+    if anew.attempts == 1:
+        restart.trace_anew("a probe")
+    return anew.attempts == 2
+
+
 def effects(program: Program, text: str, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Writes an attribute, defers a text, and fails on an index that is out of range."""
+    """Is traced twice, defers a text, writes an attribute, and fails on an index that is out of range."""
     if place.tracing():
-        program.traced = True
+        program.is_traced = True
+        program.is_traced_anew = start_anew()
         queue.graphmend_pending.append((queue.ITEM, deliver, program, text))
         place.replay_last()
         rerun.expect_failure(False)
@@ -54,33 +76,11 @@ def guarded(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
     return x + 1, guard_first(x)
 
 
-class Anew:
-    """Handed on between the attempts of `restarted`: how many there were."""
-
-    def __init__(self) -> None:
-        self.attempts = 0
-
-
-@question(otherwise=False)
-def start_anew(trace: Trace) -> bool:
-    """Give up on the first attempt."""
-    anew = trace.compilation.attempts.of(Anew)
-    anew.attempts += 1
-    if anew.attempts == 1:
-        restart.trace_anew("a probe")
-    return anew.attempts == 2
-
-
-def restarted(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Is traced twice."""
-    return x + 1, start_anew()
-
-
 def captured(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Adds as many rows as are positive; Dynamo takes for granted that it is not one row, which would be spread."""
-    mask = x > 0
+    mask = x > 0  # in a graph of its own, where nothing is captured
     if torch.compiler.is_dynamo_compiling() and capture.begin_shape():
-        rows = x[mask]
+        rows = mask.nonzero()
         capture.end()
         return rows + other
-    return x[mask] + other
+    return mask.nonzero() + other

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 import torch
 from observing import Counting, import_file, import_mended
+from torch._dynamo import convert_frame
 
 from graphmend_hook.dynamo import bytecode, capture, epilogue, frame_guards, place, probes, queue, restart, trust
 from graphmend_hook.dynamo.trust import Mechanism
@@ -69,6 +71,29 @@ def outcomes(module: Any, name: str, caplog: pytest.LogCaptureFixture, backend: 
 
 def test_all_of_them_work_here() -> None:
     assert probes.failures() == set()
+
+
+def test_what_is_proved_before_an_exception_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe() -> Iterator[Mechanism]:
+        yield Mechanism.TRACING
+        raise ValueError
+
+    monkeypatch.setattr(probes, "_PROBES", (probe, lambda: iter([Mechanism.GUARDS])))
+    assert probes.failures() == {*Mechanism} - {Mechanism.TRACING, Mechanism.GUARDS}
+
+
+def test_all_are_proved_in_four_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes some 15 ms at the first trace on a machine."""
+    compiled: list[str] = []
+    start = convert_frame.log_dynamo_start
+
+    def noted(code: CodeType, *args: Any) -> Any:
+        compiled.append(code.co_name)
+        return start(code, *args)
+
+    monkeypatch.setattr(convert_frame, "log_dynamo_start", noted)
+    assert probes.failures() == set()
+    assert compiled == ["effects", "guarded", "guarded", "captured"]
 
 
 @pytest.mark.parametrize("mechanism", BREAKS)
@@ -147,11 +172,13 @@ def test_nothing_of_it_shows(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     monkeypatch.setattr(trust, "_is_proved", False)
     settings = {"recompile_limit": 1, "error_on_recompile": True}
     with torch.device("meta"), torch.inference_mode(), torch._dynamo.config.patch(settings):
+        profiled = torch._dynamo.guards.profile_guard_manager
         counted = dict(torch._dynamo.utils.counters["frames"])
         given = torch.compile(MENDED.selects, backend="eager")(torch.ones(3, device="cpu"))
         assert (given.tolist(), given.is_inference()) == ([4.0] * 3, True)
         assert torch.ones(1).device.type == "meta"
         assert torch._dynamo.config.error_on_recompile
+        assert torch._dynamo.guards.profile_guard_manager is profiled
     assert trust._is_proved
     assert trust.failed == frozenset()
     assert torch._dynamo.utils.counters["frames"]["total"] - counted.get("total", 0) == 1

@@ -12,8 +12,7 @@ from typing import Any
 from ...dynamo import frame_guards
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.trust import Mechanism, works
-from ...dynamo.variables import Variable, python_of
+from ...dynamo.variables import Variable
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -33,9 +32,12 @@ _METHODS = {
 @question(otherwise=False)
 def is_silent(trace: Trace, method: str, target: Variable) -> bool:
     """Is the logger off for that method?  Then a guard looks whether it still is."""
-    if method not in _LEVELS or target.source is None or not works(Mechanism.GUARDS):
+    if method not in _LEVELS or target.source is None:
         return False
-    logger = python_of(target)
+    found = frame_guards.inputs_at([target.source], trace.compilation)
+    if found is None:
+        return False
+    [logger] = found
     silent = _question(type(logger), method)
     if not silent(logger) or any(map(_is_of_logging, trace.output.side_effects.store_attr_mutations)):
         return False
