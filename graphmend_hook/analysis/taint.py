@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import weakref
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -49,7 +50,8 @@ class Evidence:
     """Taint of the names and expressions of one function."""
 
     def __init__(self, function: Function, scope: ModuleScope, operations: Operations) -> None:
-        self.function, self._scope, self._operations = function, scope, operations
+        self.function, self._operations = function, operations
+        self._scope: ModuleScope = weakref.proxy(scope)  # which keeps this: a circle would keep the whole syntax tree
         self._tests: dict[ast.expr, Taint] = {}
 
     @cached_property

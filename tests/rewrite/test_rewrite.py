@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import dis
+import gc
 import textwrap
+import weakref
 from types import CodeType
 from typing import Any
 
 import pytest
 from called_names import CALLED
 
+from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
 from graphmend_hook.templates import OWN, RUNTIME
@@ -229,3 +232,16 @@ def test_what_a_rewriter_cannot_parse_it_reports_as_python_does() -> None:
     with pytest.raises(SyntaxError) as caught:
         rewrite(b"def f(:\n    print(x)\n", "module.py", RULES)
     assert (caught.value.filename, caught.value.lineno) == ("module.py", 1)
+
+
+def test_a_rewritten_tree_is_gone_at_once_and_not_left_to_the_garbage_collector() -> None:
+    source = b"import torch\ndef f(x: torch.Tensor):\n    if x.sum() > 0:\n        x = x + 1\n    return x[x > 0]\n"
+    tree = ast.parse(source)
+    node = weakref.ref(tree)
+    gc.disable()
+    try:
+        assert rewrite_tree(tree, source, active_rules(RULE_NAMES))
+        del tree
+        assert node() is None
+    finally:
+        gc.enable()
