@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
 
+from .analysis.names import DEFINITIONS
 from .analysis.optout import OptOuts
 from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules.base import Candidate, Rule
 from .rules.order import ORDER
-from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
+from .templates import DELIVERY_ARGUMENTS, OWN, Node, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
 
@@ -35,7 +36,10 @@ NOTHING = Rewritten(None, ())
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one statement of `function`: its site, and the statements that now stand in its place, if any."""
+    """What became of one statement of `function`: its site, and the statements that now stand in its place, if any.
+
+    statement: it has those inside it as they are after mending.
+    """
 
     site: Site
     function: Function
@@ -71,7 +75,10 @@ def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Chan
 
 
 def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list[Change]:
-    """Apply `rules` in place to `tree`, parsed from `source`; what became of every site, in the order of the source."""
+    """Apply `rules` to `tree`, parsed from `source`; what became of every site, in the order of the source.
+
+    The bodies of functions are replaced; no other part of the tree changes.
+    """
     changes = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
     if any(change.emitted for change in changes):
         _import_runtime(tree)
@@ -84,8 +91,7 @@ def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
 
 
 def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:
-    changes: list[Change] = []
-    edits: list[tuple[Place, Sequence[ast.stmt]]] = []
+    found: list[tuple[Place, Rule, Candidate | Refusal]] = []
     for place in scope.places:
         refused = False
         for rule in rules:
@@ -94,16 +100,59 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
                 continue
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
+            found.append((place, rule, candidate))
             refused = isinstance(candidate, Refusal)
-            emitted = () if isinstance(candidate, Refusal) else tuple(candidate.emit())
-            changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
-            if emitted:
-                edits.append((place, emitted))
-            if emitted or candidate is SWITCHED_OFF:
+            if not refused or candidate is SWITCHED_OFF:
                 break
-    for place, statements in reversed(edits):  # from the end, so that indices into a block stay right
-        place.block[place.index : place.index + 1] = statements
+    made = _Mending(found).made
+    changes = []
+    for place, rule, candidate in found:
+        inside, emitted = made.get(place.statement, (place.statement, ()))
+        emitted = () if isinstance(candidate, Refusal) else emitted
+        changes.append(Change(_site(place, rule, candidate), place.function, inside, emitted))
     return changes
+
+
+class _Mending:
+    """Puts what the candidates emit in the place of their statements, in every function that has one.
+
+    A candidate is given its statement with those inside it mended.  That is a copy, so that the statement as it was
+    written can stand beside it.
+
+    made: by statement, what its candidate was given, and what it emitted.
+    """
+
+    def __init__(self, found: Sequence[tuple[Place, Rule, Candidate | Refusal]]) -> None:
+        mended = [(place, candidate) for place, _, candidate in found if not isinstance(candidate, Refusal)]
+        self._candidates = {place.statement: candidate for place, candidate in mended}
+        self.made: dict[ast.stmt, tuple[ast.stmt, tuple[ast.stmt, ...]]] = {}
+        for node in {place.function.node for place, _ in mended}:
+            node.body = self._block(node.body)
+
+    def _block(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
+        mended: list[ast.stmt] = []
+        for statement in block:
+            inside = statement if isinstance(statement, DEFINITIONS) else self._inside(statement)
+            candidate = self._candidates.get(statement)
+            if candidate is None:
+                mended.append(inside)
+            else:
+                self.made[statement] = inside, tuple(candidate.emit(inside))
+                mended += self.made[statement][1]
+        return mended
+
+    def _inside(self, node: Node) -> Node:
+        """`node` with its blocks mended; itself where that changes nothing."""
+        changed: dict[str, object] = {}
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if block and (mended := self._block(block)) != block:
+                changed[field] = mended
+        for field in ("handlers", "cases"):
+            parts = getattr(node, field, None)
+            if parts and (inside := [self._inside(part) for part in parts]) != parts:
+                changed[field] = inside
+        return ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
 
 
 def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:

@@ -36,20 +36,22 @@ _PASS = Template("pass")
 
 @dataclass
 class BranchCandidate:
-    """A statement that both rules emit in the same way.
+    """A statement that decides between two sides.
 
-    original: the statement as it stands, free of what other rules do to the statements inside.
-    decided: what runs while tracing if the test is a Python value after all, or the sides cannot be joined.
+    carried: the numbers that the function carries as tensors; they are read where the statement runs as it was written.
+    settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
+        in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; known: a further condition of the rewrite.
     join: what of the runtime makes one result of the sides.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
     at: ast.stmt
-    original: list[ast.stmt]
     condition: ast.expr
     branch: Branch
-    decided: list[ast.stmt]
+    carried: frozenset[str]
+    settled: str = "TEST"
+    checked: ast.stmt | None = None
     returns: bool = False
     predicate: ast.expr | None = None
     known: ast.expr | None = None
@@ -57,27 +59,43 @@ class BranchCandidate:
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
         at = self.at
         known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
             JOIN=expression(f"GM.{self.join}", at),
-            DEFINE=self.prepare + self.branch.definitions,
+            DEFINE=self.prepare + self._definitions(inside),
             WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),
             ASSIGN=self._assign() or _PASS.fill(at),
-            DECIDED=self.decided,
-            ORIGINAL=self.original,
+            DECIDED=[*self._read_carried(), self._decided(inside)],
+            ORIGINAL=at,
             **self.branch.holes(at),
         )
+
+    def _definitions(self, _inside: ast.stmt) -> list[ast.stmt]:
+        return self.branch.definitions
+
+    def _decided(self, inside: ast.stmt) -> ast.stmt:
+        if self.checked is not None:
+            return self.checked
+        assert isinstance(inside, ast.If)
+        return ast.copy_location(ast.If(expression(self.settled, self.at), inside.body, inside.orelse), self.at)
+
+    def _read_carried(self) -> list[ast.stmt]:
+        statements: list[ast.stmt] = []
+        for spelling in sorted(self.carried & NamesIn.code(self.at).read):
+            read = expression("GM.number_read(A)", self.at, A=name(spelling, self.at))
+            statements.append(ast.copy_location(ast.Assign([name(spelling, self.at, ast.Store())], read), self.at))
+        return statements
 
     def _assign(self) -> list[ast.stmt]:
         if self.returns:
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
-        for index, target in enumerate(self.branch.targets()):
+        for index, target in enumerate(self.branch.targets(self.at)):
             value = expression(f"OUTCOME[{index}]", self.at)
             if isinstance(target, ast.Name) and target.id in self.branch.in_place:
                 written = expression("GM.written(A, B)", self.at, A=name(target.id, self.at), B=value)
@@ -90,30 +108,3 @@ class BranchCandidate:
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), self.at))
         return statements + self.finish
-
-
-def decided(statement: ast.If, carried: frozenset[str], test: str = "TEST") -> list[ast.stmt]:
-    """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    tested = ast.copy_location(ast.If(expression(test, statement), statement.body, statement.orelse), statement)
-    return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
-
-
-def read_carried(statement: ast.stmt, carried: frozenset[str]) -> list[ast.stmt]:
-    """Statements that read the numbers which `statement` needs."""
-    statements: list[ast.stmt] = []
-    for spelling in sorted(carried & NamesIn.code(statement).read):
-        read = expression("GM.number_read(A)", statement, A=name(spelling, statement))
-        statements.append(ast.copy_location(ast.Assign([name(spelling, statement, ast.Store())], read), statement))
-    return statements
-
-
-def pristine(statement: ast.stmt) -> ast.stmt:
-    """A copy of a compound statement whose blocks are its own; what is in them is shared."""
-    copied = statement
-    for name_ in ("body", "orelse", "finalbody"):
-        block = getattr(statement, name_, None)
-        if isinstance(block, list):
-            if copied is statement:
-                copied = ast.copy_location(type(statement)(**dict(ast.iter_fields(statement))), statement)
-            setattr(copied, name_, [pristine(inner) for inner in block])
-    return copied

@@ -62,7 +62,7 @@ from ...templates import Template, constant, display, expression, name, replaced
 from ..declined import Declined
 from ..surroundings import unsuitable
 from ..values.questions import Finder
-from .branch import BranchCandidate, decided, pristine
+from .branch import BranchCandidate
 from .identity import needs_identity
 from .lower import Lowering
 from .sides import MOST_STATEMENTS, Branch, following, returns, side_functions
@@ -101,15 +101,30 @@ class Cond:
             branch = _branch(statement, place, lowering.carried)
         except Declined as declined:
             return declined.refusal(CODE)
-        return BranchCandidate(
+        return CapturedCandidate(
             statement,
-            [pristine(statement)],
             expression("GM.settled(A)", statement, A=condition),
             branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
-            returns(statement),
+            lowering.carried,
+            "GM.settle(TEST)",
+            returns=returns(statement),
             join="conditional",
         )
+
+
+class CapturedCandidate(BranchCandidate):
+    """A branch whose sides are those of the statement; what they do is traced, so they have what was mended in them."""
+
+    def _definitions(self, inside: ast.stmt) -> list[ast.stmt]:
+        if self.returns:
+            return self.branch.definitions
+        assert isinstance(inside, ast.If)
+        given = display([name(each, self.at) for each in self.branch.names], self.at)
+        bodies = []
+        for block in (inside.body, inside.orelse):
+            falling = [ast.copy_location(ast.If(constant(True, self.at), block, []), self.at)] if block else []
+            bodies.append([*falling, *_RETURN.fill(self.at, RESULT=given)])
+        return side_functions(*bodies, self.branch.arguments, self.at)
 
 
 def _asks_more(place: Place, scope: ModuleScope) -> bool:
@@ -135,7 +150,8 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     if needed == []:
         raise Declined("R08", "the sides bind nothing that is read later")
     arguments = sorted((names.read | {*(needed or ())}) & place.function.hidden & bound_before)
-    definitions = side_functions(_body(then, needed, statement), _body(orelse, needed, statement), arguments, statement)
+    bodies = [[replaced(each, _in_a_tuple) for each in block] for block in (then, orelse)]
+    definitions = side_functions(*bodies, arguments, statement) if needed is None else []
     return Branch(definitions, tuple(arguments), tuple(needed or ()), ())
 
 
@@ -188,16 +204,6 @@ def _certain(block: Sequence[ast.stmt]) -> frozenset[str]:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             found |= NamesIn.code(*targets).bound
     return found
-
-
-def _body(block: list[ast.stmt], needed: list[str] | None, at: ast.stmt) -> list[ast.stmt]:
-    """What the function of a side does: it returns a tuple of what is needed, or of what it returned."""
-    if needed is None:
-        return [replaced(statement, _in_a_tuple) for statement in block]
-    given = display([name(each, at) for each in needed], at)
-    # The very list that other rules edit.
-    falling = ast.copy_location(ast.If(constant(True, at), block, []), at)
-    return [*([falling] if block else []), *_RETURN.fill(at, RESULT=given)]
 
 
 def _in_a_tuple(node: ast.AST) -> ast.AST | None:

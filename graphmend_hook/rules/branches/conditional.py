@@ -30,7 +30,7 @@ class ConditionalCandidate:
     def __init__(self, statement: ast.stmt, node: ast.IfExp, condition: ast.expr, branch: Branch) -> None:
         self._statement, self._node, self._condition, self._branch = statement, node, condition, branch
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
         at, node = self._statement, self._node
         value = expression(
             _VALUE,

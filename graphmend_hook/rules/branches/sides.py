@@ -71,9 +71,8 @@ class Branch:
         """What the call of ``GM.select`` takes."""
         return {"ARGUMENTS": display([name(spelling, at) for spelling in self.arguments], at)}
 
-    def targets(self) -> list[ast.expr]:
+    def targets(self, at: ast.stmt) -> list[ast.expr]:
         """The assignable expressions that the results belong to."""
-        at = self.definitions[0]
         return [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
 
 
@@ -319,7 +318,7 @@ class Sides:
             ast.copy_location(
                 ast.Assign([self._target(target, side)], expression(f"OUTCOME[{index}]", statement)), statement
             )
-            for index, target in enumerate(branch.targets())
+            for index, target in enumerate(branch.targets(statement))
         ]
         body, orelse = self._decided(statement, side)
         return [*opened, *_NESTED.fill(statement, CONDITION=condition, SELECT=select, BODY=body, ORELSE=orelse)]

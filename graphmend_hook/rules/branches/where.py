@@ -65,7 +65,7 @@ from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ..declined import Declined
 from ..surroundings import unsuitable
-from .branch import BranchCandidate, decided, pristine
+from .branch import BranchCandidate
 from .conditional import ConditionalCandidate, conditional_expression
 from .identity import needs_identity
 from .lower import Lowering
@@ -113,11 +113,11 @@ class Where:
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
             statement,
-            [pristine(statement)],
             condition,
             branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
-            returns(statement),
+            lowering.carried,
+            "GM.settle(TEST)",
+            returns=returns(statement),
             prepare=hoisted.before,
             finish=hoisted.after,
         )

@@ -59,7 +59,7 @@ from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import Template, expression
-from ..branches.branch import BranchCandidate, decided, pristine, read_carried
+from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering
 from ..branches.sides import Sides
 from ..declined import Declined
@@ -102,18 +102,15 @@ class Trap:
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
-        return BranchCandidate(
-            statement, [pristine(statement)], condition, branch, decided(statement, lowering.carried)
-        )
+        return BranchCandidate(statement, condition, branch, lowering.carried)
 
     @staticmethod
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = Sides(lowering).guarded(statement, failing)
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
-        checked = read_carried(statement, lowering.carried)
-        checked += (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
-        return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
+        (checked,) = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        return BranchCandidate(statement, lowering.test(statement.test), branch, lowering.carried, checked=checked)
 
     def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
         """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
@@ -153,7 +150,7 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
-    return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
+    return BranchCandidate(statement, lowered, branch, frozenset(), checked=checked, predicate=predicate, known=known)
 
 
 def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:

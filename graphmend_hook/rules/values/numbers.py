@@ -23,7 +23,7 @@ class NumberCandidate:
     statement: ast.Assign
     tensor: ast.expr
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
         return _CARRIED.fill(
             self.statement, STORED=self.statement.targets[0], TENSOR=self.tensor, ORIGINAL=self.statement
         )
