@@ -104,54 +104,52 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
             refused = isinstance(candidate, Refusal)
             if not refused or candidate is SWITCHED_OFF:
                 break
-    made = _Mending(found).made
+    mending = _Mending([(place, each) for place, _, each in found if not isinstance(each, Refusal)])
     changes = []
     for place, rule, candidate in found:
-        inside, emitted = made.get(place.statement, (place.statement, ()))
+        statement, emitted = mending.made.get(place.statement, (place.statement, ()))
         emitted = () if isinstance(candidate, Refusal) else emitted
-        changes.append(Change(_site(place, rule, candidate), place.function, inside, emitted))
+        changes.append(Change(_site(place, rule, candidate), place.function, statement, emitted))
     return changes
 
 
 class _Mending:
-    """Puts what the candidates emit in the place of their statements, in every function that has one.
+    """Puts what the candidates emit in the place of their statements, and gives the functions new bodies.
 
-    A candidate is given its statement with those inside it mended.  That is a copy, so that the statement as it was
-    written can stand beside it.
+    A candidate is given its statement with those inside it mended: a copy, beside which the statement may stand as it
+    was written.  No list of statements is ever changed.
 
-    made: by statement, what its candidate was given, and what it emitted.
+    made: by statement, that copy, and what was emitted.
     """
 
-    def __init__(self, found: Sequence[tuple[Place, Rule, Candidate | Refusal]]) -> None:
-        mended = [(place, candidate) for place, _, candidate in found if not isinstance(candidate, Refusal)]
-        self._candidates = {place.statement: candidate for place, candidate in mended}
+    def __init__(self, candidates: Sequence[tuple[Place, Candidate]]) -> None:
+        self._candidates = {place.statement: candidate for place, candidate in candidates}
         self.made: dict[ast.stmt, tuple[ast.stmt, tuple[ast.stmt, ...]]] = {}
-        for node in {place.function.node for place, _ in mended}:
+        for node in {place.function.node for place, _ in candidates}:
             node.body = self._block(node.body)
 
     def _block(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
         mended: list[ast.stmt] = []
         for statement in block:
-            inside = statement if isinstance(statement, DEFINITIONS) else self._inside(statement)
+            copied = statement if isinstance(statement, DEFINITIONS) else self._with_blocks(statement)
             candidate = self._candidates.get(statement)
             if candidate is None:
-                mended.append(inside)
+                mended.append(copied)
             else:
-                self.made[statement] = inside, tuple(candidate.emit(inside))
+                self.made[statement] = copied, tuple(candidate.emit(copied))
                 mended += self.made[statement][1]
         return mended
 
-    def _inside(self, node: Node) -> Node:
-        """`node` with its blocks mended; itself where that changes nothing."""
+    def _with_blocks(self, node: Node) -> Node:
+        """`node` with what is in it mended; itself where that changes nothing."""
         changed: dict[str, object] = {}
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if block and (mended := self._block(block)) != block:
-                changed[field] = mended
-        for field in ("handlers", "cases"):
-            parts = getattr(node, field, None)
-            if parts and (inside := [self._inside(part) for part in parts]) != parts:
-                changed[field] = inside
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            old = getattr(node, name, None)
+            if old:
+                of_parts = name in ("handlers", "cases")
+                new = [self._with_blocks(part) for part in old] if of_parts else self._block(old)
+                if new != old:
+                    changed[name] = new
         return ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
 
 

@@ -30,10 +30,10 @@ class AnyOf:
 class Candidate(Protocol):
     """A statement that can be mended, taken apart."""
 
-    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The statements that take its place: an ``if`` whose ``else`` is the original, verbatim.
 
-        inside: the statement with those inside it mended; the statement itself where there are none.
+        mended: the statement with those inside it mended; the statement itself where there are none.
         """
 
 

@@ -6,12 +6,11 @@ Where the test is no tensor, or that cannot be done, the statement runs as it wa
 from __future__ import annotations
 
 import ast
-import copy
 from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn
 from ...templates import Template, expression, name
-from .sides import Branch
+from .side import Branch
 
 _BRANCH = Template(
     """
@@ -29,7 +28,7 @@ else:
     ORIGINAL
 """
 )
-_STORE = Template("if OUTCOME[INDEX] is not CURRENT:\n    SLOT = OUTCOME[INDEX]")
+_STORE = Template("if VALUE is not CURRENT:\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
 
@@ -59,30 +58,30 @@ class BranchCandidate:
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
-    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
-        at = self.at
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        at, branch = self.at, self._branch(mended)
         known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
             JOIN=expression(f"GM.{self.join}", at),
-            DEFINE=self.prepare + self._definitions(inside),
+            DEFINE=self.prepare + branch.definitions(at),
             WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),
-            ASSIGN=self._assign() or _PASS.fill(at),
-            DECIDED=[*self._read_carried(), self._decided(inside)],
+            ARGUMENTS=branch.given(at),
+            ASSIGN=self._assign(branch) or _PASS.fill(at),
+            DECIDED=[*self._read_carried(), self._decided(mended)],
             ORIGINAL=at,
-            **self.branch.holes(at),
         )
 
-    def _definitions(self, _inside: ast.stmt) -> list[ast.stmt]:
-        return self.branch.definitions
+    def _branch(self, _mended: ast.stmt) -> Branch:
+        return self.branch
 
-    def _decided(self, inside: ast.stmt) -> ast.stmt:
+    def _decided(self, mended: ast.stmt) -> ast.stmt:
         if self.checked is not None:
             return self.checked
-        assert isinstance(inside, ast.If)
-        return ast.copy_location(ast.If(expression(self.settled, self.at), inside.body, inside.orelse), self.at)
+        assert isinstance(mended, ast.If)
+        return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
 
     def _read_carried(self) -> list[ast.stmt]:
         statements: list[ast.stmt] = []
@@ -91,20 +90,14 @@ class BranchCandidate:
             statements.append(ast.copy_location(ast.Assign([name(spelling, self.at, ast.Store())], read), self.at))
         return statements
 
-    def _assign(self) -> list[ast.stmt]:
+    def _assign(self, branch: Branch) -> list[ast.stmt]:
         if self.returns:
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
-        for index, target in enumerate(self.branch.targets(self.at)):
-            value = expression(f"OUTCOME[{index}]", self.at)
-            if isinstance(target, ast.Name) and target.id in self.branch.in_place:
-                written = expression("GM.written(A, B)", self.at, A=name(target.id, self.at), B=value)
-                statements.append(ast.copy_location(ast.Assign([target], written), self.at))
-            elif isinstance(target, (ast.Attribute, ast.Subscript)):
-                current = copy.copy(target)
-                current.ctx = ast.Load()
-                number = expression(str(index), self.at)
-                statements += _STORE.fill(self.at, INDEX=number, CURRENT=current, SLOT=target)
+        for target, value in branch.results(self.at):
+            if isinstance(target, ast.Attribute):
+                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+                statements += _STORE.fill(self.at, VALUE=value, CURRENT=current, SLOT=target)
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), self.at))
         return statements + self.finish

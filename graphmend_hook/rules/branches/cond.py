@@ -53,6 +53,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ...analysis.names import DEFINITIONS, NamesIn, walk
 from ...analysis.scopes import ModuleScope, Place
@@ -64,8 +65,8 @@ from ..surroundings import unsuitable
 from ..values.questions import Finder
 from .branch import BranchCandidate
 from .identity import needs_identity
-from .lower import Lowering
-from .sides import MOST_STATEMENTS, Branch, following, returns, side_functions
+from .lower import MOST_STATEMENTS, Lowering
+from .side import Branch, following, returns
 
 CODE = "GM107"
 _RETURN = Template("return RESULT")
@@ -115,16 +116,16 @@ class Cond:
 class CapturedCandidate(BranchCandidate):
     """A branch whose sides are those of the statement; what they do is traced, so they have what was mended in them."""
 
-    def _definitions(self, inside: ast.stmt) -> list[ast.stmt]:
+    def _branch(self, mended: ast.stmt) -> Branch:
         if self.returns:
-            return self.branch.definitions
-        assert isinstance(inside, ast.If)
+            return self.branch
+        assert isinstance(mended, ast.If)
         given = display([name(each, self.at) for each in self.branch.names], self.at)
         bodies = []
-        for block in (inside.body, inside.orelse):
+        for block in (mended.body, mended.orelse):
             falling = [ast.copy_location(ast.If(constant(True, self.at), block, []), self.at)] if block else []
             bodies.append([*falling, *_RETURN.fill(self.at, RESULT=given)])
-        return side_functions(*bodies, self.branch.arguments, self.at)
+        return replace(self.branch, then=bodies[0], orelse=bodies[1])
 
 
 def _asks_more(place: Place, scope: ModuleScope) -> bool:
@@ -151,8 +152,7 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
         raise Declined("R08", "the sides bind nothing that is read later")
     arguments = sorted((names.read | {*(needed or ())}) & place.function.hidden & bound_before)
     bodies = [[replaced(each, _in_a_tuple) for each in block] for block in (then, orelse)]
-    definitions = side_functions(*bodies, arguments, statement) if needed is None else []
-    return Branch(definitions, tuple(arguments), tuple(needed or ()), ())
+    return Branch(arguments, bodies[0], bodies[1], needed or ())
 
 
 def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place, carried: frozenset[str]) -> None:

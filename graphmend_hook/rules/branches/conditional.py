@@ -13,7 +13,7 @@ from ..declined import Declined
 from ..surroundings import unsuitable
 from .identity import needs_identity
 from .lower import Lowering
-from .sides import Branch, Sides
+from .side import Branch, Side, valued
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -30,7 +30,7 @@ class ConditionalCandidate:
     def __init__(self, statement: ast.stmt, node: ast.IfExp, condition: ast.expr, branch: Branch) -> None:
         self._statement, self._node, self._condition, self._branch = statement, node, condition, branch
 
-    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, node = self._statement, self._node
         value = expression(
             _VALUE,
@@ -40,10 +40,10 @@ class ConditionalCandidate:
             TEST_=ast.copy_location(ast.NamedExpr(name("TEST", node, ast.Store()), self._condition), node),
             BODY=node.body,
             ORELSE=node.orelse,
-            **self._branch.holes(at),
+            ARGUMENTS=self._branch.given(at),
         )
         traced = replaced(at, lambda part: value if part is node else None)
-        return _STATEMENT.fill(at, DEFINE=self._branch.definitions, TRACED=traced, ORIGINAL=at)
+        return _STATEMENT.fill(at, DEFINE=self._branch.definitions(at), TRACED=traced, ORIGINAL=at)
 
 
 def conditional_expression(place: Place, scope: ModuleScope, code: str) -> ConditionalCandidate | Refusal | None:
@@ -69,7 +69,7 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
     if culprit:
         raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
     condition = lowering.test(node.test)
-    return ConditionalCandidate(statement, node, condition, Sides(lowering).valued(node, statement))
+    return ConditionalCandidate(statement, node, condition, valued(node, statement, Side(lowering)))
 
 
 def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:

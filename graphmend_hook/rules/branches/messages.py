@@ -14,7 +14,7 @@ from ..declined import Declined
 from ..known_calls import QUIET_CALLS
 
 if TYPE_CHECKING:
-    from .speculated import Side
+    from .speculated import Speculation
 
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
@@ -28,13 +28,13 @@ class Captures:
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
     """
 
-    def __init__(self, side: Side, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
+    def __init__(self, side: Speculation, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
         self._side, self._scope, self._evaluated = side, scope, evaluated
         self._inner: frozenset[str] = frozenset()
         self._texts: dict[str, int] = {}
 
-    def delivery_of(self, statement: ast.Raise | ast.Assert | ast.Expr) -> list[ast.stmt]:
+    def delivery_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """The definition of DELIVERY, a function of the target and the values that executes `statement`.
 
         Raises Declined where a value cannot be read ahead of time.

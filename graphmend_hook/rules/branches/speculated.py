@@ -1,4 +1,4 @@
-"""Expressions of a side, which may be evaluated though the side is not taken.
+"""Expressions that may be evaluated though Python might not get to them: those of a side, the later parts of a test.
 
 Every operation goes through a function of the runtime that first asks whether it can fail on the values that are
 traced.
@@ -7,7 +7,6 @@ traced.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from ...analysis.names import root_of
 from ...templates import constant, expression, name
 from ..declined import Declined
 from ..operators import ARITHMETIC, COMPARISONS, TORCH
-from .targets import Slot
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -27,52 +25,27 @@ _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
-class Side:
-    """Speculative expressions of one side of a branch, and what the side has bound so far.
+class Speculation:
+    """Expressions that may be evaluated though Python might not get to them, and the names that they need.
 
-    bound: the local names that are certainly bound before the side; assigned: those that it has bound since.
-    reads: the names that it reads of the function around it.
-    stored: the attributes that it assigns to, and the locals that stand for them.
-    ended: control does not reach the end of the side.
+    bound: the local names that are certainly bound before; assigned: those that have been bound since.
+    reads: the names that are read of the function around.
+    stored: the attributes that are assigned to, and the locals that stand for them.
     """
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, around: Speculation | None = None) -> None:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
-        self.bound = frozenset(place.function.flow.bound_before(place.statement))
+        before = around.bound | around.assigned if around else place.function.flow.bound_before(place.statement)
+        self.bound: frozenset[str] = before
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
-        self.stored: dict[str, str] = {}
-        self._inherited: frozenset[str] = frozenset()
-        self.ended = False
-
-    def inner(self) -> Side:
-        """A side of a branch inside this one."""
-        side = Side(self.lowering)
-        side.bound = self.bound | self.assigned
-        side.stored = dict(self.stored)
-        side._inherited = frozenset(self.stored.values())
-        return side
-
-    def copy(self) -> Side:
-        """The same side, where control may not pass."""
-        side = self.inner()
-        side.bound, side.assigned, side._inherited = self.bound, set(self.assigned), self._inherited
-        return side
+        self.stored: dict[str, str] = dict(around.stored) if around else {}
 
     def is_local(self, spelling: str) -> bool:
         """Is it a local name, of the function or of one around it?"""
         return spelling in self._locals
-
-    def owner(self, slot: Slot) -> ast.expr:
-        """The object whose attribute or item `slot` is."""
-        return self.value(slot.value)
-
-    def store(self, text: str, spelling: str) -> None:
-        """From here on the attribute written as `text` is the local called `spelling`."""
-        self.stored[text] = spelling
-        self._inherited -= {spelling}
 
     def test(self, node: ast.expr) -> ast.expr:
         return self.lowering.test(node, self)
@@ -97,16 +70,16 @@ class Side:
         return node
 
     def _lower_Attribute(self, node: ast.Attribute) -> ast.expr:
-        text = ast.unparse(node)
-        if text in self.stored:
-            return self._slot(text, node)
-        if any(key.startswith(f"{text}[") for key in self.stored):
-            raise Declined("R04", f"`{text}` is read where an item of it is written")
+        spelling = self.stored.get(ast.unparse(node)) if self.stored else None
+        if spelling is not None:
+            if spelling not in self.assigned:
+                self.reads.add(spelling)
+            return name(spelling, node)
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        related = any(ast.unparse(node.value) == re.split(r"[.\[]", key)[0] for key in self.stored)
+        related = any(ast.unparse(node.value) == key.partition(".")[0] for key in self.stored)
         call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
         return expression(call, node, A=self.value(node.value), NAME=constant(node.attr, node))
 
@@ -114,12 +87,6 @@ class Side:
         """A name of a module as it stands; the module may be a local name."""
         self.value(root_of(node))
         return node
-
-    def _slot(self, text: str, node: ast.expr) -> ast.expr:
-        spelling = self.stored[text]
-        if spelling in self._inherited:
-            self.reads.add(spelling)
-        return name(spelling, node)
 
     def _lower_Tuple(self, node: ast.Tuple) -> ast.expr:
         return ast.copy_location(ast.Tuple([self.value(item) for item in node.elts], ast.Load()), node)
@@ -134,11 +101,6 @@ class Side:
         return expression("GM.slice(A, B, C)", node, A=lower, B=upper, C=step)
 
     def _lower_Subscript(self, node: ast.Subscript) -> ast.expr:
-        text = ast.unparse(node)
-        if text in self.stored:
-            return self._slot(text, node)
-        if any(key.endswith("]") for key in self.stored):
-            raise Declined("R04", f"`{text}` is read where an item of a container is written")
         return expression("GM.item_of(A, I)", node, A=self.value(node.value), I=self.value(node.slice))
 
     def _lower_BinOp(self, node: ast.BinOp) -> ast.expr:

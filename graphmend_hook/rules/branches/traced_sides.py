@@ -146,17 +146,6 @@ def expect_unwritten(
     reads.append(_Read(site, sources, results))
 
 
-@question(otherwise=None)
-def accept_write(trace: Trace) -> None:
-    """The write that has just been traced is the branch's own."""
-    reads = trace.compilation.of(Reads).found
-    if reads:
-        write, site = next(iter(reversed(trace.graph.nodes))), reads[-1].site
-        for read in reads:
-            if read.site == site:
-                read.own_writes.append(write)
-
-
 @dataclass(frozen=True)
 class _Read:
     """What a branch at `site` selects from, and what it selects."""
@@ -164,18 +153,16 @@ class _Read:
     site: Site | None
     sources: list[torch.fx.Node]
     results: list[torch.fx.Node]
-    own_writes: list[torch.fx.Node] = field(default_factory=list)
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(operations(module))}
-    writes = [(node, place, written) for node, place in order.items() if (written := written_by(node))]
+    writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
     for read in compilation.of(Reads).found:
         nodes = [*read.sources, *read.results]
         begin = max(order.get(node, -1) for node in nodes)
         relied_on = memory_of(nodes)
-        later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
-        written = {storage for _, storages in later for storage in storages}
+        written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
             trace_without(compilation, read.site, "a tensor that a branch selects is written in place later")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):

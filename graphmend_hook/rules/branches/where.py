@@ -60,6 +60,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
@@ -70,7 +71,7 @@ from .conditional import ConditionalCandidate, conditional_expression
 from .identity import needs_identity
 from .lower import Lowering
 from .shared_calls import Hoisted, split
-from .sides import Sides, following, returns
+from .side import Side, assigning, following, returning, returns
 
 CODE = "GM102"
 
@@ -97,19 +98,19 @@ class Where:
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
-        sides = Sides(lowering)
         hoisted = Hoisted()
         if returns(statement):
             tail = following(place)
-            branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
+            then, orelse = statement.body + tail, statement.orelse + tail
+            branch = returning(statement, then, orelse, Side(lowering))
         else:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
-            branch = sides.assigning(statement, then, orelse, needed)
-            culprit = needs_identity(place, frozenset(branch.names) - branch.in_place)
+            branch = assigning(statement, then, orelse, Side(lowering), needed)
+            culprit = needs_identity(place, frozenset(branch.names))
             if culprit:
                 raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
-        if sides.has_effects and place.inside_try:
+        if place.inside_try and any(map(_has_effect, walk(*then, *orelse))):
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
             statement,
@@ -121,3 +122,8 @@ class Where:
             prepare=hoisted.before,
             finish=hoisted.after,
         )
+
+
+def _has_effect(node: ast.AST) -> bool:
+    """Does a side that does it log or raise something?"""
+    return isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))

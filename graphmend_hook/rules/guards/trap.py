@@ -61,7 +61,7 @@ from ...diagnostics import Refusal
 from ...templates import Template, expression
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering
-from ..branches.sides import Sides
+from ..branches.side import Side, assigning, guarding
 from ..declined import Declined
 from ..surroundings import unsuitable
 from ..values.numbers import NumberCandidate, carried_names, read_number, readers
@@ -101,13 +101,13 @@ class Trap:
     @staticmethod
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
-        branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
+        branch = assigning(statement, statement.body, statement.orelse, Side(lowering), frozenset())
         return BranchCandidate(statement, condition, branch, lowering.carried)
 
     @staticmethod
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
-        branch = Sides(lowering).guarded(statement, failing)
+        branch = guarding(statement, failing, Side(lowering))
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
         (checked,) = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
         return BranchCandidate(statement, lowering.test(statement.test), branch, lowering.carried, checked=checked)
@@ -145,7 +145,7 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
     lowered = lowering.test(condition) if reads else condition
     failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
-    branch = Sides(lowering).guarded(statement, failing, condition=condition if check.needs_tensor else None)
+    branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
     given = expression("bool(TEST)" if reads else "TEST", condition)
     checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)

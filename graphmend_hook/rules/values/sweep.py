@@ -69,7 +69,7 @@ class Step:
 
     statements: list[ast.stmt]
 
-    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         return self.statements
 
 
@@ -80,9 +80,9 @@ class Tested:
     asked: ast.expr
     end: list[ast.stmt]
 
-    def emit(self, inside: ast.stmt) -> list[ast.stmt]:
-        assert isinstance(inside, ast.If)
-        return [ast.copy_location(ast.If(self.asked, [*inside.body, *self.end], []), inside)]
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        assert isinstance(mended, ast.If)
+        return [ast.copy_location(ast.If(self.asked, [*mended.body, *self.end], []), mended)]
 
 
 class Sweep:
