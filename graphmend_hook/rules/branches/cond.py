@@ -52,20 +52,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...analysis.names import DEFINITIONS, NamesIn, walk
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import Template, constant, display, expression, name, replaced
+from ...templates import Template, display, expression, name, replaced
 from ..declined import Declined
-from ..surroundings import unsuitable
 from ..values.questions import Finder
 from .branch import BranchCandidate
 from .identity import needs_identity
-from .lower import MOST_STATEMENTS, Lowering
+from .lower import MOST_STATEMENTS, Lowering, of_data
 from .side import Branch, following, returns
 
 CODE = "GM107"
@@ -87,45 +85,34 @@ class Cond:
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement
-        if not isinstance(statement, ast.If):
+        if not isinstance(statement, ast.If) or any(isinstance(node, ast.Raise) for node in walk(statement)):
             return None
-        lowering = Lowering(place, scope)
-        if lowering.taint(statement.test) is Taint.NO or unsuitable(place, scope, CODE) or _asks_more(place, scope):
-            return None
-        if any(isinstance(node, ast.Raise) for node in walk(statement)):
-            return None  # a guard
+        lowering = of_data(statement.test, place, scope, CODE)
+        if not isinstance(lowering, Lowering) or _asks_more(place, scope):
+            return lowering if isinstance(lowering, Refusal) else None
         try:
-            condition = lowering.test(statement.test)
-        except Declined:
-            return None  # which [Where] has said
-        try:
-            branch = _branch(statement, place, lowering.carried)
+            return CapturedCandidate(
+                statement,
+                expression("GM.settled(A)", statement, A=lowering.test(statement.test)),
+                _branch(statement, place, lowering.carried),
+                lowering.carried,
+                "GM.settle(TEST)",
+                returns=returns(statement),
+                join="conditional",
+            )
         except Declined as declined:
             return declined.refusal(CODE)
-        return CapturedCandidate(
-            statement,
-            expression("GM.settled(A)", statement, A=condition),
-            branch,
-            lowering.carried,
-            "GM.settle(TEST)",
-            returns=returns(statement),
-            join="conditional",
-        )
 
 
 class CapturedCandidate(BranchCandidate):
-    """A branch whose sides are those of the statement; what they do is traced, so they have what was mended in them."""
+    """A branch whose sides do what is written in them; they are traced, so they have what was mended in them."""
 
     def _branch(self, mended: ast.stmt) -> Branch:
         if self.returns:
             return self.branch
         assert isinstance(mended, ast.If)
-        given = display([name(each, self.at) for each in self.branch.names], self.at)
-        bodies = []
-        for block in (mended.body, mended.orelse):
-            falling = [ast.copy_location(ast.If(constant(True, self.at), block, []), self.at)] if block else []
-            bodies.append([*falling, *_RETURN.fill(self.at, RESULT=given)])
-        return replace(self.branch, then=bodies[0], orelse=bodies[1])
+        given = _RETURN.fill(self.at, RESULT=display([name(each, self.at) for each in self.branch.names], self.at))
+        return replace(self.branch, then=[*mended.body, *given], orelse=[*mended.orelse, *given])
 
 
 def _asks_more(place: Place, scope: ModuleScope) -> bool:
@@ -142,8 +129,9 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     _check((then, orelse), names, place, carried)
     bound_before = place.function.flow.bound_before(statement)
     needed = None if returns(statement) else sorted(names.bound & place.function.flow.needed_after(statement))
+    ends = [place.function.flow.bound_at_end(block) if block else bound_before for block in (then, orelse)]
     for spelling in needed or ():
-        if not all(spelling in bound_before | _certain(block) for block in (then, orelse)):
+        if not all(end is not None and spelling in end for end in ends):
             raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
     culprit = needs_identity(place, frozenset(needed or ()))
     if culprit:
@@ -192,18 +180,6 @@ def _leaves(block: Iterable[ast.stmt]) -> bool:
         if isinstance(statement, (ast.For, ast.While)) and _leaves(statement.orelse):
             return True
     return False
-
-
-def _certain(block: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that are bound at the end of the block, however it gets there."""
-    found: frozenset[str] = frozenset()
-    for statement in block:
-        if isinstance(statement, ast.If):
-            found |= _certain(statement.body) & _certain(statement.orelse)
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            found |= NamesIn.code(*targets).bound
-    return found
 
 
 def _in_a_tuple(node: ast.AST) -> ast.AST | None:

@@ -14,10 +14,12 @@ from functools import cached_property
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
+from ...diagnostics import Refusal
 from ...templates import OWN, argument, constant, display, expression, name
+from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..declined import Declined
 from ..operators import COMPARISONS
-from ..surroundings import evidence
+from ..surroundings import evidence, unsuitable
 from ..values.numbers import carried_names
 from .speculated import Speculation
 
@@ -181,13 +183,26 @@ class Lowering:
 
     def _test_call(self, node: ast.Call, side: Speculation | None) -> ast.expr:
         qualified = self.scope.imports.qualified(node.func)
-        if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
-            return self._value(node, side)
-        if qualified == "bool" and len(node.args) == 1:
+        plain = not node.keywords and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        if plain and qualified == "bool" and len(node.args) == 1:
             return self.test(node.args[0], side)
-        if qualified == "torch.equal" and len(node.args) == 2:
+        if plain and qualified == "torch.equal" and len(node.args) == 2:
             left, right = (self._value(operand, side) for operand in node.args)
             return expression("GM.equal(A, B)", node, A=left, B=right)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        if plain and isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
             return expression("GM.one_value(A)", node, A=self._value(node.func.value, side))
+        called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
+            raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
+
+
+def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowering | Refusal | None:
+    """What lowers a test of the statement at `place`; None where nothing speaks for its being tensor data.
+
+    The refusal, under the rule's `code`, where nothing in the function can be rewritten.
+    """
+    lowering = Lowering(place, scope)
+    if lowering.taint(test) is Taint.NO:
+        return None
+    return unsuitable(place, scope, code) or lowering

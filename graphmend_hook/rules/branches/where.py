@@ -62,14 +62,12 @@ import re
 
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ..declined import Declined
-from ..surroundings import unsuitable
 from .branch import BranchCandidate
 from .conditional import ConditionalCandidate, conditional_expression
 from .identity import needs_identity
-from .lower import Lowering
+from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
 from .side import Side, assigning, following, returning, returns
 
@@ -88,10 +86,8 @@ class Where:
         statement = place.statement
         try:
             if isinstance(statement, ast.If):
-                lowering = Lowering(place, scope)
-                if lowering.taint(statement.test) is Taint.NO:
-                    return None
-                return unsuitable(place, scope, CODE) or self._branch(statement, place, lowering)
+                lowering = of_data(statement.test, place, scope, CODE)
+                return self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
             return conditional_expression(place, scope, CODE)
         except Declined as declined:
             return declined.refusal(CODE)

@@ -60,7 +60,7 @@ from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import Template, expression
 from ..branches.branch import BranchCandidate
-from ..branches.lower import Lowering
+from ..branches.lower import Lowering, of_data
 from ..branches.side import Side, assigning, guarding
 from ..declined import Declined
 from ..surroundings import unsuitable
@@ -85,11 +85,11 @@ class Trap:
         statement = place.statement
         try:
             if _is_guard(statement):
-                lowering = Lowering(place, scope)
-                if lowering.taint(statement.test) is Taint.NO:
-                    return None
+                lowering = of_data(statement.test, place, scope, CODE)
+                if not isinstance(lowering, Lowering):
+                    return lowering
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
-                return _unsuitable(place, scope) or form(statement, lowering)  # type: ignore[arg-type]
+                return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
             if isinstance(statement, ast.Assign):
                 return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -129,7 +129,7 @@ class Trap:
         check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
         if check is None:
             return None
-        refusal = _unsuitable(place, scope)
+        refusal = _caught(place) or unsuitable(place, scope, CODE)
         if refusal:
             return refusal
         return _check_candidate(statement, call, check, Lowering(place, scope))
@@ -170,8 +170,8 @@ def _only_guards(statement: ast.If) -> bool:
     )
 
 
-def _unsuitable(place: Place, scope: ModuleScope) -> Refusal | None:
+def _caught(place: Place) -> Refusal | None:
     # While tracing, an `assert` that is left alone becomes Dynamo's, which nothing catches: `asserted` sees to that.
     if place.inside_try and not isinstance(place.statement, ast.Assert):
         return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
-    return unsuitable(place, scope, CODE)
+    return None
