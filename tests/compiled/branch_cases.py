@@ -170,6 +170,14 @@ def and_or_not(x: torch.Tensor) -> torch.Tensor:
 
 @case()
 def a_chained_comparison(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum()
+    if -1 < total < 10:
+        x = x + 2
+    return x
+
+
+@case(declined="GM102-R01")
+def a_chained_comparison_of_what_is_calculated(x: torch.Tensor) -> torch.Tensor:
     if -1 < x.sum() < 10:
         x = x + 2
     return x

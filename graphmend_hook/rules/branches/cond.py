@@ -32,10 +32,11 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
+    GM107-R01, R02, R10 to R12 as those of GM102 (`where`), R01 and R02 of the test
     GM107-R03  what a side reads is bound
     GM107-R05  what is read later is bound on both sides, or before
     GM107-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
-    GM107-R07  the sides are small
+    GM107-R07  the sides are small, and so is the test
     GM107-R08  the sides only assign to names, call, loop, branch or return, and bind no name that a closure reads
     GM107-R16  no handler in the function could catch what a side raises
     GM107-R17  the result is not written in place later, nor compared by identity
@@ -76,10 +77,10 @@ _FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, *DEFINITIONS)
 
 
 class Cond:
-    """Rewrites branches that [Where] refuses; see the module's docstring."""
+    """Rewrites branches by what their sides do; see the module's docstring."""
 
     name = "cond"
-    version = 1
+    version = 2
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 

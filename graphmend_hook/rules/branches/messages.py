@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
 from ...analysis.scopes import ModuleScope
-from ...templates import Template, expression, name, value_at
+from ...templates import Template, expression, name, replaced, value_at
 from ..declined import Declined
 from ..known_calls import QUIET_CALLS
 
@@ -47,7 +47,7 @@ class Captures:
             raise Declined("R14", "the exception's expression calls super()")
         self._inner = NamesIn.code(statement).bound
         self._check_globals(statement)
-        return _DELIVERY.fill(statement, STATEMENT=self._rebuilt(statement))
+        return _DELIVERY.fill(statement, STATEMENT=replaced(statement, self._instead))
 
     def _check_globals(self, statement: ast.stmt) -> None:
         """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
@@ -70,27 +70,23 @@ class Captures:
             return function.names.read.isdisjoint(self._scope.variables)
         return spelling.lstrip("_")[:1].isupper()  # a class, as they are spelled
 
-    def _rebuilt(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr):
-            if node is self._evaluated:
-                self._side.reads.add(name("TEST", node).id)
-                self.leaves.append(name("TEST", node))
-                return value_at(len(self.leaves) - 1, node)
-            if self._is_value(node):
-                return self._leaf(node)
-            if isinstance(node, ast.Name):
-                return node  # a global, a builtin, or a name that the expression itself binds
-        fields = {field: self._rebuilt_field(node, field, value) for field, value in ast.iter_fields(node)}
-        return ast.copy_location(type(node)(**fields), node)
-
-    def _rebuilt_field(self, node: ast.AST, field: str, value: Any) -> Any:
-        if field == "func" and isinstance(value, ast.Attribute):  # the method is looked up when it is called
-            receiver = self._rebuilt(value.value)
-            assert isinstance(receiver, ast.expr)
-            return ast.copy_location(ast.Attribute(receiver, value.attr, ast.Load()), value)
-        if isinstance(value, list):
-            return [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
-        return self._rebuilt(value) if isinstance(value, ast.AST) else value
+    def _instead(self, node: ast.AST) -> ast.AST | None:
+        """What stands in the place of a part of the statement, if it does not stay."""
+        if not isinstance(node, ast.expr):
+            return None
+        if node is self._evaluated:
+            self._side.reads.add(name("TEST", node).id)
+            self.leaves.append(name("TEST", node))
+            return value_at(len(self.leaves) - 1, node)
+        if self._is_value(node):
+            return self._leaf(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # looked up when it is called
+            receiver = replaced(node.func.value, self._instead)
+            method = ast.copy_location(ast.Attribute(receiver, node.func.attr, ast.Load()), node.func)
+            arguments = [replaced(argument, self._instead) for argument in node.args]
+            keywords = [replaced(keyword, self._instead) for keyword in node.keywords]
+            return ast.copy_location(ast.Call(method, arguments, keywords), node)
+        return None
 
     def _is_value(self, node: ast.expr) -> bool:
         """Is it a chain that begins with a local of the function around it?"""

@@ -68,25 +68,18 @@ def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted
 
 def _lazy_attribute(statement: ast.stmt) -> str:
     """The attribute that ``if not hasattr(obj, "x"): obj.x[, ...] = call(...)`` creates, "" for any other statement."""
-    if not (isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1):
-        return ""
-    test, made = statement.test, statement.body[0]
-    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
-        return ""
-    call = test.operand
-    if not (isinstance(call.func, ast.Name) and call.func.id == "hasattr" and len(call.args) == 2):
-        return ""
-    owner, attribute = call.args
-    if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
-        return ""
-    if isinstance(made.value, ast.Constant):
-        return ""
-    stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
-    same = [
-        isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
-        for node in stored
-    ]
-    return stored[0].attr if same == [True] else ""
+    match statement:
+        case ast.If(
+            test=ast.UnaryOp(
+                op=ast.Not(),
+                operand=ast.Call(func=ast.Name("hasattr"), args=[ast.Name(owner), ast.Constant(str(attribute))]),
+            ),
+            body=[ast.Assign(targets=targets, value=value)],
+            orelse=[],
+        ) if not isinstance(value, ast.Constant):
+            stored = [ast.unparse(node) for node in walk(*targets) if isinstance(node, ast.Attribute)]
+            return attribute if stored == [f"{owner}.{attribute}"] else ""
+    return ""
 
 
 def _is_seen_elsewhere(attribute: str, at: ast.If, tree: ast.Module) -> bool:

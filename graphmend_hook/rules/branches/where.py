@@ -29,14 +29,14 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
-    GM102-R01  no comparison chains more than three operands
+    GM102-R01  what stands in the middle of chained comparisons is a name
     GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
     GM102-R03  what a side reads is bound
     GM102-R04  an attribute that a side writes is read through the same name
     GM102-R05  what is read later is bound on both sides, or before
     GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
     GM102-R07  the sides are small
-    GM102-R08  the sides only assign, return, raise, log, or branch
+    GM102-R08  the sides only assign to names and attributes, return, raise, log, or branch
     GM102-R09  what a side logs could be deferred
     GM102-R10  the function is no coroutine or generator
     GM102-R11  the function does not read its own frame
@@ -78,7 +78,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(rb"\btorch\b")
 

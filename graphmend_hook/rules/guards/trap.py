@@ -77,7 +77,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 1
+    version = 2
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
@@ -113,7 +113,7 @@ class Trap:
         return BranchCandidate(statement, lowering.test(statement.test), branch, lowering.carried, checked=checked)
 
     def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
-        """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
+        """``n = x.item()``, if nothing but guards that can be mended compares `n`, or shows it."""
         found = read_number(statement)
         if found is None or found[0] not in carried_names(place.function):
             return None
