@@ -62,10 +62,11 @@ from ...diagnostics import Refusal
 from ...templates import Template, display, expression, name, replaced
 from ..declined import Declined
 from ..values.questions import Finder
+from .blocks import following, returns
 from .branch import BranchCandidate
 from .identity import needs_identity
 from .lower import MOST_STATEMENTS, Lowering, of_data
-from .side import Branch, following, returns
+from .side import Branch
 
 CODE = "GM107"
 _RETURN = Template("return RESULT")

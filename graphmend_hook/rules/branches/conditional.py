@@ -51,19 +51,14 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
     statement = place.statement
     if not isinstance(statement, _SIMPLE) or not scope.may_hold_conditional(statement):
         return None
-    found = list(_conditionals(statement))
-    if not found:
-        return None
     lowering = Lowering(place, scope)
-    tainted = [node for node in found if lowering.taint(node.test) is not Taint.NO]
-    if not tainted:
-        return None
-    refusal = unsuitable(place, scope, code)
-    if refusal:
+    found = [node for node in _conditionals(statement) if lowering.taint(node.test) is not Taint.NO]
+    refusal = unsuitable(place, scope, code) if found else None
+    if refusal or not found:
         return refusal
-    if len(tainted) > 1:
+    if len(found) > 1:
         raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
-    node = tainted[0]
+    (node,) = found
     stored = statement.targets if isinstance(statement, ast.Assign) else []
     culprit = needs_identity(place, frozenset(target.id for target in stored if isinstance(target, ast.Name)))
     if culprit:

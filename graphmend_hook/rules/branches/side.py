@@ -12,16 +12,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...analysis.names import NamesIn, walk
+from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...diagnostics import Refusal
 from ...templates import OWN, Template, argument, constant, display, expression, name
 from ..declined import Declined
 from ..effects.calls import EffectCall, effect_of, stable_call
+from .blocks import masked_write_apart, returns, slots_of
 from .lower import Lowering
 from .messages import Captures
 from .speculated import Speculation
-from .targets import masked_write_apart, slots_of
 
 _SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _GIVE = Template("return RESULT")
@@ -30,7 +30,6 @@ _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, R
 _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
 _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
-_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
 class Side(Speculation):
@@ -270,18 +269,3 @@ def guarding(at: ast.stmt, failing: ast.stmt, around: Side, evaluated: ast.expr 
     holds.give([], at)
     fails.fail(failing, evaluated)
     return _joined((holds, fails))
-
-
-def returns(statement: ast.If) -> bool:
-    """Is there a ``return`` in it?"""
-    return any(isinstance(node, ast.Return) for node in walk(statement))
-
-
-def following(place: Place) -> list[ast.stmt]:
-    """What follows an early return, up to the end of the function."""
-    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
-        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
-    tail = place.block[place.index + 1 :]
-    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
-        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
-    return [*tail]

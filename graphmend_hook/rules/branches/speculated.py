@@ -157,43 +157,32 @@ class Speculation:
             kw.arg in (None, "out", "inplace", "alpha") for kw in node.keywords
         ):
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
-        if qualified in _PLAIN_TORCH:
-            return self._call(node, ast.copy_location(ast.Call(self._of_module(node.func), [], []), node))
+        call = self._called(node, qualified, bare)
+        plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
+        call.args += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
+        for keyword in node.keywords:
+            value = expression(plain, keyword.value, A=self.value(keyword.value))
+            call.keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+        return call
+
+    def _called(self, node: ast.Call, qualified: str, bare: str) -> ast.Call:
+        """The call in its place, as far as it goes before the arguments."""
+        func, in_torch = node.func, qualified.startswith(TORCH)
         if self.stored and qualified in ("getattr", "hasattr"):
             raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
-        if qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS and self._is_builtin(node.func, qualified):
-            call = ast.copy_location(ast.Call(node.func, [], []), node)
-            return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
-        in_torch = qualified.startswith(TORCH)
+        builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
+        if builtin or qualified in _PLAIN_TORCH:
+            return ast.copy_location(ast.Call(self._of_module(func) if in_torch else func, [], []), node)
         if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
+            holes = {"NAME": constant(bare, node), "TRAITS": constant(_traits(bare), node)}
+            call: ast.expr | None = None
             if in_torch:
-                function = self._of_module(node.func)
-                return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, function))
-            if isinstance(node.func, ast.Attribute):
-                receiver = self.value(node.func.value)
-                return self._call(node, self._attempt("GM.attempt_method(NAME, TRAITS)", node, bare, receiver))
-        raise Declined("R02", f"the call of `{ast.unparse(node.func)}` may only be made if its side is taken")
-
-    def _is_builtin(self, func: ast.expr, qualified: str) -> bool:
-        return self._scope.names_one_of(func, {qualified}, self.lowering.place.function)
-
-    @staticmethod
-    def _attempt(source: str, node: ast.Call, bare: str, first: ast.expr) -> ast.Call:
-        call = expression(source, node, NAME=constant(bare, node), TRAITS=constant(_traits(bare), node))
-        assert isinstance(call, ast.Call)
-        call.args.append(first)
-        return call
-
-    def _call(self, node: ast.Call, call: ast.Call, plain: bool = False) -> ast.Call:
-        def lowered(argument: ast.expr) -> ast.expr:
-            value = self.value(argument)
-            return expression("GM.plain(A)", argument, A=value) if plain else value
-
-        call.args += [lowered(argument) for argument in node.args]
-        call.keywords += [
-            ast.copy_location(ast.keyword(keyword.arg, lowered(keyword.value)), keyword) for keyword in node.keywords
-        ]
-        return call
+                call = expression("GM.attempt(NAME, TRAITS, A)", node, **holes, A=self._of_module(func))
+            elif isinstance(func, ast.Attribute):
+                call = expression("GM.attempt_method(NAME, TRAITS, A)", node, **holes, A=self.value(func.value))
+            if isinstance(call, ast.Call):
+                return call
+        raise Declined("R02", f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
 
 
 def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:

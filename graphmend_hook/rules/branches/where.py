@@ -60,16 +60,16 @@ from __future__ import annotations
 import ast
 import re
 
-from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ..declined import Declined
+from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
 from .conditional import ConditionalCandidate, conditional_expression
 from .identity import needs_identity
 from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
-from .side import Side, assigning, following, returning, returns
+from .side import Side, assigning, returning
 
 CODE = "GM102"
 
@@ -106,7 +106,7 @@ class Where:
             culprit = needs_identity(place, frozenset(branch.names))
             if culprit:
                 raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
-        if place.inside_try and any(map(_has_effect, walk(*then, *orelse))):
+        if place.inside_try and has_effect(then, orelse):
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
             statement,
@@ -118,8 +118,3 @@ class Where:
             prepare=hoisted.before,
             finish=hoisted.after,
         )
-
-
-def _has_effect(node: ast.AST) -> bool:
-    """Does a side that does it log or raise something?"""
-    return isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))

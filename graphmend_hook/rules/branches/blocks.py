@@ -1,4 +1,4 @@
-"""What the statements of a side write to, beside names: attributes, tensors under a mask."""
+"""What the form of the sides tells: what they write to beside names, whether they return, log or raise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from ...analysis.names import walk
+from ...analysis.scopes import Place
 from ..declined import Declined
+
+_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
 def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
@@ -29,3 +32,27 @@ def masked_write_apart(block: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], a
         case [*rest, ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=ast.Name())]) as write]:
             return rest, write
     return block, None
+
+
+def returns(statement: ast.If) -> bool:
+    """Is there a ``return`` in it?"""
+    return any(isinstance(node, ast.Return) for node in walk(statement))
+
+
+def following(place: Place) -> list[ast.stmt]:
+    """What follows an early return, up to the end of the function."""
+    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
+        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
+    tail = place.block[place.index + 1 :]
+    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
+        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+    return [*tail]
+
+
+def has_effect(*blocks: Sequence[ast.stmt]) -> bool:
+    """Do they log or raise something?  No other call of a side is a statement of its own."""
+    return any(
+        isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for block in blocks
+        for node in walk(*block)
+    )
