@@ -32,7 +32,8 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
-    GM107-R01, R02, R10 to R12 as those of GM102 (`where`), R01 and R02 of the test
+    GM107-R01, R10 to R12 as those of GM102 (`where`)
+    GM107-R02  all operands of the test but the first can be evaluated in any case
     GM107-R03  what a side reads is bound
     GM107-R05  what is read later is bound on both sides, or before
     GM107-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
