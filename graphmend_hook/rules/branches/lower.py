@@ -113,21 +113,21 @@ class Lowering:
         stored, loaded = self._temporary(first)
         kept, result = self._temporary(first)
         parameters = sorted(early.reads)
-        whole = expression(
-            "R if GM.undecided(S) and (K := GM.early(JOIN, T, lambda: B, ARGUMENTS)) is not None else PLAIN",
+        later = expression("lambda: B", first, B=speculated)
+        assert isinstance(later, ast.Lambda)
+        later.args.args = [argument(parameter, first) for parameter in parameters]
+        return expression(
+            "R if GM.undecided(S) and (K := GM.early(JOIN, T, LATER, ARGUMENTS)) is not None else PLAIN",
             first,
             R=result,
             S=ast.copy_location(ast.NamedExpr(stored, operands[0]), first),
             K=kept,
             JOIN=expression("GM.either" if isinstance(node.op, ast.Or) else "GM.both", first),
             T=loaded,
-            B=speculated,
+            LATER=later,
             ARGUMENTS=display([name(parameter, first) for parameter in parameters], first),
             PLAIN=ast.copy_location(ast.BoolOp(node.op, [loaded, operands[1]]), first),
         )
-        call = next(part for part in walk(whole) if isinstance(part, ast.Lambda) and part.body is speculated)
-        call.args.args = [argument(parameter, first) for parameter in parameters]
-        return whole
 
     def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         if len(node.ops) > 1:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
-from ...analysis.scopes import ModuleScope
 from ...templates import Template, expression, name, replaced, value_at
 from ..declined import Declined
 from ..known_calls import QUIET_CALLS
@@ -28,9 +27,9 @@ class Captures:
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
     """
 
-    def __init__(self, side: Speculation, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
+    def __init__(self, side: Speculation, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
-        self._side, self._scope, self._evaluated = side, scope, evaluated
+        self._side, self._scope, self._evaluated = side, side.lowering.scope, evaluated
         self._inner: frozenset[str] = frozenset()
         self._texts: dict[str, int] = {}
 
@@ -90,17 +89,14 @@ class Captures:
 
     def _is_value(self, node: ast.expr) -> bool:
         """Is it a chain that begins with a local of the function around it?"""
-        if isinstance(node, ast.Call):
-            func = node.func
-            metadata = isinstance(func, ast.Attribute) and func.attr in _METADATA and not node.keywords
-            return metadata and self._is_value(func.value) and all(isinstance(a, ast.Constant) for a in node.args)  # type: ignore[attr-defined]
-        while isinstance(node, (ast.Attribute, ast.Subscript)):
-            if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
-                return False
-            node = node.value
-            if isinstance(node, ast.Call):
-                return self._is_value(node)
-        return isinstance(node, ast.Name) and node.id not in self._inner and self._side.is_local(node.id)
+        match node:
+            case ast.Name(spelling):
+                return spelling not in self._inner and self._side.is_local(spelling)
+            case ast.Attribute(value=owner) | ast.Subscript(value=owner, slice=ast.Constant() | ast.UnaryOp()):
+                return self._is_value(owner)
+            case ast.Call(func=ast.Attribute(owner, method), args=arguments, keywords=[]) if method in _METADATA:
+                return self._is_value(owner) and all(isinstance(argument, ast.Constant) for argument in arguments)
+        return False
 
     def _leaf(self, node: ast.expr) -> ast.expr:
         text = ast.unparse(node)

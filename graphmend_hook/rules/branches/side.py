@@ -64,7 +64,7 @@ class Side(Speculation):
 
         evaluated: an expression in it that has been evaluated already, under the name TEST.
         """
-        captures = Captures(self, self.lowering.scope, evaluated)
+        captures = Captures(self, evaluated)
         delivery = captures.delivery_of(statement)
         text, leaves = constant(ast.unparse(statement), statement), display(captures.leaves, statement)
         self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=leaves)

@@ -52,16 +52,62 @@ class Speculation:
 
     def value(self, node: ast.expr) -> ast.expr:
         """`node` for speculative evaluation; raises Declined."""
-        lower = getattr(self, f"_lower_{type(node).__name__}", None)
-        if lower is None:
-            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
-        lowered: ast.expr = lower(node)
-        return lowered
+        match node:
+            case ast.Constant() | ast.UnaryOp(op=ast.UAdd() | ast.USub() | ast.Invert(), operand=ast.Constant()):
+                return node
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript(container, index):
+                return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
+            case ast.Slice():
+                parts = node.lower, node.upper, node.step
+                bounds = [constant(None, node) if part is None else self.value(part) for part in parts]
+                return expression("GM.slice(A, B, C)", node, A=bounds[0], B=bounds[1], C=bounds[2])
+            case ast.Tuple() | ast.List():
+                return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return self._operation(node)
 
-    def _lower_Constant(self, node: ast.Constant) -> ast.expr:
-        return node
+    def _operation(self, node: ast.expr) -> ast.expr:
+        match node:
+            case ast.UnaryOp(ast.Not(), operand):
+                return expression("not GM.plain(A)", node, A=self.value(operand))
+            case ast.UnaryOp(op, operand) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], operand)
+            case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], left, right)
+            case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
+                return self._operated(COMPARISONS[type(op)], left, right)
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
+                return found if isinstance(op, ast.In) else expression("not A", node, A=found)
+            case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+                if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
+                    raise Declined("R17", "a side compares by identity")
+                operands = [self.value(operand) for operand in others]
+                return ast.copy_location(ast.Compare(self.value(left), ops, operands), node)
+            case ast.BoolOp(op, [*values, last]):
+                operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in values]
+                return ast.copy_location(ast.BoolOp(op, [*operands, self.value(last)]), node)
+            case ast.IfExp(test, body, orelse):
+                decided = expression("GM.plain(A)", test, A=self.test(test))
+                return ast.copy_location(ast.IfExp(decided, self.value(body), self.value(orelse)), node)
+        raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
 
-    def _lower_Name(self, node: ast.Name) -> ast.expr:
+    def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
+        """The operator of that name in the module `operator`."""
+        at = self.value(operands[0])
+        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
+        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
+        assert isinstance(call, ast.Call)
+        call.args += [at, *map(self.value, operands[1:])]
+        return call
+
+    def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
             if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
                 raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
@@ -69,7 +115,7 @@ class Speculation:
                 self.reads.add(node.id)
         return node
 
-    def _lower_Attribute(self, node: ast.Attribute) -> ast.expr:
+    def _attribute(self, node: ast.Attribute) -> ast.expr:
         spelling = self.stored.get(ast.unparse(node)) if self.stored else None
         if spelling is not None:
             if spelling not in self.assigned:
@@ -88,69 +134,7 @@ class Speculation:
         self.value(root_of(node))
         return node
 
-    def _lower_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return ast.copy_location(ast.Tuple([self.value(item) for item in node.elts], ast.Load()), node)
-
-    def _lower_List(self, node: ast.List) -> ast.expr:
-        return ast.copy_location(ast.List([self.value(item) for item in node.elts], ast.Load()), node)
-
-    def _lower_Slice(self, node: ast.Slice) -> ast.expr:
-        lower, upper, step = (
-            self.value(part) if part else constant(None, node) for part in (node.lower, node.upper, node.step)
-        )
-        return expression("GM.slice(A, B, C)", node, A=lower, B=upper, C=step)
-
-    def _lower_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return expression("GM.item_of(A, I)", node, A=self.value(node.value), I=self.value(node.slice))
-
-    def _lower_BinOp(self, node: ast.BinOp) -> ast.expr:
-        return self._operation(node, ARITHMETIC.get(type(node.op)), node.left, node.right)
-
-    def _lower_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        if isinstance(node.op, ast.Not):
-            return expression("not GM.plain(A)", node, A=self.value(node.operand))
-        if isinstance(node.operand, ast.Constant):
-            return node
-        return self._operation(node, ARITHMETIC.get(type(node.op)), node.operand)
-
-    def _lower_Compare(self, node: ast.Compare) -> ast.expr:
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
-            if not any(isinstance(operand, ast.Constant) for operand in (node.left, *node.comparators)):
-                raise Declined("R17", "a side compares by identity")
-            operands = [self.value(operand) for operand in node.comparators]
-            return ast.copy_location(ast.Compare(self.value(node.left), node.ops, operands), node)
-        if len(node.ops) > 1:
-            raise Declined("R02", "chained comparisons may only be evaluated if their side is taken")
-        left, right = node.left, node.comparators[0]
-        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
-            return found if isinstance(node.ops[0], ast.In) else expression("not A", node, A=found)
-        return self._operation(node, COMPARISONS.get(type(node.ops[0])), left, right)
-
-    def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
-        if operation is None:
-            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
-        return self.operated(operation, *(self.value(operand) for operand in operands))
-
-    @staticmethod
-    def operated(operation: str, *operands: ast.expr) -> ast.expr:
-        """The operator of that name in the module `operator`, on operands that are lowered already."""
-        at = operands[0]
-        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
-        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
-        assert isinstance(call, ast.Call)
-        call.args += operands
-        return call
-
-    def _lower_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in node.values[:-1]]
-        return ast.copy_location(ast.BoolOp(node.op, [*operands, self.value(node.values[-1])]), node)
-
-    def _lower_IfExp(self, node: ast.IfExp) -> ast.expr:
-        test = expression("GM.plain(A)", node.test, A=self.test(node.test))
-        return ast.copy_location(ast.IfExp(test, self.value(node.body), self.value(node.orelse)), node)
-
-    def _lower_Call(self, node: ast.Call) -> ast.expr:
+    def _call(self, node: ast.Call) -> ast.expr:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
