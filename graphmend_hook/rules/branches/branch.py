@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn
 from ...templates import Template, expression, name
+from .blocks import returns
 from .side import Branch
 
 _BRANCH = Template(
@@ -51,7 +52,6 @@ class BranchCandidate:
     carried: frozenset[str]
     settled: str = "TEST"
     checked: ast.stmt | None = None
-    returns: bool = False
     predicate: ast.expr | None = None
     known: ast.expr | None = None
     join: str = "select"
@@ -74,6 +74,10 @@ class BranchCandidate:
             ORIGINAL=at,
         )
 
+    @property
+    def _returns(self) -> bool:
+        return isinstance(self.at, ast.If) and returns(self.at)
+
     def _branch(self, _mended: ast.stmt) -> Branch:
         return self.branch
 
@@ -91,7 +95,7 @@ class BranchCandidate:
         return statements
 
     def _assign(self, branch: Branch) -> list[ast.stmt]:
-        if self.returns:
+        if self._returns:
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
         for target, value in branch.results(self.at):

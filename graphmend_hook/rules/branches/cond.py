@@ -65,7 +65,7 @@ from ..declined import Declined
 from ..values.questions import Finder
 from .blocks import following, returns
 from .branch import BranchCandidate
-from .identity import needs_identity
+from .identity import check_identity
 from .lower import MOST_STATEMENTS, Lowering, of_data
 from .side import Branch
 
@@ -100,7 +100,6 @@ class Cond:
                 _branch(statement, place, lowering.carried),
                 lowering.carried,
                 "GM.settle(TEST)",
-                returns=returns(statement),
                 join="conditional",
             )
         except Declined as declined:
@@ -111,7 +110,7 @@ class CapturedCandidate(BranchCandidate):
     """A branch whose sides do what is written in them; they are traced, so they have what was mended in them."""
 
     def _branch(self, mended: ast.stmt) -> Branch:
-        if self.returns:
+        if self._returns:
             return self.branch
         assert isinstance(mended, ast.If)
         given = _RETURN.fill(self.at, RESULT=display([name(each, self.at) for each in self.branch.names], self.at))
@@ -136,9 +135,7 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     for spelling in needed or ():
         if not all(end is not None and spelling in end for end in ends):
             raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
-    culprit = needs_identity(place, frozenset(needed or ()))
-    if culprit:
-        raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+    check_identity(place, needed or ())
     if needed == []:
         raise Declined("R08", "the sides bind nothing that is read later")
     arguments = sorted((names.read | {*(needed or ())}) & place.function.hidden & bound_before)

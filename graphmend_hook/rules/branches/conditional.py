@@ -11,7 +11,7 @@ from ...diagnostics import Refusal
 from ...templates import Template, expression, name, replaced
 from ..declined import Declined
 from ..surroundings import unsuitable
-from .identity import needs_identity
+from .identity import check_identity
 from .lower import Lowering
 from .side import Branch, Side, valued
 
@@ -60,9 +60,7 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
         raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
     (node,) = found
     stored = statement.targets if isinstance(statement, ast.Assign) else []
-    culprit = needs_identity(place, frozenset(target.id for target in stored if isinstance(target, ast.Name)))
-    if culprit:
-        raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+    check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
     condition = lowering.test(node.test)
     return ConditionalCandidate(statement, node, condition, valued(node, statement, Side(lowering)))
 

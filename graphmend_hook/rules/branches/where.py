@@ -66,7 +66,7 @@ from ..declined import Declined
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
 from .conditional import ConditionalCandidate, conditional_expression
-from .identity import needs_identity
+from .identity import check_identity
 from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
 from .side import Side, assigning, returning
@@ -103,9 +103,7 @@ class Where:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
             branch = assigning(statement, then, orelse, Side(lowering), needed)
-            culprit = needs_identity(place, frozenset(branch.names))
-            if culprit:
-                raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+            check_identity(place, branch.names)
         if place.inside_try and has_effect(then, orelse):
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
@@ -114,7 +112,6 @@ class Where:
             branch,
             lowering.carried,
             "GM.settle(TEST)",
-            returns=returns(statement),
             prepare=hoisted.before,
             finish=hoisted.after,
         )
