@@ -11,7 +11,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import trace_anew
-from ...dynamo.trace import Site, Trace, log
+from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, fake_of, python_of, tensor_node
 from ...dynamo.writes import are_apart, memory_of, operations, written_by
 
@@ -22,7 +22,7 @@ CALLED = ("watch", "harmless")  # by rewritten code
 class Harmful:
     """What a frame remembers: the places whose statements are traced as they were written."""
 
-    sites: set[Site | None] = field(default_factory=lambda: {None})
+    lines: set[SourceLine | None] = field(default_factory=lambda: {None})
 
 
 @dataclass
@@ -105,7 +105,7 @@ def end_sides(trace: Trace, attribute: str = "") -> None:
     sides.made = set(made)
     stored = {change for change in trace.changes() - before if not attribute or change[1] != attribute}
     if stored or not all(map(only_computes, made)):
-        trace_without(trace.compilation, trace.site, "what a branch may not do happens in it")
+        trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
@@ -130,27 +130,27 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     Which of the two tensors a later write changes is for the data to decide.
     """
     sources = [tensor_node(left), tensor_node(right)]
-    expect_unwritten(trace.compilation, trace.site, sources, [tensor_node(selected)])
+    expect_unwritten(trace.compilation, trace.line, sources, [tensor_node(selected)])
 
 
 def expect_unwritten(
-    compilation: Compilation, site: Site | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
+    compilation: Compilation, line: SourceLine | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
 ) -> None:
-    """Trace anew, without the branch at `site`, if the memory of a node is written to after the last of them.
+    """Trace anew, without the branch at `line`, if the memory of a node is written to after the last of them.
 
     So too if it may be behind the graph break that the graph ends in: if both are still there.
     """
     reads = compilation.of(Reads).found
     if not reads:
         compilation.judge(lambda module: _judge_writes(compilation, module))
-    reads.append(_Read(site, sources, results))
+    reads.append(_Read(line, sources, results))
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What a branch at `site` selects from, and what it selects."""
+    """What a branch at `line` selects from, and what it selects."""
 
-    site: Site | None
+    line: SourceLine | None
     sources: list[torch.fx.Node]
     results: list[torch.fx.Node]
 
@@ -164,10 +164,10 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         relied_on = memory_of(nodes)
         written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
-            trace_without(compilation, read.site, "a tensor that a branch selects is written in place later")
+            trace_without(compilation, read.line, "a tensor that a branch selects is written in place later")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
             trace_without(
-                compilation, read.site, "a tensor that a branch selects may be written in place behind a graph break"
+                compilation, read.line, "a tensor that a branch selects may be written in place behind a graph break"
             )
 
 
@@ -195,10 +195,10 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before?"""
-    return trace.site in trace.compilation.memory.of(Harmful).sites
+    return trace.line in trace.compilation.memory.of(Harmful).lines
 
 
-def trace_without(compilation: Compilation, site: Site | None, reason: str) -> None:
-    """Trace the frame anew, with the statement at `site` as it was written, now and in later compilations."""
-    compilation.memory.of(Harmful).sites.add(site)
+def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:
+    """Trace the frame anew, with the statement at `line` as it was written, now and in later compilations."""
+    compilation.memory.of(Harmful).lines.add(line)
     trace_anew(reason)
