@@ -6,12 +6,12 @@ Where the test is no tensor, or that cannot be done, the statement runs as it wa
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn
-from ...templates import Template, expression, name
+from ...templates import Template, argument, display, expression, name
 from .blocks import returns
-from .side import Branch
 
 _BRANCH = Template(
     """
@@ -29,9 +29,44 @@ else:
     ORIGINAL
 """
 )
+_SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _STORE = Template("if VALUE is not CURRENT:\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Both sides of a branch, as the bodies of two functions.
+
+    arguments: the names to pass to both; names, slots: what the results are to be assigned to, in order.
+    """
+
+    arguments: Sequence[str]
+    then: list[ast.stmt]
+    orelse: list[ast.stmt]
+    names: Sequence[str] = ()
+    slots: Sequence[ast.Attribute] = ()
+
+    def definitions(self, at: ast.stmt) -> list[ast.stmt]:
+        """The functions THEN and ELSE."""
+        definitions: list[ast.stmt] = []
+        for spelling, body in (("THEN", self.then), ("ELSE", self.orelse)):
+            definition = _SIDE.fill(at, BODY=body)[0]
+            assert isinstance(definition, ast.FunctionDef)
+            definition.name = name(spelling, at).id
+            definition.args.args += [argument(parameter, at) for parameter in self.arguments]
+            definitions.append(definition)
+        return definitions
+
+    def given(self, at: ast.stmt) -> ast.expr:
+        """The arguments of both functions."""
+        return display([name(spelling, at) for spelling in self.arguments], at)
+
+    def results(self, at: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+        """What is to be assigned to, and what."""
+        targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
+        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets)]
 
 
 @dataclass

@@ -64,10 +64,9 @@ from ...templates import Template, display, expression, name, replaced
 from ..declined import Declined
 from ..values.questions import Finder
 from .blocks import following, returns
-from .branch import BranchCandidate
+from .branch import Branch, BranchCandidate
 from .identity import check_identity
 from .lower import MOST_STATEMENTS, Lowering, of_data
-from .side import Branch
 
 CODE = "GM107"
 _RETURN = Template("return RESULT")

@@ -11,9 +11,10 @@ from ...diagnostics import Refusal
 from ...templates import Template, expression, name, replaced
 from ..declined import Declined
 from ..surroundings import unsuitable
+from .branch import Branch
 from .identity import check_identity
 from .lower import Lowering
-from .side import Branch, Side, valued
+from .side import Side, valued
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

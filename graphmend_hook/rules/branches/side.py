@@ -10,20 +10,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, argument, constant, display, expression, name
+from ...templates import OWN, Template, constant, display, name
 from ..declined import Declined
 from ..effects.calls import EffectCall, effect_of, stable_call
 from .blocks import masked_write_apart, returns, slots_of
+from .branch import Branch
 from .lower import Lowering
 from .messages import Captures
 from .speculated import Speculation
 
-_SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
 _GIVE = Template("return RESULT")
 _NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), ARGUMENTS, EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
@@ -151,7 +150,7 @@ class Side(Speculation):
         """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""
         condition = self.test(statement.test)
         if returns(statement):
-            branch = returning(statement, [*statement.body, *rest], [*statement.orelse, *rest], self)
+            branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
         else:
             self.open(slots_of(statement.body, statement.orelse), statement)
             branch = assigning(statement, statement.body, statement.orelse, self)
@@ -163,40 +162,6 @@ class Side(Speculation):
             self.ended = True
         for target, value in branch.results(statement):
             self._store(statement, [self._target(target)], value)
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Both sides of a branch, as the bodies of two functions.
-
-    arguments: the names to pass to both; names, slots: what the results are to be assigned to, in order.
-    """
-
-    arguments: Sequence[str]
-    then: list[ast.stmt]
-    orelse: list[ast.stmt]
-    names: Sequence[str] = ()
-    slots: Sequence[ast.Attribute] = ()
-
-    def definitions(self, at: ast.stmt) -> list[ast.stmt]:
-        """The functions THEN and ELSE."""
-        definitions: list[ast.stmt] = []
-        for spelling, body in (("THEN", self.then), ("ELSE", self.orelse)):
-            definition = _SIDE.fill(at, BODY=body)[0]
-            assert isinstance(definition, ast.FunctionDef)
-            definition.name = name(spelling, at).id
-            definition.args.args += [argument(parameter, at) for parameter in self.arguments]
-            definitions.append(definition)
-        return definitions
-
-    def given(self, at: ast.stmt) -> ast.expr:
-        """The arguments of both functions."""
-        return display([name(spelling, at) for spelling in self.arguments], at)
-
-    def results(self, at: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
-        """What is to be assigned to, and what."""
-        targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
-        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets)]
 
 
 def _joined(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
@@ -239,7 +204,7 @@ def assigning(
     return _joined(sides, names, slots)
 
 
-def returning(at: ast.stmt, then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
+def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
     """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
     if slots_of(then, orelse):
         raise Declined("R06", "a side that returns also assigns to an attribute")

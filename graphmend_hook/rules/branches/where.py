@@ -98,7 +98,7 @@ class Where:
         if returns(statement):
             tail = following(place)
             then, orelse = statement.body + tail, statement.orelse + tail
-            branch = returning(statement, then, orelse, Side(lowering))
+            branch = returning(then, orelse, Side(lowering))
         else:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
