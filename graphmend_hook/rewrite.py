@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
 
+from .analysis.names import DEFINITIONS
 from .analysis.optout import OptOuts
 from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules.base import Candidate, Rule
 from .rules.order import ORDER
-from .templates import DELIVERY_ARGUMENTS, OWN, runtime_import
+from .templates import DELIVERY_ARGUMENTS, OWN, Node, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
 
@@ -35,7 +36,10 @@ NOTHING = Rewritten(None, ())
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one statement of `function`: its site, and the statements that now stand in its place, if any."""
+    """What became of one statement of `function`: its site, and the statements that now stand in its place, if any.
+
+    statement: it has those inside it as they are after mending.
+    """
 
     site: Site
     function: Function
@@ -71,7 +75,10 @@ def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Chan
 
 
 def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list[Change]:
-    """Apply `rules` in place to `tree`, parsed from `source`; what became of every site, in the order of the source."""
+    """Apply `rules` to `tree`, parsed from `source`; what became of every site, in the order of the source.
+
+    The bodies of functions are replaced; no other part of the tree changes.
+    """
     changes = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
     if any(change.emitted for change in changes):
         _import_runtime(tree)
@@ -84,8 +91,7 @@ def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
 
 
 def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:
-    changes: list[Change] = []
-    edits: list[tuple[Place, Sequence[ast.stmt]]] = []
+    found: list[tuple[Place, Rule, Candidate | Refusal]] = []
     for place in scope.places:
         refused = False
         for rule in rules:
@@ -94,16 +100,57 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
                 continue
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
+            found.append((place, rule, candidate))
             refused = isinstance(candidate, Refusal)
-            emitted = () if isinstance(candidate, Refusal) else tuple(candidate.emit())
-            changes.append(Change(_site(place, rule, candidate), place.function, place.statement, emitted))
-            if emitted:
-                edits.append((place, emitted))
-            if emitted or candidate is SWITCHED_OFF:
+            if not refused or candidate is SWITCHED_OFF:
                 break
-    for place, statements in reversed(edits):  # from the end, so that indices into a block stay right
-        place.block[place.index : place.index + 1] = statements
+    mending = _Mending([(place, each) for place, _, each in found if not isinstance(each, Refusal)])
+    changes = []
+    for place, rule, candidate in found:
+        statement, emitted = mending.made.get(place.statement, (place.statement, ()))
+        emitted = () if isinstance(candidate, Refusal) else emitted
+        changes.append(Change(_site(place, rule, candidate), place.function, statement, emitted))
     return changes
+
+
+class _Mending:
+    """Puts what the candidates emit in the place of their statements, and gives the functions new bodies.
+
+    A candidate is given its statement with those inside it mended: a copy, beside which the statement may stand as it
+    was written.  No list of statements is ever changed.
+
+    made: by statement, that copy, and what was emitted.
+    """
+
+    def __init__(self, candidates: Sequence[tuple[Place, Candidate]]) -> None:
+        self._candidates = {place.statement: candidate for place, candidate in candidates}
+        self.made: dict[ast.stmt, tuple[ast.stmt, tuple[ast.stmt, ...]]] = {}
+        for node in {place.function.node for place, _ in candidates}:
+            node.body = self._block(node.body)
+
+    def _block(self, block: Sequence[ast.stmt]) -> list[ast.stmt]:
+        mended: list[ast.stmt] = []
+        for statement in block:
+            copied = statement if isinstance(statement, DEFINITIONS) else self._with_blocks(statement)
+            candidate = self._candidates.get(statement)
+            if candidate is None:
+                mended.append(copied)
+            else:
+                self.made[statement] = copied, tuple(candidate.emit(copied))
+                mended += self.made[statement][1]
+        return mended
+
+    def _with_blocks(self, node: Node) -> Node:
+        """`node` with what is in it mended; itself where that changes nothing."""
+        changed: dict[str, object] = {}
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            old = getattr(node, name, None)
+            if old:
+                of_parts = name in ("handlers", "cases")
+                new = [self._with_blocks(part) for part in old] if of_parts else self._block(old)
+                if new != old:
+                    changed[name] = new
+        return ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), **changed}), node) if changed else node
 
 
 def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:

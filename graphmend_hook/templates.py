@@ -164,5 +164,5 @@ def readable(text: str) -> str:
 
 
 def _spelled_out(found: re.Match[str]) -> str:
-    spelling = re.sub(rf"(?:{OWN}\d\d)+", "_", found[1]).strip("_").upper()  # attributes, items: rules.branches.sides
+    spelling = re.sub(rf"(?:{OWN}\d\d)+", "_", found[1]).strip("_").upper()  # attributes: rules.branches.side
     return f"GM_{spelling}" if spelling[0].isdigit() else spelling

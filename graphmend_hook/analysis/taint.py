@@ -172,7 +172,7 @@ class Evidence:
         return _names_in(target) if handed_in or made or self.of(iterated) is not Taint.NO else set()
 
     def of_test(self, node: ast.expr) -> Taint:
-        """The same as `of`, kept: several rules ask it of one test, when all that it depends on is known."""
+        """The taint of a test, kept: several rules ask for it, when all that it depends on is known."""
         if node not in self._tests:
             self._tests[node] = self.of(node)
         return self._tests[node]

@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Any
 
 import torch
@@ -29,9 +30,21 @@ def tracing() -> bool:
     return is_dynamo_compiling() and is_connected() and not is_exporting()
 
 
-@question(otherwise="GM101-T09")
-def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
-    """ "" where an effect may wait for the end of the graph, else the code of the refusal.
+class Hindrance(Enum):
+    """Why an effect may not wait for the end of the graph."""
+
+    NOT_REACHED = auto()  # by the epilogue
+    RAISED = auto()  # a warning, by a filter
+    REDIRECTED = auto()
+    CONTAINER = auto()  # an argument that is older than the trace
+    CAUGHT = auto()
+    AS_WRITTEN = auto()  # every statement of the frame
+    FORBIDDEN = auto()  # in the body of a higher-order operator
+    REPEATED = auto()  # by activation checkpointing
+
+
+def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> Hindrance | None:
+    """What keeps an effect from waiting for the end of the graph, at the place that Dynamo has come to.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
@@ -42,23 +55,23 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Va
     connect()
     drain()  # what another way to compile may have left behind; Dynamo must find the list empty
     if not works(*_DEFERS) or not _is_reached_by_epilogue(trace):
-        return "GM101-T09"
+        return Hindrance.NOT_REACHED
     if is_warning and any(action == "error" for action, *_ in warnings.filters):
-        return "GM101-T07"
+        return Hindrance.RAISED
     if _is_redirected(trace):
-        return "GM101-T05"
+        return Hindrance.REDIRECTED
     if _has_outside_container(values):
-        return "GM101-T04"
+        return Hindrance.CONTAINER
     if is_caught(trace):
-        return "GM101-T10"
+        return Hindrance.CAUGHT
     if is_as_written(trace):
-        return "GM101-T11"
+        return Hindrance.AS_WRITTEN
     bodies = _enclosing_bodies(trace)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
-        return "GM101-T06"
+        return Hindrance.FORBIDDEN
     if bodies and repeats and torch.is_grad_enabled() and not trace.one_graph:
-        return "GM101-T08"
-    return ""
+        return Hindrance.REPEATED
+    return None
 
 
 @question(otherwise=None)

@@ -16,7 +16,7 @@ from .own import OWN_FILES, is_own
 from .variables import Variable
 
 log = logging.getLogger("graphmend_hook.trace")
-Site = tuple[str, int]  # a file and a line of the program
+SourceLine = tuple[str, int]  # a file and a line of the program
 
 
 class Trace:
@@ -55,8 +55,8 @@ class Trace:
         return (frame for frame in self.frames() if not is_own(frame.f_code))
 
     @cached_property
-    def site(self) -> Site | None:
-        """The innermost place of the program; None where a function of ours is compiled by itself, after a break."""
+    def line(self) -> SourceLine | None:
+        """Where the program is; None where a function of ours is compiled by itself, after a break."""
         frame = next(self.frames_outside(), None)
         return None if frame is None else (frame.f_code.co_filename, frame.lineno)
 

@@ -30,8 +30,11 @@ class AnyOf:
 class Candidate(Protocol):
     """A statement that can be mended, taken apart."""
 
-    def emit(self) -> list[ast.stmt]:
-        """The statements that take its place: an ``if`` whose ``else`` is the original, verbatim."""
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        """The statements that take its place: an ``if`` whose ``else`` is the original, verbatim.
+
+        mended: the statement with those inside it mended; the statement itself where there are none.
+        """
 
 
 class Rule(Protocol):

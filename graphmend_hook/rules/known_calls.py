@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Functions, by the name they are imported under.
 FUNCTIONS = frozenset(
     {"print", "builtins.print", "warnings.warn"}
@@ -29,39 +34,10 @@ FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "s
 FOREIGN_COMPILERS = frozenset({"numba", "taichi", "warp", "triton", "cupyx", "pyximport", "tvm"})
 
 # Functions and methods, by their bare name, that change none of their arguments.
-QUIET_CALLS = frozenset(
-    {
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "cpu",
-        "detach",
-        "device",
-        "dict",
-        "dim",
-        "dtype",
-        "float",
-        "format",
-        "get",
-        "getattr",
-    }
-    | {
-        "id",
-        "int",
-        "isinstance",
-        "item",
-        "items",
-        "join",
-        "keys",
-        "len",
-        "list",
-        "lower",
-        "max",
-        "mean",
-        "median",
-        "min",
-    }
-    | {"nelement", "norm", "numel", "numpy", "range", "repr", "round", "set", "size", "sorted", "std", "storage_offset"}
-    | {"str", "stride", "strip", "sum", "tolist", "tuple", "type", "upper", "values", "var", "zip"}
+QUIET_CALLS = _names(
+    """
+    abs all any bool cpu detach device dict dim dtype float format get getattr id int isinstance item items
+    join keys len list lower max mean median min nelement norm numel numpy range repr round set size sorted
+    std storage_offset str stride strip sum tolist tuple type upper values var zip
+    """
 )

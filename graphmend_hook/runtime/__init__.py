@@ -15,7 +15,7 @@ TRACED = (
     *("branches.traced_select", "branches.traced_cond", "guards.traced_guards"),
     *("values.traced_value", "values.traced_numbers", "values.traced_sweep", "values.traced_mask"),
 )
-ABI = 10  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 11  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False
 

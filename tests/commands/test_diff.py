@@ -63,7 +63,6 @@ where           +         if GM.compiling():
                 +                     return (y,)
                 +
                 +                 def ELSE(EFFECTS, y):
-                +                     pass
                 +                     return (y,)
                 +                 OUTCOME = GM.select(TEST, (THEN, ELSE), (y,), None)
                 +             if OUTCOME is not None:

@@ -145,6 +145,67 @@ def nested_under_a_python_test(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+@case()
+def a_python_test_in_a_side(x: torch.Tensor) -> torch.Tensor:
+    y = x + 0
+    if x.sum() > 0:
+        if x.dim() == 1:
+            z = x + 2
+            y = z + 1
+        else:
+            y = x - 2
+        if x.dim() == 3:
+            y = y + 100
+        elif x.shape[0] == 3:
+            y = y + 1
+        y = y + 1
+    return y
+
+
+@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)))
+def returns_under_tests_of_both_kinds(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        if x.dim() == 2:
+            return x - 9
+        if x.max() > 8:
+            if x.dim() == 1:
+                return x + 9
+            x = x + 1
+        x = x + 2
+    return x + 1
+
+
+class attributes_under_a_python_test_in_a_side(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.zeros(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z = x.detach() + 0
+        if z.sum() > 0:
+            if z.dim() == 1:
+                self.last = z + 2
+            if z.max() > 2:
+                self.last = self.last + z
+            z = self.last
+        else:
+            self.last = z - 1
+        return x + z
+
+
+case(inputs=((UP,), (DOWN,), (UP / 9,), (UP,)))(attributes_under_a_python_test_in_a_side)
+
+
+@case(declined="GM102-T08")
+def a_side_that_raises_by_a_python_test(x: torch.Tensor) -> torch.Tensor:
+    y = x
+    if x.sum() > 0:
+        if x.dim() == 1:
+            raise ValueError("one dimension")
+        y = x + 1
+    return y
+
+
 @case(inductor=True)
 def a_conditional_expression(x: torch.Tensor) -> torch.Tensor:
     y = (x + 2 if x.sum() > 0 else x - 1) + 1
@@ -170,13 +231,21 @@ def and_or_not(x: torch.Tensor) -> torch.Tensor:
 
 @case()
 def a_chained_comparison(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum()
+    if -1 < total < 10:
+        x = x + 2
+    return x
+
+
+@case(declined="GM102-R01")
+def a_chained_comparison_of_what_is_calculated(x: torch.Tensor) -> torch.Tensor:
     if -1 < x.sum() < 10:
         x = x + 2
     return x
 
 
-@case()
-def an_augmented_assignment_of_numbers_and_tensors(x: torch.Tensor) -> torch.Tensor:
+@case(declined="GM102-R08")
+def an_augmented_assignment_of_a_number(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x + 2
         n = 1
@@ -187,7 +256,7 @@ def an_augmented_assignment_of_numbers_and_tensors(x: torch.Tensor) -> torch.Ten
     return y
 
 
-@case(train="GM102-T10")
+@case(declined="GM102-R08")
 def an_augmented_assignment_of_a_tensor(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     if x.sum() > 0:
@@ -833,7 +902,7 @@ def h7_a_write_in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-T09", inputs=PAIRS)
+@case(declined="GM102-R08", inputs=PAIRS)
 def h7_a_write_of_an_element(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y[0] = 7

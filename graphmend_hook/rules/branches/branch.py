@@ -6,12 +6,12 @@ Where the test is no tensor, or that cannot be done, the statement runs as it wa
 from __future__ import annotations
 
 import ast
-import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn
-from ...templates import Template, expression, name
-from .sides import Branch
+from ...templates import Template, argument, display, expression, name
+from .blocks import returns
 
 _BRANCH = Template(
     """
@@ -29,91 +29,114 @@ else:
     ORIGINAL
 """
 )
-_STORE = Template("if OUTCOME[INDEX] is not CURRENT:\n    SLOT = OUTCOME[INDEX]")
+_SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
+_STORE = Template("if VALUE is not CURRENT:\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
 
 
+@dataclass(frozen=True)
+class Branch:
+    """Both sides of a branch, as the bodies of two functions.
+
+    arguments: the names to pass to both; names, slots: what the results are to be assigned to, in order.
+    """
+
+    arguments: Sequence[str]
+    then: list[ast.stmt]
+    orelse: list[ast.stmt]
+    names: Sequence[str] = ()
+    slots: Sequence[ast.Attribute] = ()
+
+    def definitions(self, at: ast.stmt) -> list[ast.stmt]:
+        """The functions THEN and ELSE."""
+        definitions: list[ast.stmt] = []
+        for spelling, body in (("THEN", self.then), ("ELSE", self.orelse)):
+            definition = _SIDE.fill(at, BODY=body)[0]
+            assert isinstance(definition, ast.FunctionDef)
+            definition.name = name(spelling, at).id
+            definition.args.args += [argument(parameter, at) for parameter in self.arguments]
+            definitions.append(definition)
+        return definitions
+
+    def given(self, at: ast.stmt) -> ast.expr:
+        """The arguments of both functions."""
+        return display([name(spelling, at) for spelling in self.arguments], at)
+
+    def results(self, at: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+        """What is to be assigned to, and what."""
+        targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
+        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets)]
+
+
 @dataclass
 class BranchCandidate:
-    """A statement that both rules emit in the same way.
+    """A statement that decides between two sides.
 
-    original: the statement as it stands, free of what other rules do to the statements inside.
-    decided: what runs while tracing if the test is a Python value after all, or the sides cannot be joined.
+    carried: the numbers that the function carries as tensors; they are read where the statement runs as it was written.
+    settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
+        in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; known: a further condition of the rewrite.
     join: what of the runtime makes one result of the sides.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
     at: ast.stmt
-    original: list[ast.stmt]
     condition: ast.expr
     branch: Branch
-    decided: list[ast.stmt]
-    returns: bool = False
+    carried: frozenset[str]
+    settled: str = "TEST"
+    checked: ast.stmt | None = None
     predicate: ast.expr | None = None
     known: ast.expr | None = None
     join: str = "select"
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
-    def emit(self) -> list[ast.stmt]:
-        at = self.at
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        at, branch = self.at, self._branch(mended)
         known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
             JOIN=expression(f"GM.{self.join}", at),
-            DEFINE=self.prepare + self.branch.definitions,
+            DEFINE=self.prepare + branch.definitions(at),
             WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),
-            ASSIGN=self._assign() or _PASS.fill(at),
-            DECIDED=self.decided,
-            ORIGINAL=self.original,
-            **self.branch.holes(at),
+            ARGUMENTS=branch.given(at),
+            ASSIGN=self._assign(branch) or _PASS.fill(at),
+            DECIDED=[*self._read_carried(), self._decided(mended)],
+            ORIGINAL=at,
         )
 
-    def _assign(self) -> list[ast.stmt]:
-        if self.returns:
+    @property
+    def _returns(self) -> bool:
+        return isinstance(self.at, ast.If) and returns(self.at)
+
+    def _branch(self, _mended: ast.stmt) -> Branch:
+        return self.branch
+
+    def _decided(self, mended: ast.stmt) -> ast.stmt:
+        if self.checked is not None:
+            return self.checked
+        assert isinstance(mended, ast.If)
+        return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
+
+    def _read_carried(self) -> list[ast.stmt]:
+        statements: list[ast.stmt] = []
+        for spelling in sorted(self.carried & NamesIn.code(self.at).read):
+            read = expression("GM.number_read(A)", self.at, A=name(spelling, self.at))
+            statements.append(ast.copy_location(ast.Assign([name(spelling, self.at, ast.Store())], read), self.at))
+        return statements
+
+    def _assign(self, branch: Branch) -> list[ast.stmt]:
+        if self._returns:
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
-        for index, target in enumerate(self.branch.targets()):
-            value = expression(f"OUTCOME[{index}]", self.at)
-            if isinstance(target, ast.Name) and target.id in self.branch.in_place:
-                written = expression("GM.written(A, B)", self.at, A=name(target.id, self.at), B=value)
-                statements.append(ast.copy_location(ast.Assign([target], written), self.at))
-            elif isinstance(target, (ast.Attribute, ast.Subscript)):
-                current = copy.copy(target)
-                current.ctx = ast.Load()
-                number = expression(str(index), self.at)
-                statements += _STORE.fill(self.at, INDEX=number, CURRENT=current, SLOT=target)
+        for target, value in branch.results(self.at):
+            if isinstance(target, ast.Attribute):
+                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+                statements += _STORE.fill(self.at, VALUE=value, CURRENT=current, SLOT=target)
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), self.at))
         return statements + self.finish
-
-
-def decided(statement: ast.If, carried: frozenset[str], test: str = "TEST") -> list[ast.stmt]:
-    """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    tested = ast.copy_location(ast.If(expression(test, statement), statement.body, statement.orelse), statement)
-    return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
-
-
-def read_carried(statement: ast.stmt, carried: frozenset[str]) -> list[ast.stmt]:
-    """Statements that read the numbers which `statement` needs."""
-    statements: list[ast.stmt] = []
-    for spelling in sorted(carried & NamesIn.code(statement).read):
-        read = expression("GM.number_read(A)", statement, A=name(spelling, statement))
-        statements.append(ast.copy_location(ast.Assign([name(spelling, statement, ast.Store())], read), statement))
-    return statements
-
-
-def pristine(statement: ast.stmt) -> ast.stmt:
-    """A copy of a compound statement whose blocks are its own; what is in them is shared."""
-    copied = statement
-    for name_ in ("body", "orelse", "finalbody"):
-        block = getattr(statement, name_, None)
-        if isinstance(block, list):
-            if copied is statement:
-                copied = ast.copy_location(type(statement)(**dict(ast.iter_fields(statement))), statement)
-            setattr(copied, name_, [pristine(inner) for inner in block])
-    return copied

@@ -12,7 +12,7 @@ _WHERE = {
     "GM102-T07": "the branch stands inside vmap, grad or another function transform",
     "GM102-T08": "a side branches on tensor data in a way that cannot be evaluated ahead of time",
     "GM102-T09": "a side assigns to an attribute through a setter",
-    "GM102-T10": "a side writes to a tensor or a container in place",
+    "GM102-T10": "a side writes to a tensor under a mask in a way that could fail, or that a gradient would show",
     "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later",
 }
 _COND = {

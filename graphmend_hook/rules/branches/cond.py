@@ -32,10 +32,12 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
+    GM107-R01, R10 to R12 as those of GM102 (`where`)
+    GM107-R02  all operands of the test but the first can be evaluated in any case
     GM107-R03  what a side reads is bound
     GM107-R05  what is read later is bound on both sides, or before
     GM107-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
-    GM107-R07  the sides are small
+    GM107-R07  the sides are small, and so is the test
     GM107-R08  the sides only assign to names, call, loop, branch or return, and bind no name that a closure reads
     GM107-R16  no handler in the function could catch what a side raises
     GM107-R17  the result is not written in place later, nor compared by identity
@@ -52,20 +54,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 
 from ...analysis.names import DEFINITIONS, NamesIn, walk
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import Template, constant, display, expression, name, replaced
+from ...templates import Template, display, expression, name, replaced
 from ..declined import Declined
-from ..surroundings import unsuitable
 from ..values.questions import Finder
-from .branch import BranchCandidate, decided, pristine
-from .identity import needs_identity
-from .lower import Lowering
-from .sides import MOST_STATEMENTS, Branch, following, returns, side_functions
+from .blocks import following, returns
+from .branch import Branch, BranchCandidate
+from .identity import check_identity
+from .lower import MOST_STATEMENTS, Lowering, of_data
 
 CODE = "GM107"
 _RETURN = Template("return RESULT")
@@ -77,39 +78,42 @@ _FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, *DEFINITIONS)
 
 
 class Cond:
-    """Rewrites branches that [Where] refuses; see the module's docstring."""
+    """Rewrites branches by what their sides do; see the module's docstring."""
 
     name = "cond"
-    version = 1
+    version = 2
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement
-        if not isinstance(statement, ast.If):
+        if not isinstance(statement, ast.If) or any(isinstance(node, ast.Raise) for node in walk(statement)):
             return None
-        lowering = Lowering(place, scope)
-        if lowering.taint(statement.test) is Taint.NO or unsuitable(place, scope, CODE) or _asks_more(place, scope):
-            return None
-        if any(isinstance(node, ast.Raise) for node in walk(statement)):
-            return None  # a guard
+        lowering = of_data(statement.test, place, scope, CODE)
+        if not isinstance(lowering, Lowering) or _asks_more(place, scope):
+            return lowering if isinstance(lowering, Refusal) else None
         try:
-            condition = lowering.test(statement.test)
-        except Declined:
-            return None  # which [Where] has said
-        try:
-            branch = _branch(statement, place, lowering.carried)
+            return CapturedCandidate(
+                statement,
+                expression("GM.settled(A)", statement, A=lowering.test(statement.test)),
+                _branch(statement, place, lowering.carried),
+                lowering.carried,
+                "GM.settle(TEST)",
+                join="conditional",
+            )
         except Declined as declined:
             return declined.refusal(CODE)
-        return BranchCandidate(
-            statement,
-            [pristine(statement)],
-            expression("GM.settled(A)", statement, A=condition),
-            branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
-            returns(statement),
-            join="conditional",
-        )
+
+
+class CapturedCandidate(BranchCandidate):
+    """A branch whose sides do what is written in them; they are traced, so they have what was mended in them."""
+
+    def _branch(self, mended: ast.stmt) -> Branch:
+        if self._returns:
+            return self.branch
+        assert isinstance(mended, ast.If)
+        given = _RETURN.fill(self.at, RESULT=display([name(each, self.at) for each in self.branch.names], self.at))
+        return replace(self.branch, then=[*mended.body, *given], orelse=[*mended.orelse, *given])
 
 
 def _asks_more(place: Place, scope: ModuleScope) -> bool:
@@ -126,17 +130,16 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     _check((then, orelse), names, place, carried)
     bound_before = place.function.flow.bound_before(statement)
     needed = None if returns(statement) else sorted(names.bound & place.function.flow.needed_after(statement))
+    ends = [place.function.flow.bound_at_end(block) if block else bound_before for block in (then, orelse)]
     for spelling in needed or ():
-        if not all(spelling in bound_before | _certain(block) for block in (then, orelse)):
+        if not all(end is not None and spelling in end for end in ends):
             raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
-    culprit = needs_identity(place, frozenset(needed or ()))
-    if culprit:
-        raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+    check_identity(place, needed or ())
     if needed == []:
         raise Declined("R08", "the sides bind nothing that is read later")
     arguments = sorted((names.read | {*(needed or ())}) & place.function.hidden & bound_before)
-    definitions = side_functions(_body(then, needed, statement), _body(orelse, needed, statement), arguments, statement)
-    return Branch(definitions, tuple(arguments), tuple(needed or ()), ())
+    bodies = [[replaced(each, _in_a_tuple) for each in block] for block in (then, orelse)]
+    return Branch(arguments, bodies[0], bodies[1], needed or ())
 
 
 def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place, carried: frozenset[str]) -> None:
@@ -176,28 +179,6 @@ def _leaves(block: Iterable[ast.stmt]) -> bool:
         if isinstance(statement, (ast.For, ast.While)) and _leaves(statement.orelse):
             return True
     return False
-
-
-def _certain(block: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that are bound at the end of the block, however it gets there."""
-    found: frozenset[str] = frozenset()
-    for statement in block:
-        if isinstance(statement, ast.If):
-            found |= _certain(statement.body) & _certain(statement.orelse)
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            found |= NamesIn.code(*targets).bound
-    return found
-
-
-def _body(block: list[ast.stmt], needed: list[str] | None, at: ast.stmt) -> list[ast.stmt]:
-    """What the function of a side does: it returns a tuple of what is needed, or of what it returned."""
-    if needed is None:
-        return [replaced(statement, _in_a_tuple) for statement in block]
-    given = display([name(each, at) for each in needed], at)
-    # The very list that other rules edit.
-    falling = ast.copy_location(ast.If(constant(True, at), block, []), at)
-    return [*([falling] if block else []), *_RETURN.fill(at, RESULT=given)]
 
 
 def _in_a_tuple(node: ast.AST) -> ast.AST | None:

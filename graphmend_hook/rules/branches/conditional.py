@@ -11,9 +11,10 @@ from ...diagnostics import Refusal
 from ...templates import Template, expression, name, replaced
 from ..declined import Declined
 from ..surroundings import unsuitable
-from .identity import needs_identity
+from .branch import Branch
+from .identity import check_identity
 from .lower import Lowering
-from .sides import Branch, Sides
+from .side import Side, valued
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -30,7 +31,7 @@ class ConditionalCandidate:
     def __init__(self, statement: ast.stmt, node: ast.IfExp, condition: ast.expr, branch: Branch) -> None:
         self._statement, self._node, self._condition, self._branch = statement, node, condition, branch
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, node = self._statement, self._node
         value = expression(
             _VALUE,
@@ -40,10 +41,10 @@ class ConditionalCandidate:
             TEST_=ast.copy_location(ast.NamedExpr(name("TEST", node, ast.Store()), self._condition), node),
             BODY=node.body,
             ORELSE=node.orelse,
-            **self._branch.holes(at),
+            ARGUMENTS=self._branch.given(at),
         )
         traced = replaced(at, lambda part: value if part is node else None)
-        return _STATEMENT.fill(at, DEFINE=self._branch.definitions, TRACED=traced, ORIGINAL=at)
+        return _STATEMENT.fill(at, DEFINE=self._branch.definitions(at), TRACED=traced, ORIGINAL=at)
 
 
 def conditional_expression(place: Place, scope: ModuleScope, code: str) -> ConditionalCandidate | Refusal | None:
@@ -51,25 +52,18 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
     statement = place.statement
     if not isinstance(statement, _SIMPLE) or not scope.may_hold_conditional(statement):
         return None
-    found = list(_conditionals(statement))
-    if not found:
-        return None
     lowering = Lowering(place, scope)
-    tainted = [node for node in found if lowering.taint(node.test) is not Taint.NO]
-    if not tainted:
-        return None
-    refusal = unsuitable(place, scope, code)
-    if refusal:
+    found = [node for node in _conditionals(statement) if lowering.taint(node.test) is not Taint.NO]
+    refusal = unsuitable(place, scope, code) if found else None
+    if refusal or not found:
         return refusal
-    if len(tainted) > 1:
+    if len(found) > 1:
         raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
-    node = tainted[0]
+    (node,) = found
     stored = statement.targets if isinstance(statement, ast.Assign) else []
-    culprit = needs_identity(place, frozenset(target.id for target in stored if isinstance(target, ast.Name)))
-    if culprit:
-        raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+    check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
     condition = lowering.test(node.test)
-    return ConditionalCandidate(statement, node, condition, Sides(lowering).valued(node, statement))
+    return ConditionalCandidate(statement, node, condition, valued(node, statement, Side(lowering)))
 
 
 def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:

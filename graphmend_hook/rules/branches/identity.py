@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...analysis.names import root_name, root_of, walk
 from ...analysis.scopes import Place
 from ...tensor_ops import INPLACE, SPECULABLE, VIEWS
+from ..declined import Declined
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -17,18 +18,17 @@ _VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "tensor_split", "unfold", "vi
 _NEW = SPECULABLE - VIEWS - INPLACE
 
 
-def needs_identity(place: Place, names: frozenset[str]) -> str:
-    """The first of `names` (or of their aliases) that is written in place or compared by identity later, else ""."""
+def check_identity(place: Place, names: Iterable[str]) -> None:
+    """Raise Declined if one of `names`, or of their aliases, is written in place or compared by identity later."""
     statement = place.statement
-    aliases = _aliases(place, names)
+    aliases = _aliases(place, frozenset(names))
     last = statement.end_lineno or statement.lineno
     in_loop = any(isinstance(outer, _LOOPS) for outer in place.inside)
     for node in walk(place.function.node):
         if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
             for culprit in _touched(node):
                 if culprit in aliases:
-                    return culprit
-    return ""
+                    raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
 
 
 def _aliases(place: Place, names: frozenset[str]) -> frozenset[str]:

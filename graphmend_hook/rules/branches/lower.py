@@ -7,19 +7,23 @@ does.  Inside a side, and in an operand that Python might not reach, its express
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence
 from functools import cached_property
 
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
+from ...diagnostics import Refusal
 from ...templates import OWN, argument, constant, display, expression, name
+from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..declined import Declined
-from ..operators import ARITHMETIC, COMPARISONS, TORCH
-from ..surroundings import evidence
+from ..operators import COMPARISONS
+from ..surroundings import evidence, unsuitable
 from ..values.numbers import carried_names
-from .speculated import Side
+from .speculated import Speculation
 
+MOST_STATEMENTS = 60
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
@@ -32,16 +36,23 @@ class Lowering:
         self._evidence = evidence(place.function, scope)
         self._fresh = 0
         self._operands = 0
+        self._statements = 0
 
     @cached_property
     def carried(self) -> frozenset[str]:
         """The names of numbers that the function reads from tensors, once each."""
         return carried_names(self.place.function)
 
+    def count_statement(self) -> None:
+        """Take note of a statement of a side; raises Declined where there are too many."""
+        self._statements += 1
+        if self._statements > MOST_STATEMENTS:
+            raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
+
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of_test(node)
 
-    def test(self, node: ast.expr, side: Side | None = None) -> ast.expr:
+    def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr:
         """`node` as a value with the same truth; evaluated speculatively where `side` is given."""
         if isinstance(node, ast.BoolOp):
             return self._short_circuit(node, node.values, side)
@@ -53,7 +64,7 @@ class Lowering:
             return self._test_call(node, side)
         return self._value(node, side)
 
-    def _value(self, node: ast.expr, side: Side | None) -> ast.expr:
+    def _value(self, node: ast.expr, side: Speculation | None) -> ast.expr:
         return node if side is None else side.value(node)
 
     def _temporary(self, at: ast.expr) -> tuple[ast.Name, ast.Name]:
@@ -61,169 +72,137 @@ class Lowering:
         spelling = f"{OWN}{self._fresh}"
         return name(spelling, at, ast.Store()), name(spelling, at)
 
-    def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Side | None) -> ast.expr:
+    def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Speculation | None) -> ast.expr:
         first, rest = operands[0], operands[1:]
         left = self.test(first, side)
         if not rest:
             return left
         right = self._short_circuit(node, rest, side)
-        if self.taint(first) is Taint.NO:
-            if side is None and self._compares_handed_in(first):
-                try:
-                    return self._lowered(node, first, rest, left, right)
-                except Declined:
-                    pass  # nothing speaks for a tensor but that it might be one
-            if side is not None:
-                left = expression("GM.plain(A)", first, A=left)
-            return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
+        if self.taint(first) is not Taint.NO:
+            return self._joined(node, first, rest, (left, right)) if side is None else self._both(node, left, right)
+        if side is None and self._compares_handed_in(first):
+            with contextlib.suppress(Declined):  # nothing speaks for a tensor but that it might be one
+                return self._joined(node, first, rest, (left, right))
         if side is not None:
-            return self._combined(node.op, first, left, right)
-        return self._lowered(node, first, rest, left, right)
-
-    def _lowered(
-        self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], left: ast.expr, right: ast.expr
-    ) -> ast.expr:
-        early = Side(self)
-        speculated = self._short_circuit(node, rest, early)
-        return self._early(node.op, first, (left, right), early, speculated)
+            left = expression("GM.plain(A)", first, A=left)
+        return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
 
     def _compares_handed_in(self, node: ast.expr) -> bool:
         """Does it compare an item of a parameter that nobody says the type of?"""
         items = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
 
-    def _combined(self, operator: ast.boolop, at: ast.expr, left: ast.expr, right: ast.expr) -> ast.expr:
+    def _both(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
         """Inside a side: both operands, of which the right one may be evaluated in any case."""
-        stored, loaded = self._temporary(at)
-        assigned = ast.copy_location(ast.NamedExpr(stored, left), at)
-        if isinstance(operator, ast.Or):
-            return expression("GM.either(T, B) if GM.undecided(S) or not T else T", at, S=assigned, T=loaded, B=right)
-        return expression("GM.both(T, B) if GM.undecided(S) or T else T", at, S=assigned, T=loaded, B=right)
+        stored, loaded = self._temporary(left)
+        assigned = ast.copy_location(ast.NamedExpr(stored, left), left)
+        text = "GM.both(T, B) if GM.undecided(S) or T else T"
+        if isinstance(node.op, ast.Or):
+            text = "GM.either(T, B) if GM.undecided(S) or not T else T"
+        return expression(text, left, S=assigned, T=loaded, B=right)
 
-    def _early(
-        self,
-        operator: ast.boolop,
-        at: ast.expr,
-        operands: tuple[ast.expr, ast.expr],
-        early: Side,
-        speculated: ast.expr,
+    def _joined(
+        self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], operands: tuple[ast.expr, ast.expr]
     ) -> ast.expr:
         """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
+        early = Speculation(self)
+        speculated = self._short_circuit(node, rest, early)
         self._operands += 1
         if self._operands > _MOST_OPERANDS:
             raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
-        stored, loaded = self._temporary(at)
-        kept, result = self._temporary(at)
+        stored, loaded = self._temporary(first)
+        kept, result = self._temporary(first)
         parameters = sorted(early.reads)
-        whole = expression(
-            "R if GM.undecided(S) and (K := GM.early(JOIN, T, lambda: B, ARGUMENTS)) is not None else PLAIN",
-            at,
+        later = expression("lambda: B", first, B=speculated)
+        assert isinstance(later, ast.Lambda)
+        later.args.args = [argument(parameter, first) for parameter in parameters]
+        return expression(
+            "R if GM.undecided(S) and (K := GM.early(JOIN, T, LATER, ARGUMENTS)) is not None else PLAIN",
+            first,
             R=result,
-            S=ast.copy_location(ast.NamedExpr(stored, operands[0]), at),
+            S=ast.copy_location(ast.NamedExpr(stored, operands[0]), first),
             K=kept,
-            JOIN=expression("GM.either" if isinstance(operator, ast.Or) else "GM.both", at),
+            JOIN=expression("GM.either" if isinstance(node.op, ast.Or) else "GM.both", first),
             T=loaded,
-            B=speculated,
-            ARGUMENTS=display([name(parameter, at) for parameter in parameters], at),
-            PLAIN=ast.copy_location(ast.BoolOp(operator, [loaded, operands[1]]), at),
+            LATER=later,
+            ARGUMENTS=display([name(parameter, first) for parameter in parameters], first),
+            PLAIN=ast.copy_location(ast.BoolOp(node.op, [loaded, operands[1]]), first),
         )
-        call = next(part for part in walk(whole) if isinstance(part, ast.Lambda) and part.body is speculated)
-        call.args.args = [argument(parameter, at) for parameter in parameters]
-        return whole
 
-    def _comparison(self, node: ast.Compare, side: Side | None) -> ast.expr:
-        operations = [COMPARISONS.get(type(op)) for op in node.ops]
-        if None in operations:
-            return self._value(node, side)
+    def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         if len(node.ops) > 1:
             return self._value(node, side) if self.taint(node) is Taint.NO else self._chain(node, side)
+        operation = COMPARISONS.get(type(node.ops[0]))
         left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
-        if left is None and right is None:
+        if operation is None or (left is None and right is None):
             return self._value(node, side)
-        numbers = constant((left is not None, right is not None), node)
-        left = left or self._value(node.left, side)
-        right = right or self._value(node.comparators[0], side)
-        operation = constant(operations[0], node)
-        return expression("GM.compare(NAME, A, B, NUMBERS)", node, NAME=operation, A=left, B=right, NUMBERS=numbers)
+        return expression(
+            "GM.compare(NAME, A, B, NUMBERS)",
+            node,
+            NAME=constant(operation, node),
+            A=left or self._value(node.left, side),
+            B=right or self._value(node.comparators[0], side),
+            NUMBERS=constant((left is not None, right is not None), node),
+        )
 
-    def _chain(self, node: ast.Compare, side: Side | None) -> ast.expr:
-        """``a < b < c`` as ``a < (T := b) and T < c``, where `c` may be evaluated early."""
-        if len(node.ops) > 2:
-            raise Declined("R01", "the test chains more than three operands; use `and`")
-        stored, loaded = self._temporary(node)
-        middle = self._value(node.comparators[0], side)
-        shared = ast.copy_location(ast.NamedExpr(stored, middle), node.comparators[0])
-        first = self._compared(node.ops[0], self._value(node.left, side), shared, side)
-        last = node.comparators[1]
-        if side is not None:
-            return self._combined(ast.And(), node, first, self._compared(node.ops[1], loaded, side.value(last), side))
-        early = Side(self)
-        early.assigned.add(loaded.id)  # bound by the first comparison
-        early.reads.add(loaded.id)
-        speculated = self._compared(node.ops[1], loaded, early.value(last), early)
-        plain = self._compared(node.ops[1], loaded, last, None)
-        return self._early(ast.And(), node, (first, plain), early, speculated)
+    def _chain(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
+        """``a < b < c`` as ``a < b and b < c``."""
+        operands = [node.left, *node.comparators]
+        if not all(isinstance(middle, (ast.Constant, ast.Name)) for middle in operands[1:-1]):
+            raise Declined("R01", "the test chains comparisons of what is calculated; use `and`")
+        pairs: list[ast.expr] = [
+            ast.copy_location(ast.Compare(left, [op], [right]), left)
+            for left, op, right in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        return self.test(ast.copy_location(ast.BoolOp(ast.And(), pairs), node), side)
 
-    @staticmethod
-    def _compared(op: ast.cmpop, left: ast.expr, right: ast.expr, side: Side | None) -> ast.expr:
-        if side is None:
-            return ast.copy_location(ast.Compare(left, [op], [right]), left)
-        return side.operated(COMPARISONS[type(op)], left, right)
-
-    def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
+    def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
         if isinstance(node, ast.Name) and node.id in self.carried:
             return expression("GM.number_of(A)", node, A=self._value(node, side))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-            left, right = self._operand(node.left, side), self._operand(node.right, side)
-            if left is None and right is None:
-                return None
-            operation = constant(ARITHMETIC[type(node.op)], node)
-            left, right = left or self._value(node.left, side), right or self._value(node.right, side)
-            return expression("GM.calculate(NAME, A, B)", node, NAME=operation, A=left, B=right)
         if not isinstance(node, ast.Call) or node.keywords or node.args or not isinstance(node.func, ast.Attribute):
             return None
         if node.func.attr == "item":
             return expression("GM.number(A)", node, A=self._value(node.func.value, side))
-        selection = node.func.value
-        if node.func.attr == "numel" and isinstance(selection, ast.Subscript) and self.taint(node) is not Taint.NO:
+        selection = self._counted(node)
+        if selection is not None:
             source, mask = self._value(selection.value, side), self._value(selection.slice, side)
             return expression("GM.count_selected(A, B)", node, A=source, B=mask)
         return None
 
     def counts_selection(self, test: ast.expr) -> bool:
-        """Does it compare ``x[mask].numel()``, or what is calculated of it?"""
-        return isinstance(test, ast.Compare) and any(
-            isinstance(part, ast.Call)
-            and isinstance(part.func, ast.Attribute)
-            and part.func.attr == "numel"
-            and isinstance(part.func.value, ast.Subscript)
-            and self.taint(part) is not Taint.NO
-            for part in walk(test)
-        )
+        """Does it compare ``x[mask].numel()``?"""
+        return isinstance(test, ast.Compare) and any(map(self._counted, walk(test)))
 
-    def _test_call(self, node: ast.Call, side: Side | None) -> ast.expr:
+    def _counted(self, node: ast.AST) -> ast.Subscript | None:
+        """The selection in ``x[mask].numel()``."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Subscript() as selection, attr="numel")) if self.taint(node):
+                return selection
+        return None
+
+    def _test_call(self, node: ast.Call, side: Speculation | None) -> ast.expr:
         qualified = self.scope.imports.qualified(node.func)
-        if any(isinstance(arg, ast.Starred) for arg in node.args):
-            return self._value(node, side)
-        if qualified == "bool" and len(node.args) == 1 and not node.keywords:
+        plain = not node.keywords and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        if plain and qualified == "bool" and len(node.args) == 1:
             return self.test(node.args[0], side)
-        if qualified in ("torch.equal", "torch.allclose") and len(node.args) >= 2:
-            return self._comparing(node, f"GM.{qualified.partition('.')[2]}", node.args, side)
-        if isinstance(node.func, ast.Attribute) and not qualified.startswith(TORCH):
-            if node.func.attr in ("equal", "allclose") and node.args:
-                operands = [node.func.value, *node.args]
-                return self._comparing(node, f"GM.{node.func.attr}_method", operands, side)
-            if node.func.attr == "item" and not node.args and not node.keywords:
-                return expression("GM.one_value(A)", node, A=self._value(node.func.value, side))
+        if plain and qualified == "torch.equal" and len(node.args) == 2:
+            left, right = (self._value(operand, side) for operand in node.args)
+            return expression("GM.equal(A, B)", node, A=left, B=right)
+        if plain and isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+            return expression("GM.one_value(A)", node, A=self._value(node.func.value, side))
+        called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
+            raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
 
-    def _comparing(self, node: ast.Call, function: str, operands: Sequence[ast.expr], side: Side | None) -> ast.expr:
-        call = expression(f"{function}()", node)
-        assert isinstance(call, ast.Call)
-        call.args = [self._value(operand, side) for operand in operands]
-        call.keywords = [
-            ast.copy_location(ast.keyword(keyword.arg, self._value(keyword.value, side)), keyword)
-            for keyword in node.keywords
-        ]
-        return call
+
+def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowering | Refusal | None:
+    """What lowers a test of the statement at `place`; None where nothing speaks for its being tensor data.
+
+    The refusal, under the rule's `code`, where nothing in the function can be rewritten.
+    """
+    lowering = Lowering(place, scope)
+    if lowering.taint(test) is Taint.NO:
+        return None
+    return unsuitable(place, scope, code) or lowering

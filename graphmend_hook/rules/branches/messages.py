@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
-from ...analysis.scopes import ModuleScope
-from ...templates import Template, expression, name, value_at
+from ...templates import Template, expression, name, replaced, value_at
 from ..declined import Declined
 from ..known_calls import QUIET_CALLS
 
 if TYPE_CHECKING:
-    from .speculated import Side
+    from .speculated import Speculation
 
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
@@ -28,13 +27,13 @@ class Captures:
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
     """
 
-    def __init__(self, side: Side, scope: ModuleScope, evaluated: ast.expr | None = None) -> None:
+    def __init__(self, side: Speculation, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
-        self._side, self._scope, self._evaluated = side, scope, evaluated
+        self._side, self._scope, self._evaluated = side, side.lowering.scope, evaluated
         self._inner: frozenset[str] = frozenset()
         self._texts: dict[str, int] = {}
 
-    def delivery_of(self, statement: ast.Raise | ast.Assert | ast.Expr) -> list[ast.stmt]:
+    def delivery_of(self, statement: ast.stmt) -> list[ast.stmt]:
         """The definition of DELIVERY, a function of the target and the values that executes `statement`.
 
         Raises Declined where a value cannot be read ahead of time.
@@ -47,7 +46,7 @@ class Captures:
             raise Declined("R14", "the exception's expression calls super()")
         self._inner = NamesIn.code(statement).bound
         self._check_globals(statement)
-        return _DELIVERY.fill(statement, STATEMENT=self._rebuilt(statement))
+        return _DELIVERY.fill(statement, STATEMENT=replaced(statement, self._instead))
 
     def _check_globals(self, statement: ast.stmt) -> None:
         """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
@@ -70,41 +69,34 @@ class Captures:
             return function.names.read.isdisjoint(self._scope.variables)
         return spelling.lstrip("_")[:1].isupper()  # a class, as they are spelled
 
-    def _rebuilt(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr):
-            if node is self._evaluated:
-                self._side.reads.add(name("TEST", node).id)
-                self.leaves.append(name("TEST", node))
-                return value_at(len(self.leaves) - 1, node)
-            if self._is_value(node):
-                return self._leaf(node)
-            if isinstance(node, ast.Name):
-                return node  # a global, a builtin, or a name that the expression itself binds
-        fields = {field: self._rebuilt_field(node, field, value) for field, value in ast.iter_fields(node)}
-        return ast.copy_location(type(node)(**fields), node)
-
-    def _rebuilt_field(self, node: ast.AST, field: str, value: Any) -> Any:
-        if field == "func" and isinstance(value, ast.Attribute):  # the method is looked up when it is called
-            receiver = self._rebuilt(value.value)
-            assert isinstance(receiver, ast.expr)
-            return ast.copy_location(ast.Attribute(receiver, value.attr, ast.Load()), value)
-        if isinstance(value, list):
-            return [self._rebuilt(item) if isinstance(item, ast.AST) else item for item in value]
-        return self._rebuilt(value) if isinstance(value, ast.AST) else value
+    def _instead(self, node: ast.AST) -> ast.AST | None:
+        """What stands in the place of a part of the statement, if it does not stay."""
+        if not isinstance(node, ast.expr):
+            return None
+        if node is self._evaluated:
+            self._side.reads.add(name("TEST", node).id)
+            self.leaves.append(name("TEST", node))
+            return value_at(len(self.leaves) - 1, node)
+        if self._is_value(node):
+            return self._leaf(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # looked up when it is called
+            receiver = replaced(node.func.value, self._instead)
+            method = ast.copy_location(ast.Attribute(receiver, node.func.attr, ast.Load()), node.func)
+            arguments = [replaced(argument, self._instead) for argument in node.args]
+            keywords = [replaced(keyword, self._instead) for keyword in node.keywords]
+            return ast.copy_location(ast.Call(method, arguments, keywords), node)
+        return None
 
     def _is_value(self, node: ast.expr) -> bool:
         """Is it a chain that begins with a local of the function around it?"""
-        if isinstance(node, ast.Call):
-            func = node.func
-            metadata = isinstance(func, ast.Attribute) and func.attr in _METADATA and not node.keywords
-            return metadata and self._is_value(func.value) and all(isinstance(a, ast.Constant) for a in node.args)  # type: ignore[attr-defined]
-        while isinstance(node, (ast.Attribute, ast.Subscript)):
-            if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
-                return False
-            node = node.value
-            if isinstance(node, ast.Call):
-                return self._is_value(node)
-        return isinstance(node, ast.Name) and node.id not in self._inner and self._side.is_local(node.id)
+        match node:
+            case ast.Name(spelling):
+                return spelling not in self._inner and self._side.is_local(spelling)
+            case ast.Attribute(value=owner) | ast.Subscript(value=owner, slice=ast.Constant() | ast.UnaryOp()):
+                return self._is_value(owner)
+            case ast.Call(func=ast.Attribute(owner, method), args=arguments, keywords=[]) if method in _METADATA:
+                return self._is_value(owner) and all(isinstance(argument, ast.Constant) for argument in arguments)
+        return False
 
     def _leaf(self, node: ast.expr) -> ast.expr:
         text = ast.unparse(node)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn, walk
-from ...templates import OWN, Template, constant, name
+from ...templates import OWN, Template, constant, name, replaced
 from ..declined import Declined
 from ..known_calls import LOGGER_METHODS
 from .lower import Lowering
@@ -59,34 +59,31 @@ def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted
             raise Declined("R08", "what creates a lazy attribute binds a name that is read later")
         if (NamesIn.code(lazy).read & place.function.names.bound) - flow.bound_before(at):
             raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
-        targets = [_unused(target) for target in assignment.targets]
-        made = ast.copy_location(ast.Assign(targets, assignment.value), assignment)
-        created = ast.copy_location(ast.If(lazy.test, [made], []), lazy)
+        created = replaced(lazy, _unused)  # beside the attribute, nothing is bound
         hoisted.before += _LAZY.fill(at, STATEMENT=created, ATTRIBUTE=constant(attribute, at))
     return rest
 
 
 def _lazy_attribute(statement: ast.stmt) -> str:
     """The attribute that ``if not hasattr(obj, "x"): obj.x[, ...] = call(...)`` creates, "" for any other statement."""
-    if not (isinstance(statement, ast.If) and not statement.orelse and len(statement.body) == 1):
-        return ""
-    test, made = statement.test, statement.body[0]
-    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
-        return ""
-    call = test.operand
-    if not (isinstance(call.func, ast.Name) and call.func.id == "hasattr" and len(call.args) == 2):
-        return ""
-    owner, attribute = call.args
-    if not (isinstance(owner, ast.Name) and isinstance(attribute, ast.Constant) and isinstance(made, ast.Assign)):
-        return ""
-    if isinstance(made.value, ast.Constant):
-        return ""
-    stored = [node for target in made.targets for node in walk(target) if isinstance(node, ast.Attribute)]
-    same = [
-        isinstance(node.value, ast.Name) and (node.value.id, node.attr) == (owner.id, attribute.value)
-        for node in stored
-    ]
-    return stored[0].attr if same == [True] else ""
+    match statement:
+        case ast.If(
+            test=ast.UnaryOp(
+                op=ast.Not(),
+                operand=ast.Call(func=ast.Name("hasattr"), args=[ast.Name(owner), ast.Constant(str(attribute))]),
+            ),
+            body=[ast.Assign(targets=targets, value=value)],
+            orelse=[],
+        ) if not isinstance(value, ast.Constant):
+            stored = [ast.unparse(node) for node in walk(*targets) if isinstance(node, ast.Attribute)]
+            return attribute if stored == [f"{owner}.{attribute}"] else ""
+    return ""
+
+
+def _unused(node: ast.AST) -> ast.AST | None:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return name("UNUSED", node, ast.Store())
+    return None
 
 
 def _is_seen_elsewhere(attribute: str, at: ast.If, tree: ast.Module) -> bool:
@@ -100,14 +97,6 @@ def _is_seen_elsewhere(attribute: str, at: ast.If, tree: ast.Module) -> bool:
         )
 
     return count(tree) > count(at)
-
-
-def _unused(target: ast.expr) -> ast.expr:
-    if isinstance(target, ast.Name):
-        return name("UNUSED", target, ast.Store())
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return ast.copy_location(ast.Tuple([_unused(item) for item in target.elts], ast.Store()), target)
-    return target
 
 
 def _last_call(block: Sequence[ast.stmt]) -> ast.Call | None:
@@ -130,23 +119,16 @@ def _same_shape(left: ast.Call, right: ast.Call) -> bool:
 def _share(sides: list[list[ast.stmt]], left: ast.Call, right: ast.Call, hoisted: Hoisted) -> None:
     """Replace the call at the end of both sides by assignments of its differing arguments to names of ours."""
     values = [[*call.args, *(keyword.value for keyword in call.keywords)] for call in (left, right)]
-    shared: list[ast.expr] = []
+    shared: dict[ast.AST, ast.AST] = {}
     ends: list[list[ast.stmt]] = [[], []]
     for index, pair in enumerate(zip(*values, strict=True)):
         if all(isinstance(value, ast.Constant) for value in pair) and ast.dump(pair[0]) == ast.dump(pair[1]):
-            shared.append(pair[0])
             continue
         spelling = f"{OWN}argument{index}"
         hoisted.needed |= {spelling}
-        shared.append(name(spelling, pair[0]))
+        shared[pair[0]] = name(spelling, pair[0])
         for end, value in zip(ends, pair, strict=True):
             end.append(ast.copy_location(ast.Assign([name(spelling, value, ast.Store())], value), value))
     for side, end in zip(sides, ends, strict=True):
         side[-1:] = end
-    count = len(left.args)
-    keywords = [
-        ast.copy_location(ast.keyword(keyword.arg, value), keyword)
-        for keyword, value in zip(left.keywords, shared[count:], strict=True)
-    ]
-    call = ast.copy_location(ast.Call(left.func, shared[:count], keywords), left)
-    hoisted.after.append(ast.copy_location(ast.Expr(call), left))
+    hoisted.after.append(ast.copy_location(ast.Expr(replaced(left, shared.get)), left))

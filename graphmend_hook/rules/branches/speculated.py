@@ -1,4 +1,4 @@
-"""Expressions of a side, which may be evaluated though the side is not taken.
+"""Expressions that may be evaluated though Python might not get to them: those of a side, the later parts of a test.
 
 Every operation goes through a function of the runtime that first asks whether it can fail on the values that are
 traced.
@@ -7,7 +7,6 @@ traced.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from ...analysis.names import root_of
 from ...templates import constant, expression, name
 from ..declined import Declined
 from ..operators import ARITHMETIC, COMPARISONS, TORCH
-from .targets import Slot
 
 if TYPE_CHECKING:
     from .lower import Lowering
@@ -27,68 +25,89 @@ _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
-class Side:
-    """Speculative expressions of one side of a branch, and what the side has bound so far.
+class Speculation:
+    """Expressions that may be evaluated though Python might not get to them, and the names that they need.
 
-    bound: the local names that are certainly bound before the side; assigned: those that it has bound since.
-    reads: the names that it reads of the function around it.
-    stored: the attributes that it assigns to, and the locals that stand for them.
-    ended: control does not reach the end of the side.
+    bound: the local names that are certainly bound before; assigned: those that have been bound since.
+    reads: the names that are read of the function around.
+    stored: the attributes that are assigned to, and the locals that stand for them.
     """
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, around: Speculation | None = None) -> None:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
-        self.bound = frozenset(place.function.flow.bound_before(place.statement))
+        before = around.bound | around.assigned if around else place.function.flow.bound_before(place.statement)
+        self.bound: frozenset[str] = before
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
-        self.stored: dict[str, str] = {}
-        self._inherited: frozenset[str] = frozenset()
-        self.ended = False
-
-    def inner(self) -> Side:
-        """A side of a branch inside this one."""
-        side = Side(self.lowering)
-        side.bound = self.bound | self.assigned
-        side.stored = dict(self.stored)
-        side._inherited = frozenset(self.stored.values())
-        return side
-
-    def copy(self) -> Side:
-        """The same side, where control may not pass."""
-        side = self.inner()
-        side.bound, side.assigned, side._inherited = self.bound, set(self.assigned), self._inherited
-        return side
+        self.stored: dict[str, str] = dict(around.stored) if around else {}
 
     def is_local(self, spelling: str) -> bool:
         """Is it a local name, of the function or of one around it?"""
         return spelling in self._locals
-
-    def owner(self, slot: Slot) -> ast.expr:
-        """The object whose attribute or item `slot` is."""
-        return self.value(slot.value)
-
-    def store(self, text: str, spelling: str) -> None:
-        """From here on the attribute written as `text` is the local called `spelling`."""
-        self.stored[text] = spelling
-        self._inherited -= {spelling}
 
     def test(self, node: ast.expr) -> ast.expr:
         return self.lowering.test(node, self)
 
     def value(self, node: ast.expr) -> ast.expr:
         """`node` for speculative evaluation; raises Declined."""
-        lower = getattr(self, f"_lower_{type(node).__name__}", None)
-        if lower is None:
-            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
-        lowered: ast.expr = lower(node)
-        return lowered
+        match node:
+            case ast.Constant() | ast.UnaryOp(op=ast.UAdd() | ast.USub() | ast.Invert(), operand=ast.Constant()):
+                return node
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript(container, index):
+                return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
+            case ast.Slice():
+                parts = node.lower, node.upper, node.step
+                bounds = [constant(None, node) if part is None else self.value(part) for part in parts]
+                return expression("GM.slice(A, B, C)", node, A=bounds[0], B=bounds[1], C=bounds[2])
+            case ast.Tuple() | ast.List():
+                return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return self._operation(node)
 
-    def _lower_Constant(self, node: ast.Constant) -> ast.expr:
-        return node
+    def _operation(self, node: ast.expr) -> ast.expr:
+        match node:
+            case ast.UnaryOp(ast.Not(), operand):
+                return expression("not GM.plain(A)", node, A=self.value(operand))
+            case ast.UnaryOp(op, operand) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], operand)
+            case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], left, right)
+            case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
+                return self._operated(COMPARISONS[type(op)], left, right)
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
+                return found if isinstance(op, ast.In) else expression("not A", node, A=found)
+            case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+                if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
+                    raise Declined("R17", "a side compares by identity")
+                operands = [self.value(operand) for operand in others]
+                return ast.copy_location(ast.Compare(self.value(left), ops, operands), node)
+            case ast.BoolOp(op, [*values, last]):
+                operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in values]
+                return ast.copy_location(ast.BoolOp(op, [*operands, self.value(last)]), node)
+            case ast.IfExp(test, body, orelse):
+                decided = expression("GM.plain(A)", test, A=self.test(test))
+                return ast.copy_location(ast.IfExp(decided, self.value(body), self.value(orelse)), node)
+        raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
 
-    def _lower_Name(self, node: ast.Name) -> ast.expr:
+    def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
+        """The operator of that name in the module `operator`."""
+        at = self.value(operands[0])
+        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
+        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
+        assert isinstance(call, ast.Call)
+        call.args += [at, *map(self.value, operands[1:])]
+        return call
+
+    def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
             if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
                 raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
@@ -96,17 +115,17 @@ class Side:
                 self.reads.add(node.id)
         return node
 
-    def _lower_Attribute(self, node: ast.Attribute) -> ast.expr:
-        text = ast.unparse(node)
-        if text in self.stored:
-            return self._slot(text, node)
-        if any(key.startswith(f"{text}[") for key in self.stored):
-            raise Declined("R04", f"`{text}` is read where an item of it is written")
+    def _attribute(self, node: ast.Attribute) -> ast.expr:
+        spelling = self.stored.get(ast.unparse(node)) if self.stored else None
+        if spelling is not None:
+            if spelling not in self.assigned:
+                self.reads.add(spelling)
+            return name(spelling, node)
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        related = any(ast.unparse(node.value) == re.split(r"[.\[]", key)[0] for key in self.stored)
+        related = any(ast.unparse(node.value) == key.partition(".")[0] for key in self.stored)
         call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
         return expression(call, node, A=self.value(node.value), NAME=constant(node.attr, node))
 
@@ -115,123 +134,39 @@ class Side:
         self.value(root_of(node))
         return node
 
-    def _slot(self, text: str, node: ast.expr) -> ast.expr:
-        spelling = self.stored[text]
-        if spelling in self._inherited:
-            self.reads.add(spelling)
-        return name(spelling, node)
-
-    def _lower_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return ast.copy_location(ast.Tuple([self.value(item) for item in node.elts], ast.Load()), node)
-
-    def _lower_List(self, node: ast.List) -> ast.expr:
-        return ast.copy_location(ast.List([self.value(item) for item in node.elts], ast.Load()), node)
-
-    def _lower_Slice(self, node: ast.Slice) -> ast.expr:
-        lower, upper, step = (
-            self.value(part) if part else constant(None, node) for part in (node.lower, node.upper, node.step)
-        )
-        return expression("GM.slice(A, B, C)", node, A=lower, B=upper, C=step)
-
-    def _lower_Subscript(self, node: ast.Subscript) -> ast.expr:
-        text = ast.unparse(node)
-        if text in self.stored:
-            return self._slot(text, node)
-        if any(key.endswith("]") for key in self.stored):
-            raise Declined("R04", f"`{text}` is read where an item of a container is written")
-        return expression("GM.item_of(A, I)", node, A=self.value(node.value), I=self.value(node.slice))
-
-    def _lower_BinOp(self, node: ast.BinOp) -> ast.expr:
-        return self._operation(node, ARITHMETIC.get(type(node.op)), node.left, node.right)
-
-    def _lower_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        if isinstance(node.op, ast.Not):
-            return expression("not GM.plain(A)", node, A=self.value(node.operand))
-        if isinstance(node.operand, ast.Constant):
-            return node
-        return self._operation(node, ARITHMETIC.get(type(node.op)), node.operand)
-
-    def _lower_Compare(self, node: ast.Compare) -> ast.expr:
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
-            if not any(isinstance(operand, ast.Constant) for operand in (node.left, *node.comparators)):
-                raise Declined("R17", "a side compares by identity")
-            operands = [self.value(operand) for operand in node.comparators]
-            return ast.copy_location(ast.Compare(self.value(node.left), node.ops, operands), node)
-        if len(node.ops) > 1:
-            raise Declined("R02", "chained comparisons may only be evaluated if their side is taken")
-        left, right = node.left, node.comparators[0]
-        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
-            return found if isinstance(node.ops[0], ast.In) else expression("not A", node, A=found)
-        return self._operation(node, COMPARISONS.get(type(node.ops[0])), left, right)
-
-    def _operation(self, node: ast.expr, operation: str | None, *operands: ast.expr) -> ast.expr:
-        if operation is None:
-            raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
-        return self.operated(operation, *(self.value(operand) for operand in operands))
-
-    @staticmethod
-    def operated(operation: str, *operands: ast.expr) -> ast.expr:
-        """The operator of that name in the module `operator`, on operands that are lowered already."""
-        at = operands[0]
-        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
-        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
-        assert isinstance(call, ast.Call)
-        call.args += operands
-        return call
-
-    def _lower_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in node.values[:-1]]
-        return ast.copy_location(ast.BoolOp(node.op, [*operands, self.value(node.values[-1])]), node)
-
-    def _lower_IfExp(self, node: ast.IfExp) -> ast.expr:
-        test = expression("GM.plain(A)", node.test, A=self.test(node.test))
-        return ast.copy_location(ast.IfExp(test, self.value(node.body), self.value(node.orelse)), node)
-
-    def _lower_Call(self, node: ast.Call) -> ast.expr:
+    def _call(self, node: ast.Call) -> ast.expr:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
             kw.arg in (None, "out", "inplace", "alpha") for kw in node.keywords
         ):
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
-        if qualified in _PLAIN_TORCH:
-            return self._call(node, ast.copy_location(ast.Call(self._of_module(node.func), [], []), node))
+        call = self._called(node, qualified, bare)
+        plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
+        call.args += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
+        for keyword in node.keywords:
+            value = expression(plain, keyword.value, A=self.value(keyword.value))
+            call.keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+        return call
+
+    def _called(self, node: ast.Call, qualified: str, bare: str) -> ast.Call:
+        """The call in its place, as far as it goes before the arguments."""
+        func, in_torch = node.func, qualified.startswith(TORCH)
         if self.stored and qualified in ("getattr", "hasattr"):
             raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
-        if qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS and self._is_builtin(node.func, qualified):
-            call = ast.copy_location(ast.Call(node.func, [], []), node)
-            return self._call(node, call, plain=qualified in _VALUE_BUILTINS)
-        in_torch = qualified.startswith(TORCH)
+        builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
+        if builtin or qualified in _PLAIN_TORCH:
+            return ast.copy_location(ast.Call(self._of_module(func) if in_torch else func, [], []), node)
         if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
+            holes = {"NAME": constant(bare, node), "TRAITS": constant(_traits(bare), node)}
+            call: ast.expr | None = None
             if in_torch:
-                function = self._of_module(node.func)
-                return self._call(node, self._attempt("GM.attempt(NAME, TRAITS)", node, bare, function))
-            if isinstance(node.func, ast.Attribute):
-                receiver = self.value(node.func.value)
-                return self._call(node, self._attempt("GM.attempt_method(NAME, TRAITS)", node, bare, receiver))
-        raise Declined("R02", f"the call of `{ast.unparse(node.func)}` may only be made if its side is taken")
-
-    def _is_builtin(self, func: ast.expr, qualified: str) -> bool:
-        return self._scope.names_one_of(func, {qualified}, self.lowering.place.function)
-
-    @staticmethod
-    def _attempt(source: str, node: ast.Call, bare: str, first: ast.expr) -> ast.Call:
-        call = expression(source, node, NAME=constant(bare, node), TRAITS=constant(_traits(bare), node))
-        assert isinstance(call, ast.Call)
-        call.args.append(first)
-        return call
-
-    def _call(self, node: ast.Call, call: ast.Call, plain: bool = False) -> ast.Call:
-        def lowered(argument: ast.expr) -> ast.expr:
-            value = self.value(argument)
-            return expression("GM.plain(A)", argument, A=value) if plain else value
-
-        call.args += [lowered(argument) for argument in node.args]
-        call.keywords += [
-            ast.copy_location(ast.keyword(keyword.arg, lowered(keyword.value)), keyword) for keyword in node.keywords
-        ]
-        return call
+                call = expression("GM.attempt(NAME, TRAITS, A)", node, **holes, A=self._of_module(func))
+            elif isinstance(func, ast.Attribute):
+                call = expression("GM.attempt_method(NAME, TRAITS, A)", node, **holes, A=self.value(func.value))
+            if isinstance(call, ast.Call):
+                return call
+        raise Declined("R02", f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
 
 
 def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:

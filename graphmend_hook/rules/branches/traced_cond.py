@@ -19,7 +19,7 @@ from ...dynamo.handlers import is_caught
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import Failure, Without, can_do_without, expect_success, is_as_written, trace_anew
-from ...dynamo.trace import Site, Trace
+from ...dynamo.trace import SourceLine, Trace
 from ...dynamo.trust import Mechanism, works
 from ...dynamo.variables import Variable, python_of, tensor_node
 from ...dynamo.writes import bodies_of, memory_of, spares_inputs, storages_of
@@ -43,18 +43,18 @@ class CondOrders:
 class CondMemory:
     """What a frame remembers: the places that may not be captured, and the code that says why."""
 
-    refusals: dict[Site | None, str] = field(default_factory=lambda: {None: "GM107-T03"})
+    refusals: dict[SourceLine | None, str] = field(default_factory=lambda: {None: "GM107-T03"})
 
 
 @dataclass
 class _Open:
-    """The branch at `site`, whose sides are being traced.
+    """The branch at `line`, whose sides are being traced.
 
     draws: how many of Python's random numbers were drawn before; given: what tells the tensors that the sides give, but
     for their values; memory: theirs; copied: that of what was older, and had to be copied.
     """
 
-    site: Site | None
+    line: SourceLine | None
     draws: int = 0
     given: list[tuple[Any, ...]] = field(default_factory=list)
     memory: set[int] = field(default_factory=set)
@@ -115,7 +115,7 @@ def _begin(trace: Trace, arguments: Variable, always: bool) -> str:
     if not works(Mechanism.FAILURE):
         return "GM101-T09"
     compilation = trace.compilation
-    known = compilation.memory.of(CondMemory).refusals.get(trace.site, "")
+    known = compilation.memory.of(CondMemory).refusals.get(trace.line, "")
     code = compilation.attempts.of(CondOrders).refusal or known
     if code:
         return code
@@ -134,7 +134,7 @@ def _begin(trace: Trace, arguments: Variable, always: bool) -> str:
         branches.is_watched = True
         compilation.judge(lambda module: _look_at(compilation, module))
         can_do_without(compilation, Without.CAPTURED_BRANCHES, lambda failure: _retreat(compilation, failure))
-    branches.open.append(_Open(trace.site, len(trace.output.random_calls)))
+    branches.open.append(_Open(trace.line, len(trace.output.random_calls)))
     return ""
 
 
@@ -187,7 +187,7 @@ def _end(trace: Trace) -> None:
         nodes = [*trace.graph.nodes]
         captured = max(index for index, node in enumerate(nodes) if node.target is torch.ops.higher_order.cond)
         older = [node for node in nodes[:captured] if not branch.copied.isdisjoint(storages_of(node))]
-        expect_unwritten(trace.compilation, branch.site, older, nodes[captured:])
+        expect_unwritten(trace.compilation, branch.line, older, nodes[captured:])
 
 
 @question(otherwise=None)
@@ -204,7 +204,7 @@ def forgo(compilation: Compilation, code: str = "GM107-T03") -> None:
     """Trace anew without the branch whose side is being traced, or, where none is, without any; unless it was done."""
     open_branches, orders = compilation.of(_Branches).open, compilation.attempts.of(CondOrders)
     if open_branches:
-        compilation.memory.of(CondMemory).refusals[open_branches[-1].site] = code
+        compilation.memory.of(CondMemory).refusals[open_branches[-1].line] = code
     elif orders.refusal:
         return
     else:

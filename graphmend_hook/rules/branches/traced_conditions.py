@@ -18,8 +18,7 @@ from .traced_rounding import round_decisions
 from .traced_speculated import Unspeculable, is_tensor
 
 CALLED = (  # by rewritten code
-    *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
-    *("equal", "equal_method", "allclose", "allclose_method"),
+    *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),
 )
 
 compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
@@ -93,32 +92,13 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     return None
 
 
-def equal(left: Any, right: Any, **options: Any) -> Any:
+def equal(left: Any, right: Any) -> Any:
     """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if not options and _are_alike(left, right):
-        return (left == right).all() if left.shape == right.shape else False
-    return torch.equal(left, right, **options)
-
-
-def equal_method(left: Any, *others: Any, **options: Any) -> Any:
-    """``left.equal(...)`` likewise."""
-    if len(others) == 1 and not options and _are_alike(left, others[0]):
-        return equal(left, others[0])
-    return left.equal(*others, **options)
-
-
-def allclose(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
-    """``torch.allclose(left, right, ...)``, as a tensor () of bool."""
-    if _are_alike(left, right) and left.shape == right.shape:
-        return torch.isclose(left, right, *tolerances, **options).all()
-    return torch.allclose(left, right, *tolerances, **options)
-
-
-def allclose_method(left: Any, right: Any, *tolerances: Any, **options: Any) -> Any:
-    """``left.allclose(right, ...)`` likewise."""
-    if _are_alike(left, right):
-        return allclose(left, right, *tolerances, **options)
-    return left.allclose(right, *tolerances, **options)
+    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)):
+        return torch.equal(left, right)
+    if left.dtype is not right.dtype or left.device != right.device or left.is_quantized:
+        return torch.equal(left, right)
+    return (left == right).all() if left.shape == right.shape else False
 
 
 def has_elements(tensor: Any) -> bool:
@@ -128,13 +108,6 @@ def has_elements(tensor: Any) -> bool:
 
 def holds_data(tensor: Any) -> bool:
     return is_tensor(tensor) and tensor.device.type != "meta" and not is_transformed()
-
-
-def _are_alike(left: Any, right: Any) -> bool:
-    """Are they two tensors whose values can be compared?"""
-    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)):
-        return False
-    return left.dtype is right.dtype and left.device == right.device and not left.is_quantized
 
 
 def has_truth(tensor: Any) -> bool:

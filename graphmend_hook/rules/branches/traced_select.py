@@ -15,10 +15,10 @@ from ...dynamo.restart import expect_success, is_written
 from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
-from .traced_conditions import truth
+from .traced_conditions import truth, undecided
 from .traced_speculated import Unspeculable, is_tensor
 
-CALLED = ("select", "required")  # by rewritten code
+CALLED = ("select", "nested")  # by rewritten code
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -66,8 +66,12 @@ def select(
     return merged
 
 
-def required(outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """The results of a branch inside a side; without them the side cannot be evaluated."""
+def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> tuple[Any, ...]:
+    """What a branch inside a side gives, whatever its test is; without that the side cannot be evaluated."""
+    if undecided(test):
+        outcome = select(test, sides, arguments, effects)
+    else:
+        outcome = sides[0 if test else 1](effects, *arguments)
     if outcome is None:
         raise Unspeculable("GM102-T08")
     return outcome

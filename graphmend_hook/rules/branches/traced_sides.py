@@ -11,7 +11,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import trace_anew
-from ...dynamo.trace import Site, Trace, log
+from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, fake_of, python_of, tensor_node
 from ...dynamo.writes import are_apart, memory_of, operations, written_by
 
@@ -22,7 +22,7 @@ CALLED = ("watch", "harmless")  # by rewritten code
 class Harmful:
     """What a frame remembers: the places whose statements are traced as they were written."""
 
-    sites: set[Site | None] = field(default_factory=lambda: {None})
+    lines: set[SourceLine | None] = field(default_factory=lambda: {None})
 
 
 @dataclass
@@ -105,7 +105,7 @@ def end_sides(trace: Trace, attribute: str = "") -> None:
     sides.made = set(made)
     stored = {change for change in trace.changes() - before if not attribute or change[1] != attribute}
     if stored or not all(map(only_computes, made)):
-        trace_without(trace.compilation, trace.site, "what a branch may not do happens in it")
+        trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
@@ -130,57 +130,44 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     Which of the two tensors a later write changes is for the data to decide.
     """
     sources = [tensor_node(left), tensor_node(right)]
-    expect_unwritten(trace.compilation, trace.site, sources, [tensor_node(selected)])
+    expect_unwritten(trace.compilation, trace.line, sources, [tensor_node(selected)])
 
 
 def expect_unwritten(
-    compilation: Compilation, site: Site | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
+    compilation: Compilation, line: SourceLine | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
 ) -> None:
-    """Trace anew, without the branch at `site`, if the memory of a node is written to after the last of them.
+    """Trace anew, without the branch at `line`, if the memory of a node is written to after the last of them.
 
     So too if it may be behind the graph break that the graph ends in: if both are still there.
     """
     reads = compilation.of(Reads).found
     if not reads:
         compilation.judge(lambda module: _judge_writes(compilation, module))
-    reads.append(_Read(site, sources, results))
-
-
-@question(otherwise=None)
-def accept_write(trace: Trace) -> None:
-    """The write that has just been traced is the branch's own."""
-    reads = trace.compilation.of(Reads).found
-    if reads:
-        write, site = next(iter(reversed(trace.graph.nodes))), reads[-1].site
-        for read in reads:
-            if read.site == site:
-                read.own_writes.append(write)
+    reads.append(_Read(line, sources, results))
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What a branch at `site` selects from, and what it selects."""
+    """What a branch at `line` selects from, and what it selects."""
 
-    site: Site | None
+    line: SourceLine | None
     sources: list[torch.fx.Node]
     results: list[torch.fx.Node]
-    own_writes: list[torch.fx.Node] = field(default_factory=list)
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(operations(module))}
-    writes = [(node, place, written) for node, place in order.items() if (written := written_by(node))]
+    writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
     for read in compilation.of(Reads).found:
         nodes = [*read.sources, *read.results]
         begin = max(order.get(node, -1) for node in nodes)
         relied_on = memory_of(nodes)
-        later = [(node, written) for node, place, written in writes if place > begin and node not in read.own_writes]
-        written = {storage for _, storages in later for storage in storages}
+        written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
-            trace_without(compilation, read.site, "a tensor that a branch selects is written in place later")
+            trace_without(compilation, read.line, "a tensor that a branch selects is written in place later")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
             trace_without(
-                compilation, read.site, "a tensor that a branch selects may be written in place behind a graph break"
+                compilation, read.line, "a tensor that a branch selects may be written in place behind a graph break"
             )
 
 
@@ -208,10 +195,10 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before?"""
-    return trace.site in trace.compilation.memory.of(Harmful).sites
+    return trace.line in trace.compilation.memory.of(Harmful).lines
 
 
-def trace_without(compilation: Compilation, site: Site | None, reason: str) -> None:
-    """Trace the frame anew, with the statement at `site` as it was written, now and in later compilations."""
-    compilation.memory.of(Harmful).sites.add(site)
+def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:
+    """Trace the frame anew, with the statement at `line` as it was written, now and in later compilations."""
+    compilation.memory.of(Harmful).lines.add(line)
     trace_anew(reason)

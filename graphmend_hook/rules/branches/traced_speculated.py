@@ -14,8 +14,8 @@ from ..traced_shapes import has_known_shape
 from . import traced_sides
 
 CALLED = (  # by rewritten code
-    *("plain", "attribute", "unrelated", "current", "current_item", "attempt", "attempt_method"),
-    *("operate", "augmented", "written", "item_of", "slice"),
+    *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
+    *("operate", "item_of", "slice"),
 )
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
@@ -93,37 +93,6 @@ def operate(name: str, traits: str, *operands: Any) -> Any:
         if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):
             raise Unspeculable("GM102-T04")  # behaviour of its own; a division by zero
     return attempt(name, traits, getattr(operator, name), *operands)
-
-
-def current_item(container: Any, key: Any) -> Any:
-    """The item's value, if storing one does no more than to store."""
-    if type(container) is not dict and type(container) is not list:
-        raise Unspeculable("GM102-T09")
-    return container[key]
-
-
-def augmented(name: str, traits: str, in_place: bool, left: Any, right: Any) -> Any:
-    """``left <op>= right``; of a tensor, what is to be written to it if the side is taken (see `written`)."""
-    if isinstance(left, (list, dict, set)) or (isinstance(right, torch.Tensor) and not isinstance(left, torch.Tensor)):
-        raise Unspeculable("GM102-T10")
-    if not isinstance(left, torch.Tensor):
-        return getattr(operator, name)(left, right)
-    if not in_place or not is_tensor(left) or left.requires_grad or not left.is_contiguous():
-        raise Unspeculable("GM102-T10")
-    result = operate(name, traits, left, right)
-    if result.dtype is not left.dtype or result.shape != left.shape or result.requires_grad:
-        raise Unspeculable("GM102-T10")
-    return result
-
-
-def written(left: Any, selected: Any) -> Any:
-    """The value of a name that the sides write by augmented assignment: the same tensor, written in place."""
-    if not isinstance(left, torch.Tensor) or left is selected:
-        return selected
-    left.copy_(selected)
-    if is_dynamo_compiling():
-        traced_sides.accept_write()
-    return left
 
 
 def item_of(container: Any, index: Any) -> Any:

@@ -29,14 +29,14 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
-    GM102-R01  no comparison chains more than three operands
+    GM102-R01  what stands in the middle of chained comparisons is a name
     GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
     GM102-R03  what a side reads is bound
     GM102-R04  an attribute that a side writes is read through the same name
     GM102-R05  what is read later is bound on both sides, or before
     GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
     GM102-R07  the sides are small
-    GM102-R08  the sides only assign, return, raise, log, or branch
+    GM102-R08  the sides only assign to names and attributes, return, raise, log, or branch
     GM102-R09  what a side logs could be deferred
     GM102-R10  the function is no coroutine or generator
     GM102-R11  the function does not read its own frame
@@ -61,16 +61,15 @@ import ast
 import re
 
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ..declined import Declined
-from ..surroundings import unsuitable
-from .branch import BranchCandidate, decided, pristine
+from .blocks import following, has_effect, returns
+from .branch import BranchCandidate
 from .conditional import ConditionalCandidate, conditional_expression
-from .identity import needs_identity
-from .lower import Lowering
+from .identity import check_identity
+from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
-from .sides import Sides, following, returns
+from .side import Side, assigning, returning
 
 CODE = "GM102"
 
@@ -79,7 +78,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(rb"\btorch\b")
 
@@ -87,37 +86,32 @@ class Where:
         statement = place.statement
         try:
             if isinstance(statement, ast.If):
-                lowering = Lowering(place, scope)
-                if lowering.taint(statement.test) is Taint.NO:
-                    return None
-                return unsuitable(place, scope, CODE) or self._branch(statement, place, lowering)
+                lowering = of_data(statement.test, place, scope, CODE)
+                return self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
             return conditional_expression(place, scope, CODE)
         except Declined as declined:
             return declined.refusal(CODE)
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
-        sides = Sides(lowering)
         hoisted = Hoisted()
         if returns(statement):
             tail = following(place)
-            branch = sides.returning(statement, statement.body + tail, statement.orelse + tail)
+            then, orelse = statement.body + tail, statement.orelse + tail
+            branch = returning(then, orelse, Side(lowering))
         else:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
-            branch = sides.assigning(statement, then, orelse, needed)
-            culprit = needs_identity(place, frozenset(branch.names) - branch.in_place)
-            if culprit:
-                raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
-        if sides.has_effects and place.inside_try:
+            branch = assigning(statement, then, orelse, Side(lowering), needed)
+            check_identity(place, branch.names)
+        if place.inside_try and has_effect(then, orelse):
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
             statement,
-            [pristine(statement)],
             condition,
             branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
-            returns(statement),
+            lowering.carried,
+            "GM.settle(TEST)",
             prepare=hoisted.before,
             finish=hoisted.after,
         )

@@ -51,7 +51,7 @@ class EffectCall:
     call: ast.Call
     leaves: tuple[ast.expr, ...]
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at = self.statement
         leaves = ast.copy_location(ast.Tuple(list(self.leaves), ast.Load()), at)

@@ -80,7 +80,7 @@ class LookupCandidate:
     statement: ast.Assign
     lookup: ast.Call
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at = self.statement
         return _LOOKED_UP.fill(at, STORED=at.targets[0], LOOKUP=calls.lookup(at, self.lookup), ORIGINAL=at)
 

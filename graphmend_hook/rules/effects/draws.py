@@ -45,7 +45,7 @@ class DrawCandidate:
     statement: ast.Assign
     call: ast.Call
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, call = self.statement, self.call
         arguments = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
         return _DEFERRED.fill(at, STORED=at.targets[0], FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at)

@@ -15,12 +15,13 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
-from ...dynamo.place import tracing
+from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_success, follows_guard
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
+from ...dynamo.variables import Variable
 from .traced_silent_loggers import is_silent
 
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
@@ -90,12 +91,31 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
 def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
     """The code of the refusal if nothing made of `values` can wait for the end of the graph at this place, else "".
 
-    is_warning, repeats: as `place.why_not_deferrable` has them.
+    is_warning, repeats: as `place.hindrance` has them.
     """
     if not queue.understood:
         return "GM101-T09"
-    why = place.why_not_deferrable(is_warning, repeats, values) or _unstable_item(values, 0)
+    why = why_not_deferrable(is_warning, repeats, values) or _unstable_item(values, 0)
     return why or ("GM101-T12" if follows_guard() else "")
+
+
+_CODES = {
+    None: "",
+    Hindrance.NOT_REACHED: "GM101-T09",
+    Hindrance.RAISED: "GM101-T07",
+    Hindrance.REDIRECTED: "GM101-T05",
+    Hindrance.CONTAINER: "GM101-T04",
+    Hindrance.CAUGHT: "GM101-T10",
+    Hindrance.AS_WRITTEN: "GM101-T11",
+    Hindrance.FORBIDDEN: "GM101-T06",
+    Hindrance.REPEATED: "GM101-T08",
+}
+
+
+@question(otherwise=_CODES[Hindrance.NOT_REACHED])
+def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
+    """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
+    return _CODES[place.hindrance(trace, is_warning, repeats, values)]
 
 
 def _is_effect(target: object, method: str) -> bool:

@@ -59,9 +59,9 @@ from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import Template, expression
-from ..branches.branch import BranchCandidate, decided, pristine, read_carried
-from ..branches.lower import Lowering
-from ..branches.sides import Sides
+from ..branches.branch import BranchCandidate
+from ..branches.lower import Lowering, of_data
+from ..branches.side import Side, assigning, guarding
 from ..declined import Declined
 from ..surroundings import unsuitable
 from ..values.numbers import NumberCandidate, carried_names, read_number, readers
@@ -77,7 +77,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 1
+    version = 2
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
@@ -85,11 +85,11 @@ class Trap:
         statement = place.statement
         try:
             if _is_guard(statement):
-                lowering = Lowering(place, scope)
-                if lowering.taint(statement.test) is Taint.NO:
-                    return None
+                lowering = of_data(statement.test, place, scope, CODE)
+                if not isinstance(lowering, Lowering):
+                    return lowering
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
-                return _unsuitable(place, scope) or form(statement, lowering)  # type: ignore[arg-type]
+                return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
             if isinstance(statement, ast.Assign):
                 return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -101,22 +101,19 @@ class Trap:
     @staticmethod
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
-        branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
-        return BranchCandidate(
-            statement, [pristine(statement)], condition, branch, decided(statement, lowering.carried)
-        )
+        branch = assigning(statement, statement.body, statement.orelse, Side(lowering), frozenset())
+        return BranchCandidate(statement, condition, branch, lowering.carried)
 
     @staticmethod
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
-        branch = Sides(lowering).guarded(statement, failing)
+        branch = guarding(statement, failing, Side(lowering))
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
-        checked = read_carried(statement, lowering.carried)
-        checked += (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
-        return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
+        (checked,) = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        return BranchCandidate(statement, lowering.test(statement.test), branch, lowering.carried, checked=checked)
 
     def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
-        """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
+        """``n = x.item()``, if nothing but guards that can be mended compares `n`, or shows it."""
         found = read_number(statement)
         if found is None or found[0] not in carried_names(place.function):
             return None
@@ -132,7 +129,7 @@ class Trap:
         check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
         if check is None:
             return None
-        refusal = _unsuitable(place, scope)
+        refusal = _caught(place) or unsuitable(place, scope, CODE)
         if refusal:
             return refusal
         return _check_candidate(statement, call, check, Lowering(place, scope))
@@ -148,12 +145,12 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
     lowered = lowering.test(condition) if reads else condition
     failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
-    branch = Sides(lowering).guarded(statement, failing, condition=condition if check.needs_tensor else None)
+    branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
     given = expression("bool(TEST)" if reads else "TEST", condition)
     checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
-    return BranchCandidate(statement, [statement], lowered, branch, [checked], predicate=predicate, known=known)
+    return BranchCandidate(statement, lowered, branch, frozenset(), checked=checked, predicate=predicate, known=known)
 
 
 def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:
@@ -173,8 +170,8 @@ def _only_guards(statement: ast.If) -> bool:
     )
 
 
-def _unsuitable(place: Place, scope: ModuleScope) -> Refusal | None:
+def _caught(place: Place) -> Refusal | None:
     # While tracing, an `assert` that is left alone becomes Dynamo's, which nothing catches: `asserted` sees to that.
     if place.inside_try and not isinstance(place.statement, ast.Assert):
         return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
-    return unsuitable(place, scope, CODE)
+    return None

@@ -67,7 +67,7 @@ class Move:
     source: ast.Name
     operation: str
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, holes = self.statement, {"OWNER": self.owner, "MASK": self.mask, "SOURCE": self.source}
         if self.operation:
             return _UPDATED.fill(at, **holes, OPERATION=constant(self.operation, at), ORIGINAL=at)

@@ -7,11 +7,13 @@ number.  Where a guard cannot be mended, the number is read there, and the graph
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...analysis.names import walk
 from ...analysis.scopes import Function, Place
 from ...templates import Template
+from ..operators import COMPARISONS
 
 _CARRIED = Template("if GM.compiling():\n    STORED = GM.carried(TENSOR)\nelse:\n    ORIGINAL")
 
@@ -23,7 +25,7 @@ class NumberCandidate:
     statement: ast.Assign
     tensor: ast.expr
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         return _CARRIED.fill(
             self.statement, STORED=self.statement.targets[0], TENSOR=self.tensor, ORIGINAL=self.statement
         )
@@ -54,7 +56,7 @@ def carried_names(function: Function) -> frozenset[str]:
 
 
 def readers(name: str, place: Place, places: list[Place]) -> list[Place] | None:
-    """The guards that read `name`; None if something else does, too."""
+    """The guards that compare `name`, or show it; None if something else reads it, too."""
     guards = [
         other
         for other in places
@@ -63,11 +65,35 @@ def readers(name: str, place: Place, places: list[Place]) -> list[Place] | None:
     loads = _loads(name, place.function.node)
     inside: dict[int, Place] = {}
     for guard in guards:
-        for load in _loads(name, guard.statement):
-            inside.setdefault(load, guard)  # places come in the order of the source: the outermost first
+        for part in _compared_or_shown(guard.statement):
+            for load in _loads(name, part):
+                inside.setdefault(load, guard)  # places come in the order of the source: the outermost first
     if not loads or loads != set(inside):
         return None
     return list({id(guard): guard for guard in inside.values()}.values())
+
+
+def _compared_or_shown(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The names that a guard compares, and what it makes its exception of."""
+    for node in walk(statement):
+        if isinstance(node, ast.Raise):
+            yield node
+        elif isinstance(node, (ast.If, ast.Assert)):
+            yield from _compared(node.test)
+            if isinstance(node, ast.Assert) and node.msg is not None:
+                yield node.msg
+
+
+def _compared(test: ast.expr) -> Iterator[ast.Name]:
+    """A number that is carried as a tensor is an operand of a comparison of two, and nothing is calculated of it."""
+    match test:
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _compared(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _compared(operand)
+        case ast.Compare(left=left, ops=[operation], comparators=[right]) if type(operation) in COMPARISONS:
+            yield from (operand for operand in (left, right) if isinstance(operand, ast.Name))
 
 
 def _loads(name: str, root: ast.AST) -> set[int]:

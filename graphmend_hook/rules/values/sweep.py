@@ -69,8 +69,20 @@ class Step:
 
     statements: list[ast.stmt]
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         return self.statements
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A test that skips a step, or has it inside: what is asked in its place, and what follows the body."""
+
+    asked: ast.expr
+    end: list[ast.stmt]
+
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        assert isinstance(mended, ast.If)
+        return [ast.copy_location(ast.If(self.asked, [*mended.body, *self.end], []), mended)]
 
 
 class Sweep:
@@ -81,17 +93,17 @@ class Sweep:
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
 
-    def match(self, place: Place, scope: ModuleScope) -> Step | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Step | Tested | Refusal | None:
         try:
-            emitted = _emitted(place, scope)
+            found = _found(place, scope)
         except Declined as declined:
             return declined.refusal(CODE)
-        if emitted is None:
+        if found is None:
             return None
-        return unsuitable(place, scope, CODE) or Step(emitted)
+        return unsuitable(place, scope, CODE) or (found if isinstance(found, Tested) else Step(found))
 
 
-def _emitted(place: Place, scope: ModuleScope) -> list[ast.stmt] | None:
+def _found(place: Place, scope: ModuleScope) -> list[ast.stmt] | Tested | None:
     statement = place.statement
     if isinstance(statement, ast.If):
         return _tested(statement, place)
@@ -105,7 +117,7 @@ def _emitted(place: Place, scope: ModuleScope) -> list[ast.stmt] | None:
     return None
 
 
-def _tested(statement: ast.If, place: Place) -> list[ast.stmt] | None:
+def _tested(statement: ast.If, place: Place) -> Tested | None:
     """``if index.shape[0] == 0: continue`` before a step, or ``if index.numel() > 0:`` around it."""
     skipped, index = emptiness(statement)
     if index is None:
@@ -117,8 +129,7 @@ def _tested(statement: ast.If, place: Place) -> list[ast.stmt] | None:
     swept = "GM.compiling() and GM.sweep(INDEX)"
     test = f"not ({swept}) and (TEST)" if skipped else f"({swept}) or (TEST)"
     asked = expression(test, statement, INDEX=index, TEST=statement.test)
-    body = statement.body if skipped else [*statement.body, *_END.fill(statement.body[-1])]
-    return [ast.copy_location(ast.If(asked, body, []), statement)]
+    return Tested(asked, [] if skipped else _END.fill(statement.body[-1]))
 
 
 def _added(statement: ast.Expr, place: Place, scope: ModuleScope) -> list[ast.stmt] | None:

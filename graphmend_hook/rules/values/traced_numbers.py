@@ -17,7 +17,7 @@ from ...dynamo.variables import Variable, is_symbol
 from ..branches.traced_conditions import has_elements, has_truth, undecided
 
 # By rewritten code:
-CALLED = ("number", "carried", "number_of", "number_read", "calculate", "count_selected", "compare")
+CALLED = ("number", "carried", "number_of", "number_read", "count_selected", "compare")
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
@@ -45,19 +45,6 @@ def number_of(value: Any) -> Any:
 def number_read(value: Any) -> Any:
     """A number, or what `carried` gave for one, as a number."""
     return value.item() if isinstance(value, torch.Tensor) else value
-
-
-def calculate(name: str, left: Any, right: Any) -> Any:
-    """``left <op> right`` of numbers, some of which are tensors as `number` gives them."""
-    operation = getattr(operator, name)
-    if not undecided(left) and not undecided(right):
-        return operation(left, right)
-    dtypes = [value.dtype for value in (left, right) if isinstance(value, torch.Tensor)]
-    kinds = [type(value) for value in (left, right) if not isinstance(value, torch.Tensor)]
-    whole, floating = dtypes[0] is torch.int64, dtypes[0] is torch.float64
-    if dtypes[0] is dtypes[-1] and ((whole and kinds in ([], [int])) or (floating and kinds in ([], [int], [float]))):
-        return operation(left, right)
-    return operation(number_read(left), number_read(right))
 
 
 def count_selected(tensor: Any, mask: Any) -> Any:

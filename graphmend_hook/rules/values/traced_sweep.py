@@ -18,7 +18,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_total
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
-from ...dynamo.trace import Site, Trace, log, record
+from ...dynamo.trace import SourceLine, Trace, log, record
 from ...dynamo.variables import Variable, is_unbacked, tensor_node
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
 
@@ -32,7 +32,7 @@ _REASON = "a step of a loop does more than compute"
 class _Sweep:
     """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
 
-    site: Site | None
+    line: SourceLine | None
     frame: Any
     size: Any
     before: set[torch.fx.Node]
@@ -82,7 +82,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
     if not _is_within(trace, size):
         return False
     state = _steps(trace.compilation)
-    state.lists.append(trace.site)
+    state.lists.append(trace.line)
     state.is_listed = size > 0
     return True
 
@@ -103,7 +103,7 @@ def _begin(trace: Trace, index: Variable) -> bool:
     state = _steps(trace.compilation)
     state.count += 1
     state.is_listed = False
-    state.open.append(_Sweep(trace.site, _outside(trace), rows.shape[0], set(trace.graph.nodes), trace.changes()))
+    state.open.append(_Sweep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), trace.changes()))
     expect_success_of(trace.compilation)
     return True
 
@@ -121,7 +121,7 @@ def _end(trace: Trace) -> None:
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:
-        _trace_as_written(trace, sweep.site, code)
+        _trace_as_written(trace, sweep.line, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -156,7 +156,7 @@ class _Steps:
     """
 
     open: list[_Sweep] = field(default_factory=list)
-    lists: list[Site | None] = field(default_factory=list)
+    lists: list[SourceLine | None] = field(default_factory=list)
     count: int = 0
     is_listed: bool = False
     is_watched: bool = False
@@ -175,19 +175,19 @@ def _judge(compilation: Compilation) -> None:
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
         _forget_lists(compilation)
-        site = steps.open[-1].site if steps.open else steps.lists[-1]
+        line = steps.open[-1].line if steps.open else steps.lists[-1]
         record("GM105-T01")
-        trace_without(compilation, site, _REASON)
+        trace_without(compilation, line, _REASON)
 
 
-def _trace_as_written(trace: Trace, site: Site | None, code: str) -> None:
+def _trace_as_written(trace: Trace, line: SourceLine | None, code: str) -> None:
     _forget_lists(trace.compilation)
     record(code)
-    trace_without(trace.compilation, site, _REASON)
+    trace_without(trace.compilation, line, _REASON)
 
 
 def _forget_lists(compilation: Compilation) -> None:
-    compilation.memory.of(Harmful).sites.update(compilation.of(_Steps).lists)
+    compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
 
 
 def _is_possible(trace: Trace) -> bool:

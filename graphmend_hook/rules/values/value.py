@@ -81,14 +81,14 @@ class ValueCandidate:
     updates: bool = False
     temporaries: int = 0
 
-    def emit(self) -> list[ast.stmt]:
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at = self.statement
         if self.updates:
             assert isinstance(at, ast.AugAssign)
             return _SWITCH.fill(at, TRACED=self._updated(at), ORIGINAL=at)
         if isinstance(at, _SIMPLE):
             return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
-        return [replaced(at, lambda part: self._switch(part) if id(part) in self.questions else None)]
+        return [replaced(mended, lambda part: self._switch(part) if id(part) in self.questions else None)]
 
     def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
         assert isinstance(at.target, ast.Subscript)

@@ -1,0 +1,58 @@
+"""What the form of the sides tells: what they write to beside names, whether they return, log or raise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ...analysis.names import walk
+from ...analysis.scopes import Place
+from ..declined import Declined
+
+_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
+
+
+def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
+    """The attributes of names that the blocks assign to, each once, in order."""
+    found: dict[str, ast.Attribute] = {}
+    for statement in (each for block in blocks for each in block):
+        for node in walk(statement):
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+                if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+                    raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
+                found.setdefault(ast.unparse(node), node)
+    if len(found) > len({slot.attr for slot in found.values()}):
+        raise Declined("R04", "a side writes to the same attribute through two names")
+    return list(found.values())
+
+
+def masked_write_apart(block: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], ast.Assign | None]:
+    """The block without ``name[name] = value`` at its end, and that statement."""
+    match block:
+        case [*rest, ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=ast.Name())]) as write]:
+            return rest, write
+    return block, None
+
+
+def returns(statement: ast.If) -> bool:
+    """Is there a ``return`` in it?"""
+    return any(isinstance(node, ast.Return) for node in walk(statement))
+
+
+def following(place: Place) -> list[ast.stmt]:
+    """What follows an early return, up to the end of the function."""
+    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
+        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
+    tail = place.block[place.index + 1 :]
+    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
+        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+    return [*tail]
+
+
+def has_effect(*blocks: Sequence[ast.stmt]) -> bool:
+    """Do they log or raise something?  No other call of a side is a statement of its own."""
+    return any(
+        isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for block in blocks
+        for node in walk(*block)
+    )

@@ -1,0 +1,236 @@
+"""One side of a branch, as the body of a function that may be called though the side is not taken.
+
+The function takes the names that the side reads and gives what it binds; so the body keeps the program's names, and
+touches none of the function around it.  An attribute that it assigns to is a local of its own until the branch is
+decided.  What it would log, print or raise goes to the list ``EFFECTS``, as it was at that moment.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from ...analysis.names import NamesIn
+from ...analysis.scopes import Place
+from ...diagnostics import Refusal
+from ...templates import OWN, Template, constant, display, name
+from ..declined import Declined
+from ..effects.calls import EffectCall, effect_of, stable_call
+from .blocks import masked_write_apart, returns, slots_of
+from .branch import Branch
+from .lower import Lowering
+from .messages import Captures
+from .speculated import Speculation
+
+_GIVE = Template("return RESULT")
+_NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), ARGUMENTS, EFFECTS)")
+_EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
+_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
+_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
+_CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
+
+
+class Side(Speculation):
+    """What one side does.
+
+    body: the statements of its function; ended: control does not reach their end.
+    """
+
+    def __init__(self, lowering: Lowering, around: Side | None = None) -> None:
+        super().__init__(lowering, around)
+        self.body: list[ast.stmt] = []
+        self.ended = False
+
+    def inner(self) -> Side:
+        """A side of a branch in this one."""
+        return Side(self.lowering, self)
+
+    def run(self, block: Sequence[ast.stmt]) -> None:
+        """Do what the statements do, up to one that leaves the side."""
+        for index, statement in enumerate(block):
+            if not self.ended:
+                self.lowering.count_statement()
+                self._run(statement, block[index + 1 :])
+
+    def give(self, values: Iterable[ast.expr], at: ast.stmt) -> None:
+        """Return the values, which are lowered, to whoever decides the branch."""
+        self.body += _GIVE.fill(at, RESULT=display(list(values), at))
+        self.ended = True
+
+    def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None) -> None:
+        """Leave the exception that `statement` raises.
+
+        evaluated: an expression in it that has been evaluated already, under the name TEST.
+        """
+        captures = Captures(self, evaluated)
+        delivery = captures.delivery_of(statement)
+        text, leaves = constant(ast.unparse(statement), statement), display(captures.leaves, statement)
+        self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=leaves)
+        self.ended = True
+
+    def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
+        """Read the attributes that are assigned to into locals of the side, but for those that are locals already."""
+        for slot in slots:
+            text = ast.unparse(slot)
+            if text in self.stored:
+                continue
+            spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
+            self.body += _CURRENT.fill(
+                at,
+                SPELLING=name(spelling, at, ast.Store()),
+                OWNER=self.value(slot.value),
+                KEY=constant(slot.attr, at),
+            )
+            self.stored[text] = spelling
+            self.assigned.add(spelling)
+
+    def write(self, statement: ast.Assign) -> None:
+        """Leave ``tensor[mask] = value`` to be written where the mask and the branch's condition hold."""
+        (target,) = statement.targets
+        assert isinstance(target, ast.Subscript)
+        leaves = display([self.value(target.slice), self.value(statement.value)], statement)
+        self.body += _WRITE.fill(statement, TENSOR=self.value(target.value), LEAVES=leaves)
+
+    def _run(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        match statement:
+            case ast.If():
+                self._branch(statement, rest)
+            case ast.Assign():
+                self._assign(statement, statement.targets, statement.value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(statement, [target], value)
+            case ast.Return():
+                self.give([self.value(statement.value) if statement.value else constant(None, statement)], statement)
+            case ast.Raise():
+                self.fail(statement)
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Expr():
+                self._effect(statement)
+            case _:
+                raise Declined("R08", f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
+
+    def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        lowered = self.value(value)
+        self._store(at, [self._target(target) for target in targets], lowered)
+
+    def _store(self, at: ast.stmt, targets: list[ast.expr], value: ast.expr) -> None:
+        self.body.append(ast.copy_location(ast.Assign(targets, value), at))
+
+    def _target(self, target: ast.expr) -> ast.expr:
+        if isinstance(target, ast.Name):
+            if any(re.match(rf"{re.escape(target.id)}\b", text) for text in self.stored):
+                raise Declined("R04", f"`{target.id}` is rebound where its attributes are written")
+            self.assigned.add(target.id)
+            return target
+        if isinstance(target, ast.Attribute):
+            spelling = self.stored[ast.unparse(target)]
+            self.assigned.add(spelling)
+            return name(spelling, target, ast.Store())
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
+        raise Declined("R08", "a side writes into a container or unpacks with a star")
+
+    def _effect(self, statement: ast.Expr) -> None:
+        found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
+        if isinstance(found, Refusal):
+            raise Declined("R09", f"{found.code}: {found.text}")
+        if not isinstance(found, EffectCall):
+            raise Declined(
+                "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
+            )
+        leaves = display([self.value(leaf) for leaf in found.leaves], statement)
+        receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
+        self.body += _EFFECT.fill(
+            statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
+        )
+
+    def _branch(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""
+        condition = self.test(statement.test)
+        if returns(statement):
+            branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
+        else:
+            self.open(slots_of(statement.body, statement.orelse), statement)
+            branch = assigning(statement, statement.body, statement.orelse, self)
+        self.reads |= set(branch.arguments) - self.assigned
+        self.body += branch.definitions(statement)
+        self.body += _NESTED.fill(statement, CONDITION=condition, ARGUMENTS=branch.given(statement))
+        if returns(statement):
+            self.body += _GIVE.fill(statement, RESULT=name("OUTCOME", statement))
+            self.ended = True
+        for target, value in branch.results(statement):
+            self._store(statement, [self._target(target)], value)
+
+
+def _joined(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+    then, orelse = sides
+    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots)
+
+
+def assigning(
+    at: ast.stmt,
+    then: Sequence[ast.stmt],
+    orelse: Sequence[ast.stmt],
+    around: Side,
+    needed: frozenset[str] | None = None,
+) -> Branch:
+    """The branch of an ``if`` that falls through.
+
+    around: what it stands in: another side, or one that does nothing and stands for the function.
+    needed: the names that are read after it; None for all that it certainly binds.
+    """
+    (then, then_write), (orelse, else_write) = map(masked_write_apart, (then, orelse))
+    slots = slots_of(then, orelse)
+    sides = around.inner(), around.inner()
+    for side, block, write in zip(sides, (then, orelse), (then_write, else_write), strict=True):
+        side.open(slots, at)
+        side.run(block)
+        if write is not None and not side.ended:
+            side.write(write)
+    falling = [side for side in sides if not side.ended]
+    if not falling:
+        raise Declined("R15", "both sides raise")
+    names = []
+    bound = NamesIn.code(*then, *orelse).bound
+    for spelling in sorted(bound if needed is None else bound & needed):
+        if all(spelling in side.bound | side.assigned for side in falling):
+            names.append(spelling)
+        elif needed is not None:
+            raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
+    for side in falling:
+        side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
+    return _joined(sides, names, slots)
+
+
+def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
+    """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
+    if slots_of(then, orelse):
+        raise Declined("R06", "a side that returns also assigns to an attribute")
+    sides = around.inner(), around.inner()
+    for side, block in zip(sides, (then, orelse), strict=True):
+        side.run(block)
+        if not side.ended:
+            end = around.lowering.place.statement
+            side.give([constant(None, end)], end)
+    return _joined(sides)
+
+
+def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
+    """The branch of a conditional expression; the result is its value."""
+    then, orelse = around.inner(), around.inner()
+    then.give([then.value(node.body)], at)
+    orelse.give([orelse.value(node.orelse)], at)
+    return _joined((then, orelse))
+
+
+def guarding(at: ast.stmt, failing: ast.stmt, around: Side, evaluated: ast.expr | None = None) -> Branch:
+    """The branch of a check: nothing if it holds, the exception that the statement `failing` raises if not.
+
+    evaluated: as `Side.fail` has it.
+    """
+    holds, fails = around.inner(), around.inner()
+    holds.give([], at)
+    fails.fail(failing, evaluated)
+    return _joined((holds, fails))
