@@ -2,7 +2,7 @@
 
 FOLDER has the survey's `census.py`, which builds a small model of each type.  What it finds out of a model is a line of
 OUT, with the questions that the hook's traced code asked meanwhile (none without ``GRAPHMEND_MODULES``); a model that
-OUT has already is left out.  ``--without NAME`` takes a rule away, or lets a question answer as where nothing is known.
+OUT has already is left out.
 """
 
 from __future__ import annotations
@@ -19,19 +19,6 @@ from typing import Any
 # As many arguments of the survey's own as its functions read.
 _GIVEN = {"eager_only": False, "bf16": False, "half_all": False, "base": False, "verbose": False, "tb": False}
 _LIMITS = {"timeout": 120.0, "build_budget": 12.0}
-
-
-def take_away(name: str) -> None:
-    """Leave out the rule called `name`, or have the question called so say what it says where nothing is known."""
-    from graphmend_hook import rewrite
-    from graphmend_hook.dynamo import question
-    from graphmend_hook.rules.order import ORDER
-
-    if any(rule.name == name for rule in ORDER):
-        rewrite.ORDER = tuple(rule for rule in ORDER if rule.name != name)
-        return
-    answer = question.Question.answer
-    question.Question.answer = lambda self, *given: self._otherwise if self.name == name else answer(self, *given)  # type: ignore[method-assign]
 
 
 def note_questions(seen: set[str]) -> None:
@@ -71,15 +58,12 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", help="the model types, with commas between them")
     parser.add_argument("--train", action="store_true", help="three training steps of each instead of a forward pass")
-    parser.add_argument("--without", metavar="NAME", help="a rule, or a question")
     given = parser.parse_args()
     seen: set[str] = set()
     if "GRAPHMEND_MODULES" in os.environ:
         import graphmend_hook  # noqa: F401  before the libraries are imported
 
         note_questions(seen)
-        if given.without:
-            take_away(given.without)
     sys.path.insert(0, str(given.folder.resolve()))
     census = importlib.import_module("census")
     names = given.only.split(",") if given.only else census.order()[0]

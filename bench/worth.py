@@ -21,6 +21,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from graphmend_hook.config import RULE_NAMES
+
 from .arms import ROOT
 from .tables import Table
 
@@ -50,28 +52,23 @@ def freed_alone(stock: Breaks, hook: Breaks, without: Breaks) -> dict[tuple[str,
     return back
 
 
-def names_of_rules() -> tuple[str, ...]:
-    from graphmend_hook.rules.order import ORDER
-
-    return tuple(rule.name for rule in ORDER)
-
-
 def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[str]) -> None:
     """Fill `folder` with the arms that it lacks, of all model types or of `names`; `options` are for `bench.survey`."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def run(arm: str, names: Sequence[str], *more: str, **environment: str) -> Breaks:
+    def run(arm: str, names: Sequence[str], **environment: str) -> Breaks:
         if names or arm == STOCK:
             chosen = ["--only", ",".join(names)] if names else []
-            survey([str(census), str(folder / f"{arm}.jsonl"), *options, *chosen, *more], environment)
+            survey([str(census), str(folder / f"{arm}.jsonl"), *options, *chosen], environment)
         return breaks_of(folder / f"{arm}.jsonl")
 
     stock = run(STOCK, names)
     hook = run(HOOK, sorted({name for (name, _), breaks in stock.items() if breaks != 0}), **MENDED)
     freed = (what for what, after in hook.items() if after is not None and (stock[what] or 0) > after)
     better = sorted({name for name, _ in freed})
-    for rule in names_of_rules():
-        run(f"without-{rule}", better, "--without", rule, **MENDED)
+    for rule in RULE_NAMES:
+        others = ",".join(name for name in RULE_NAMES if name != rule)
+        run(f"without-{rule}", better, GRAPHMEND_RULES=others, **MENDED)
     left = sorted({name for (name, _), after in hook.items() if after != 0})
     run(ALWAYS, left, GRAPHMEND_COND="always", **MENDED)
 
