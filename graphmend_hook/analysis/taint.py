@@ -67,8 +67,7 @@ class Evidence:
         while True:
             before = dict(known)
             for target, value in self._bindings:
-                taint = self.of(value)
-                if taint > known.get(target, Taint.NO):
+                if known.get(target) is not Taint.YES and (taint := self.of(value)) > known.get(target, Taint.NO):
                     known[target] = taint
             if known == before:
                 return known

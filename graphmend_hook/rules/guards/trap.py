@@ -162,12 +162,9 @@ def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:
 def _only_guards(statement: ast.If) -> bool:
     """Do the blocks of the ``if`` raise, and do nothing else?"""
     inside = [*statement.body, *statement.orelse]
-    raises = any(isinstance(node, ast.Raise) for node in inside) or any(
-        isinstance(node, ast.If) and _only_guards(node) for node in inside
-    )
-    return raises and all(
-        isinstance(node, _GUARDING) and (not isinstance(node, ast.If) or _only_guards(node)) for node in inside
-    )
+    if not all(isinstance(node, _GUARDING) and (not isinstance(node, ast.If) or _only_guards(node)) for node in inside):
+        return False
+    return any(isinstance(node, (ast.Raise, ast.If)) for node in inside)
 
 
 def _caught(place: Place) -> Refusal | None:
