@@ -151,6 +151,11 @@ def value_at(index: int, where: ast.expr) -> ast.expr:
     return _place(ast.Subscript(name("VALUES", where), constant(index, where), ast.Load()), where)
 
 
+def target_at(where: ast.expr) -> ast.expr:
+    """``TARGET``, placed where the expression `where` stands."""
+    return name("TARGET", where)
+
+
 def runtime_import(at: ast.stmt) -> ast.stmt:
     """``import graphmend_hook.runtime as _@graphmend``, placed where `at` stands."""
     node = ast.Import([ast.alias("graphmend_hook.runtime", RUNTIME)])

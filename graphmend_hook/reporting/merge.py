@@ -11,15 +11,8 @@ from ..diagnostics import GraphmendError
 from ..version import __version__
 from .document import SCHEMA, Document
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
+# What JSON Schema calls the values that `json` reads.
+_TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class ReportError(GraphmendError):
@@ -116,9 +109,10 @@ def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, 
         return f"{place} is {value!r}, not one of {', '.join(map(repr, schema['enum']))}"
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
-    if names and not any(_is(value, name) for name in names):
+    kind = _TYPES.get(type(value), "null")
+    if names and kind not in names and not (kind == "integer" and "number" in names):
         return f"{place} is {value!r}, which is not of type {' or '.join(names)}"
-    if len(value) < schema["minItems"] if "minItems" in schema else False:
+    if "minItems" in schema and len(value) < schema["minItems"]:
         return f"{place} is empty"
     for name in schema.get("required", ()):
         if name not in value:
@@ -129,7 +123,3 @@ def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, 
     if "items" in schema:
         inner = [(f"{place}[{index}]", item, schema["items"]) for index, item in enumerate(value)]
     return next(filter(None, (_complaint(item, form, definitions, where) for where, item, form in inner)), "")
-
-
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))

@@ -23,7 +23,7 @@ def _clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in [name for name in os.environ if name.startswith("GRAPHMEND_")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(at_exit, "_at_exit", lambda function, argument: None)
+    monkeypatch.setattr(at_exit, "_at_exit", lambda function, argument, pid: None)
     before = dict(ledger.modules)
     ledger.modules.clear()
     yield

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...analysis.names import root_name
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import RUNTIME, Template, name
+from ...templates import RUNTIME, Template, target_at
 from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from ..surroundings import compiled_elsewhere
 from .leaves import Leaves
@@ -143,11 +143,11 @@ def _is_default(keyword: str, value: ast.expr) -> bool:
 def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> EffectCall | Refusal:
     if isinstance(call.func, ast.Attribute) and not is_known_function(place, call, scope):
         receiver, method = call.func.value, call.func.attr
-        func: ast.expr = ast.copy_location(ast.Attribute(name("TARGET", receiver), method, ast.Load()), call.func)
+        func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
         if isinstance(receiver, ast.Call) and is_lookup(place, receiver, scope):
             receiver = lookup(statement, receiver)
     else:
-        receiver, method, func = call.func, "", name("TARGET", call.func)
+        receiver, method, func = call.func, "", target_at(call.func)
     leaves = Leaves()
     over_leaves = ast.Call(
         func,
