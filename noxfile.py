@@ -26,7 +26,7 @@ MATRIX = [
 ]
 # What a hook writes and reads must not depend on what the caller's shell exports.
 CLEAN = {"PYTHONDONTWRITEBYTECODE": None, "PYTHONPATH": None, "HF_HUB_OFFLINE": "1"}
-# A worker that is done takes over from the other: the last tests, whole models, are long.
+# A worker that is done takes over from the other.
 PYTEST = ("pytest", "-n", "2", "--dist", "worksteal")
 
 

@@ -99,7 +99,8 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
     logger = logging.getLogger(logger_name)
     handler = _Handler(seen.effects)
     logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
+    if logger.level != logging.DEBUG:  # to set it makes every logger there is forget what it has asked
+        logger.setLevel(logging.DEBUG)
     logger.propagate = False
 
     def show(message: Any, category: Any, filename: str, lineno: int, *_: Any) -> None:

@@ -167,6 +167,7 @@ def test_another_logger_in_its_place(module: ModuleType, kept: Kept) -> None:
     assert kept.texts == ["mean tensor(2.)"]
 
 
+@pytest.mark.slow
 def test_a_method_that_was_replaced_before_the_runtime_is_imported() -> None:
     """H: something without code, such as a mock; the hook goes without the guard, and works."""
     program = (

@@ -368,13 +368,18 @@ def quick_and_quiet() -> Iterator[None]:
         gc.enable()
 
 
+def module_of(programs: Sequence[Program]) -> str:
+    """The text of a module in which the programs are functions `f0`, `f1`, ..."""
+    texts = [re.sub(r"^def f\(", f"def f{index}(", program.source) for index, program in enumerate(programs)]
+    return "\n\n".join([PRELUDE, *texts])
+
+
 def check(programs: Sequence[Program], directory: Path, load: Load = import_mended) -> list[Failure]:
     """Every way in which one of `programs`, mended by `load`, can be told from the original."""
     name = f"random_programs_{next(numbers)}"
     path = directory / f"{name}.py"
     functions = [f"f{index}" for index in range(len(programs))]
-    texts = [re.sub(r"^def f\(", f"def {function}(", program.source) for function, program in zip(functions, programs)]
-    path.write_text("\n\n".join([PRELUDE, *texts]))
+    path.write_text(module_of(programs))
     torch._dynamo.reset()
     plain = import_file(path, f"{name}_plain")
     try:
@@ -600,13 +605,9 @@ def f(self, x, y, n, flag):
 
 @pytest.mark.slow
 def test_the_programs_reach_every_rule() -> None:
-    sites = [
-        site
-        for seed in range(600)
-        for site in rewrite((PRELUDE + program_of(seed).source).encode(), "program.py", active_rules(RULE_NAMES)).sites
-        if site.function.split(".")[0] == "f"
-    ]
-    seen = {(site.rule, site.outcome) for site in sites}
+    text = module_of([program_of(seed) for seed in range(600)])
+    sites = rewrite(text.encode(), "programs.py", active_rules(RULE_NAMES)).sites
+    seen = {(site.rule, site.outcome) for site in sites if re.match(r"f\d", site.function)}
     # For what these decline, a program needs two rare spices.
     rare = set(itertools.product(("value", "mask", "sweep"), [Outcome.DECLINED]))
     assert seen | rare == set(itertools.product(RULE_NAMES, Outcome))

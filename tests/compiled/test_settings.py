@@ -34,6 +34,7 @@ compiled(torch.ones(3))
 """
 
 
+@pytest.mark.slow
 def test_another_choice_compiles_anew(python: Any, write: Any) -> None:
     """Also of what was compiled before: Dynamo guards on the setting."""
     write("lib.py", LIBRARY)

@@ -30,12 +30,16 @@ def mended():
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Run pytest in a fresh process and a clean environment; gives its `RunResult`."""
+    """Run pytest in a fresh process and a clean environment; gives its `RunResult`.
+
+    Without what hypothesis adds to it, which is half of what pytest imports.
+    """
     for name in list(os.environ):
         if name.startswith(("GRAPHMEND_", "PYTHON", "PYTEST_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(pytester.path / "cache"))
-    return lambda *args: pytester.runpytest_subprocess(*LOADED, "-p", "no:cacheprovider", *args, timeout=300)
+    without = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+    return lambda *args: pytester.runpytest_subprocess(*LOADED, *without, *args, timeout=300)
 
 
 @pytest.fixture
