@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Sequence
-from functools import cached_property
 
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
@@ -20,7 +19,6 @@ from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..declined import Declined
 from ..operators import COMPARISONS
 from ..surroundings import evidence, unsuitable
-from ..values.numbers import carried_names
 from .speculated import Speculation
 
 MOST_STATEMENTS = 60
@@ -37,11 +35,6 @@ class Lowering:
         self._fresh = 0
         self._operands = 0
         self._statements = 0
-
-    @cached_property
-    def carried(self) -> frozenset[str]:
-        """The names of numbers that the function reads from tensors, once each."""
-        return carried_names(self.place.function)
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""
@@ -158,8 +151,6 @@ class Lowering:
 
     def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
-        if isinstance(node, ast.Name) and node.id in self.carried:
-            return expression("GM.number_of(A)", node, A=self._value(node, side))
         if not isinstance(node, ast.Call) or node.keywords or node.args or not isinstance(node.func, ast.Attribute):
             return None
         if node.func.attr == "item":
