@@ -193,7 +193,6 @@ def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowe
 
     The refusal, under the rule's `code`, where nothing in the function can be rewritten.
     """
-    lowering = Lowering(place, scope)
-    if lowering.taint(test) is Taint.NO:
+    if evidence(place.function, scope).of_test(test) is Taint.NO:
         return None
-    return unsuitable(place, scope, code) or lowering
+    return unsuitable(place, scope, code) or Lowering(place, scope)
