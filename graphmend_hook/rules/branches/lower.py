@@ -72,10 +72,10 @@ class Lowering:
             return left
         right = self._short_circuit(node, rest, side)
         if self.taint(first) is not Taint.NO:
-            return self._joined(node, first, rest, (left, right)) if side is None else self._both(node, left, right)
+            return self._early(node, first, rest, (left, right)) if side is None else self._combined(node, left, right)
         if side is None and self._compares_handed_in(first):
             with contextlib.suppress(Declined):  # nothing speaks for a tensor but that it might be one
-                return self._joined(node, first, rest, (left, right))
+                return self._early(node, first, rest, (left, right))
         if side is not None:
             left = expression("GM.plain(A)", first, A=left)
         return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
@@ -85,7 +85,7 @@ class Lowering:
         items = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
 
-    def _both(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
+    def _combined(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
         """Inside a side: both operands, of which the right one may be evaluated in any case."""
         stored, loaded = self._temporary(left)
         assigned = ast.copy_location(ast.NamedExpr(stored, left), left)
@@ -94,7 +94,7 @@ class Lowering:
             text = "GM.either(T, B) if GM.undecided(S) or not T else T"
         return expression(text, left, S=assigned, T=loaded, B=right)
 
-    def _joined(
+    def _early(
         self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], operands: tuple[ast.expr, ast.expr]
     ) -> ast.expr:
         """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
