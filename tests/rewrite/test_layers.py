@@ -113,6 +113,14 @@ def test_a_family_is_imported_without_its_rules() -> None:
         assert not modules_of(file, types=True) | imported_from_elsewhere(file), file
 
 
+def test_a_family_spells_its_codes() -> None:
+    """The adapter says in words of its own why something cannot be done."""
+    for file in FILES:
+        if file.parent.name == "dynamo" and file.name != "capture.py":
+            codes = set(re.findall(r"GM\d\d\d-[RT]\d\d", file.read_text(encoding="utf-8")))
+            assert codes <= {"GM100-T01"}, file
+
+
 def test_only_what_is_traced_knows_torch() -> None:
     for file in FILES:
         if RULES in file.parents:

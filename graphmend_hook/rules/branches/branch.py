@@ -9,7 +9,6 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...analysis.names import NamesIn
 from ...templates import Template, argument, display, expression, name
 from .blocks import returns
 
@@ -73,7 +72,6 @@ class Branch:
 class BranchCandidate:
     """A statement that decides between two sides.
 
-    carried: the numbers that the function carries as tensors; they are read where the statement runs as it was written.
     settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
         in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; known: a further condition of the rewrite.
@@ -84,7 +82,6 @@ class BranchCandidate:
     at: ast.stmt
     condition: ast.expr
     branch: Branch
-    carried: frozenset[str]
     settled: str = "TEST"
     checked: ast.stmt | None = None
     predicate: ast.expr | None = None
@@ -105,7 +102,7 @@ class BranchCandidate:
             PREDICATE=self.predicate or name("TEST", at),
             ARGUMENTS=branch.given(at),
             ASSIGN=self._assign(branch) or _PASS.fill(at),
-            DECIDED=[*self._read_carried(), self._decided(mended)],
+            DECIDED=self._decided(mended),
             ORIGINAL=at,
         )
 
@@ -121,13 +118,6 @@ class BranchCandidate:
             return self.checked
         assert isinstance(mended, ast.If)
         return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
-
-    def _read_carried(self) -> list[ast.stmt]:
-        statements: list[ast.stmt] = []
-        for spelling in sorted(self.carried & NamesIn.code(self.at).read):
-            read = expression("GM.number_read(A)", self.at, A=name(spelling, self.at))
-            statements.append(ast.copy_location(ast.Assign([name(spelling, self.at, ast.Store())], read), self.at))
-        return statements
 
     def _assign(self, branch: Branch) -> list[ast.stmt]:
         if self._returns:

@@ -96,8 +96,7 @@ class Cond:
             return CapturedCandidate(
                 statement,
                 expression("GM.settled(A)", statement, A=lowering.test(statement.test)),
-                _branch(statement, place, lowering.carried),
-                lowering.carried,
+                _branch(statement, place),
                 "GM.settle(TEST)",
                 join="conditional",
             )
@@ -123,11 +122,11 @@ def _asks_more(place: Place, scope: ModuleScope) -> bool:
     return any(question.text != "GM.decide(A)" for question in finder.found.values())
 
 
-def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
+def _branch(statement: ast.If, place: Place) -> Branch:
     tail = following(place) if returns(statement) else []
     then, orelse = (block + tail if tail else block for block in (statement.body, statement.orelse))
     names = NamesIn.code(*then, *orelse)
-    _check((then, orelse), names, place, carried)
+    _check((then, orelse), names, place)
     bound_before = place.function.flow.bound_before(statement)
     needed = None if returns(statement) else sorted(names.bound & place.function.flow.needed_after(statement))
     ends = [place.function.flow.bound_at_end(block) if block else bound_before for block in (then, orelse)]
@@ -142,7 +141,7 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     return Branch(arguments, bodies[0], bodies[1], needed or ())
 
 
-def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place, carried: frozenset[str]) -> None:
+def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place) -> None:
     nodes = [node for node in walk(*sides[0], *sides[1]) if isinstance(node, (ast.stmt, ast.expr))]
     if sum(isinstance(node, ast.stmt) for node in nodes) > MOST_STATEMENTS:
         raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
@@ -165,8 +164,6 @@ def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: 
         unbound = (own.read & place.function.hidden) - bound_before - own.bound
         if unbound:
             raise Declined("R03", f"`{min(unbound)}` may not be bound before the branch")
-    if carried & names.read:
-        raise Declined("R08", f"a side reads `{min(carried & names.read)}`, a number that is carried as a tensor")
 
 
 def _leaves(block: Iterable[ast.stmt]) -> bool:

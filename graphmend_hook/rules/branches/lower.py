@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Sequence
-from functools import cached_property
 
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
@@ -20,7 +19,6 @@ from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..declined import Declined
 from ..operators import COMPARISONS
 from ..surroundings import evidence, unsuitable
-from ..values.numbers import carried_names
 from .speculated import Speculation
 
 MOST_STATEMENTS = 60
@@ -37,11 +35,6 @@ class Lowering:
         self._fresh = 0
         self._operands = 0
         self._statements = 0
-
-    @cached_property
-    def carried(self) -> frozenset[str]:
-        """The names of numbers that the function reads from tensors, once each."""
-        return carried_names(self.place.function)
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""
@@ -79,10 +72,10 @@ class Lowering:
             return left
         right = self._short_circuit(node, rest, side)
         if self.taint(first) is not Taint.NO:
-            return self._joined(node, first, rest, (left, right)) if side is None else self._both(node, left, right)
+            return self._early(node, first, rest, (left, right)) if side is None else self._combined(node, left, right)
         if side is None and self._compares_handed_in(first):
             with contextlib.suppress(Declined):  # nothing speaks for a tensor but that it might be one
-                return self._joined(node, first, rest, (left, right))
+                return self._early(node, first, rest, (left, right))
         if side is not None:
             left = expression("GM.plain(A)", first, A=left)
         return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
@@ -92,7 +85,7 @@ class Lowering:
         items = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
 
-    def _both(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
+    def _combined(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
         """Inside a side: both operands, of which the right one may be evaluated in any case."""
         stored, loaded = self._temporary(left)
         assigned = ast.copy_location(ast.NamedExpr(stored, left), left)
@@ -101,7 +94,7 @@ class Lowering:
             text = "GM.either(T, B) if GM.undecided(S) or not T else T"
         return expression(text, left, S=assigned, T=loaded, B=right)
 
-    def _joined(
+    def _early(
         self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], operands: tuple[ast.expr, ast.expr]
     ) -> ast.expr:
         """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
@@ -158,8 +151,6 @@ class Lowering:
 
     def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
-        if isinstance(node, ast.Name) and node.id in self.carried:
-            return expression("GM.number_of(A)", node, A=self._value(node, side))
         if not isinstance(node, ast.Call) or node.keywords or node.args or not isinstance(node.func, ast.Attribute):
             return None
         if node.func.attr == "item":
@@ -202,7 +193,6 @@ def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowe
 
     The refusal, under the rule's `code`, where nothing in the function can be rewritten.
     """
-    lowering = Lowering(place, scope)
-    if lowering.taint(test) is Taint.NO:
+    if evidence(place.function, scope).of_test(test) is Taint.NO:
         return None
-    return unsuitable(place, scope, code) or lowering
+    return unsuitable(place, scope, code) or Lowering(place, scope)

@@ -164,7 +164,7 @@ class Side(Speculation):
             self._store(statement, [self._target(target)], value)
 
 
-def _joined(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+def _branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
     then, orelse = sides
     return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots)
 
@@ -201,7 +201,7 @@ def assigning(
             raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
     for side in falling:
         side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
-    return _joined(sides, names, slots)
+    return _branch_of(sides, names, slots)
 
 
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
@@ -214,7 +214,7 @@ def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side
         if not side.ended:
             end = around.lowering.place.statement
             side.give([constant(None, end)], end)
-    return _joined(sides)
+    return _branch_of(sides)
 
 
 def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
@@ -222,7 +222,7 @@ def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
     then, orelse = around.inner(), around.inner()
     then.give([then.value(node.body)], at)
     orelse.give([orelse.value(node.orelse)], at)
-    return _joined((then, orelse))
+    return _branch_of((then, orelse))
 
 
 def guarding(at: ast.stmt, failing: ast.stmt, around: Side, evaluated: ast.expr | None = None) -> Branch:
@@ -233,4 +233,4 @@ def guarding(at: ast.stmt, failing: ast.stmt, around: Side, evaluated: ast.expr 
     holds, fails = around.inner(), around.inner()
     holds.give([], at)
     fails.fail(failing, evaluated)
-    return _joined((holds, fails))
+    return _branch_of((holds, fails))

@@ -110,7 +110,6 @@ class Where:
             statement,
             condition,
             branch,
-            lowering.carried,
             "GM.settle(TEST)",
             prepare=hoisted.before,
             finish=hoisted.after,

@@ -64,7 +64,6 @@ from ..branches.lower import Lowering, of_data
 from ..branches.side import Side, assigning, guarding
 from ..declined import Declined
 from ..surroundings import unsuitable
-from ..values.numbers import NumberCandidate, carried_names, read_number, readers
 from .checks import CHECKS, Check
 
 CODE = "GM103"
@@ -81,7 +80,7 @@ class Trap:
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement
         try:
             if _is_guard(statement):
@@ -90,8 +89,6 @@ class Trap:
                     return lowering
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
                 return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
-            if isinstance(statement, ast.Assign):
-                return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 return self._check(statement, statement.value, place, scope)
         except Declined as declined:
@@ -102,7 +99,7 @@ class Trap:
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         branch = assigning(statement, statement.body, statement.orelse, Side(lowering), frozenset())
-        return BranchCandidate(statement, condition, branch, lowering.carried)
+        return BranchCandidate(statement, condition, branch)
 
     @staticmethod
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
@@ -110,17 +107,7 @@ class Trap:
         branch = guarding(statement, failing, Side(lowering))
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
         (checked,) = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
-        return BranchCandidate(statement, lowering.test(statement.test), branch, lowering.carried, checked=checked)
-
-    def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
-        """``n = x.item()``, if nothing but guards that can be mended compares `n`, or shows it."""
-        found = read_number(statement)
-        if found is None or found[0] not in carried_names(place.function):
-            return None
-        guards = readers(found[0], place, scope.places)
-        if guards is None or not all(isinstance(self.match(guard, scope), BranchCandidate) for guard in guards):
-            return None
-        return NumberCandidate(statement, found[1])
+        return BranchCandidate(statement, lowering.test(statement.test), branch, checked=checked)
 
     @staticmethod
     def _check(
@@ -150,7 +137,7 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
-    return BranchCandidate(statement, lowered, branch, frozenset(), checked=checked, predicate=predicate, known=known)
+    return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, known=known)
 
 
 def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:

@@ -17,7 +17,7 @@ from ...dynamo.variables import Variable, is_symbol
 from ..branches.traced_conditions import has_elements, has_truth, undecided
 
 # By rewritten code:
-CALLED = ("number", "carried", "number_of", "number_read", "count_selected", "compare")
+CALLED = ("number", "count_selected", "compare")
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
@@ -30,21 +30,6 @@ def number(tensor: Any) -> Any:
         if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
             return tensor.detach().reshape(()).to(torch.int64)
     return tensor.item()
-
-
-def carried(tensor: Any) -> Any:
-    """``tensor.item()`` for guards alone, which can do with the tensor as it is now."""
-    return tensor.detach().clone() if undecided(tensor) and has_truth(tensor) else tensor.item()
-
-
-def number_of(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as `number` gives it."""
-    return number(value) if isinstance(value, torch.Tensor) else value
-
-
-def number_read(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as a number."""
-    return value.item() if isinstance(value, torch.Tensor) else value
 
 
 def count_selected(tensor: Any, mask: Any) -> Any:
