@@ -145,7 +145,7 @@ def nested_under_a_python_test(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case()
+@case(train="GM102-T06")
 def a_python_test_in_a_side(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     if x.sum() > 0:
@@ -196,7 +196,7 @@ class attributes_under_a_python_test_in_a_side(torch.nn.Module):
 case(inputs=((UP,), (DOWN,), (UP / 9,), (UP,)))(attributes_under_a_python_test_in_a_side)
 
 
-@case(declined="GM102-T08")
+@case()
 def a_side_that_raises_by_a_python_test(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:

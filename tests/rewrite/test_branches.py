@@ -619,10 +619,9 @@ class Tracing:
         return results[taken]
 
     def nested(self, test: Any, sides: Any, arguments: Any, effects: Any) -> Any:
-        if self.undecided(test):
-            outcome = self.select(test, sides, arguments, effects)
-        else:
-            outcome = sides[0 if test else 1](effects, *arguments)
+        if not self.undecided(test):
+            return sides[0 if test else 1](effects, *arguments)
+        outcome = self.select(test, sides, arguments, effects)
         if outcome is None:
             raise IndexError
         return outcome

@@ -39,6 +39,7 @@ class Branch:
     """Both sides of a branch, as the bodies of two functions.
 
     arguments: the names to pass to both; names, slots: what the results are to be assigned to, in order.
+    raises: one of them may raise, and then gives None.
     """
 
     arguments: Sequence[str]
@@ -46,6 +47,7 @@ class Branch:
     orelse: list[ast.stmt]
     names: Sequence[str] = ()
     slots: Sequence[ast.Attribute] = ()
+    raises: bool = False
 
     def definitions(self, at: ast.stmt) -> list[ast.stmt]:
         """The functions THEN and ELSE."""

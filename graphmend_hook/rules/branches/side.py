@@ -28,19 +28,20 @@ _NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), ARGUMENTS, EFFE
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
 _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
 _RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
+_RAISED = Template("if OUTCOME is None:\n    return None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 
 
 class Side(Speculation):
     """What one side does.
 
-    body: the statements of its function; ended: control does not reach their end.
+    body: the statements of its function; ended: control does not reach their end; raises: they may raise.
     """
 
     def __init__(self, lowering: Lowering, around: Side | None = None) -> None:
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
-        self.ended = False
+        self.ended = self.raises = False
 
     def inner(self) -> Side:
         """A side of a branch in this one."""
@@ -67,7 +68,7 @@ class Side(Speculation):
         delivery = captures.delivery_of(statement)
         text, leaves = constant(ast.unparse(statement), statement), display(captures.leaves, statement)
         self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=leaves)
-        self.ended = True
+        self.ended = self.raises = True
 
     def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
         """Read the attributes that are assigned to into locals of the side, but for those that are locals already."""
@@ -160,13 +161,16 @@ class Side(Speculation):
         if returns(statement):
             self.body += _GIVE.fill(statement, RESULT=name("OUTCOME", statement))
             self.ended = True
+        elif branch.raises:
+            self.body += _RAISED.fill(statement)
+        self.raises |= branch.raises
         for target, value in branch.results(statement):
             self._store(statement, [self._target(target)], value)
 
 
 def _branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
     then, orelse = sides
-    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots)
+    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots, then.raises or orelse.raises)
 
 
 def assigning(

@@ -66,12 +66,11 @@ def select(
     return merged
 
 
-def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> tuple[Any, ...]:
-    """What a branch inside a side gives, whatever its test is; without that the side cannot be evaluated."""
-    if undecided(test):
-        outcome = select(test, sides, arguments, effects)
-    else:
-        outcome = sides[0 if test else 1](effects, *arguments)
+def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
+    """What a branch inside a side gives, whatever its test is; None where the test is Python's and its side raises."""
+    if not undecided(test):
+        return sides[0 if test else 1](effects, *arguments)
+    outcome = select(test, sides, arguments, effects)
     if outcome is None:
         raise Unspeculable("GM102-T08")
     return outcome
