@@ -16,6 +16,7 @@ from . import parsing
 from .diagnostics import ConfigError
 from .setting import PREFIX, Form, Kind, Setting, about
 
+# In the order in which they are tried at a statement (`rules.order`).
 RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
@@ -166,11 +167,6 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
-
-    @property
-    def specialise(self) -> bool | None:
-        """May [Value] decide the branches that [Where] and [Cond] mend?  None if neither of them is asked for."""
-        return "value" in self.rules if {"where", "cond"}.intersection(self.rules) else None
 
 
 SETTINGS = tuple(Setting(declared.name, **declared.metadata) for declared in fields(Settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..config import RULE_NAMES
 from .base import Rule
 from .branches.cond import Cond
 from .branches.where import Where
@@ -11,4 +12,5 @@ from .values.mask import Mask
 from .values.sweep import Sweep
 from .values.value import Value
 
-ORDER: tuple[Rule, ...] = (Defer(), Trap(), Sweep(), Where(), Cond(), Mask(), Value())
+_BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Cond(), Defer(), Mask(), Sweep(), Trap(), Value(), Where())}
+ORDER = tuple(_BY_NAME[name] for name in RULE_NAMES)

@@ -233,25 +233,29 @@ def others() -> Iterator[Any]:
     library.define("declared(Tensor(a!) x, Tensor y) -> ()")
     library.define("undeclared(Tensor x) -> Tensor")
     library.define("drawing(Tensor x) -> Tensor")
+    library.define("checked(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+    library.define("checked_too(Tensor(a!) x, Tensor y) -> ()", tags=torch.Tag.pt2_compliant_tag)
     library.impl("declared", lambda x, y: x.add_(y) and None, "CompositeExplicitAutograd")
     library.impl("undeclared", lambda x: x.add_(1).clone(), "CompositeExplicitAutograd")
     library.impl("drawing", torch.rand_like, "CompositeExplicitAutograd")
+    library.impl("checked", torch.neg, "CompositeExplicitAutograd")
+    library.impl("checked_too", lambda x, y: x.add_(y) and None, "CompositeExplicitAutograd")
     yield torch.ops.graphmend_others
     library._destroy()
 
 
-@pytest.mark.parametrize("name", ["declared", "undeclared", "drawing"])
+@pytest.mark.parametrize("name", ["declared", "undeclared", "drawing", "checked", "checked_too"])
 @pytest.mark.parametrize("overload", ["", "default"])
 def test_an_operator_of_others_is_never_pure(name: str, overload: str, others: Any) -> None:
     target = getattr(others, name)
     target = getattr(target, overload) if overload else target
-    args = (torch.ones(2), torch.ones(2)) if name == "declared" else (torch.ones(2),)
+    args = (torch.ones(2), torch.ones(2)) if name in ("declared", "checked_too") else (torch.ones(2),)
     node = node_of(target, *args)
     facts = operations.facts_of(node)
     assert not operations.only_computes(node)
     assert not operations.is_of_torch(node)
     assert facts.draws
-    assert facts.writes == ({0, "x"} if name == "declared" else frozenset())
+    assert facts.writes == {"checked": frozenset(), "checked_too": {0, "x"}}.get(name)  # of the others, to everything
 
 
 # --- what `tensor_ops` says by name, against the schemas ---

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ...dynamo import guarded, queue
-from ...dynamo.capture import Captured
+from ...dynamo.capture import Captured, Denied
 from ...dynamo.compilation import Compilation
 from ...dynamo.guarded import text_of
 from ...dynamo.operations import is_cheap, only_writes
@@ -30,6 +30,7 @@ _MOST_OPERATIONS = 256
 _SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
 _MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
+_DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06"}
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
 
@@ -70,7 +71,7 @@ class _Making:
 def text(trace: Trace, tensor: Variable) -> str:
     """The elements of the tensor, parted by spaces; "" where they are not known."""
     compilation = trace.compilation
-    values, compilation.of(Captured).refusal = compilation.of(Values), ""
+    values, compilation.of(Captured).denied = compilation.of(Values), None
     values.refusal = "GM101-T11"
     if is_as_written(trace):
         return ""
@@ -93,7 +94,8 @@ def text(trace: Trace, tensor: Variable) -> str:
 def refuse(trace: Trace) -> None:
     """Remember that the statement stays as it was, for the reason found last; where nobody asked, T01."""
     compilation = trace.compilation
-    record(compilation.of(Captured).refusal or compilation.of(Values).refusal)
+    denied = compilation.of(Captured).denied
+    record(_DENIED[denied] if denied else compilation.of(Values).refusal)
 
 
 def _making(compilation: Compilation, root: torch.fx.Node) -> _Making:

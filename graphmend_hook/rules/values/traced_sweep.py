@@ -21,8 +21,9 @@ from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import Site, Trace, log, record
 from ...dynamo.variables import Variable, is_unbacked, tensor_node
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
+from .traced_data_shapes import nonzero
 
-CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "chosen")  # by rewritten code
+CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "rows_at")  # by rewritten code
 
 _MOST = 64  # steps of one trace
 _REASON = "a step of a loop does more than compute"
@@ -64,14 +65,16 @@ def candidates(hits: Any) -> list[int] | None:
 
 
 def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
-    """Likewise of the rows of ``hits.nonzero()``: tensors of one number."""
+    """Every row that ``hits.nonzero()`` could have, as `candidates` gives every place: tensors of one number."""
     found = candidates(hits)
     return None if found is None else [torch.tensor([place], device=hits.device) for place in found]
 
 
-def chosen(mask: Any, hits: Any, place: Any) -> Any:
-    """The mask, or nothing of it where `hits`, which are truths, have none at the place."""
-    return (mask != 0) & hits[place]
+def rows_at(mask: Any, hits: Any, place: Any) -> Any:
+    """``torch.where(mask)``, or no rows where `hits`, which are truths, have none at the place."""
+    chosen = (mask != 0) & hits[place]
+    found = nonzero(chosen, True)
+    return torch.nonzero(chosen, as_tuple=True) if found is None else found
 
 
 @question(otherwise=False)
@@ -191,7 +194,7 @@ def _forget_lists(compilation: Compilation) -> None:
 
 
 def _is_possible(trace: Trace) -> bool:
-    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace) or trace.is_in_a_body)
+    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace.compilation) or trace.is_in_a_body)
 
 
 def _is_within(trace: Trace, steps: int) -> bool:
