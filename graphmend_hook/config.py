@@ -17,7 +17,7 @@ from .diagnostics import ConfigError
 from .setting import PREFIX, Form, Kind, Setting, about
 
 # In the order in which they are tried at a statement (`rules.order`).
-RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
+RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
 

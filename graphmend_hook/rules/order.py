@@ -8,9 +8,8 @@ from .branches.cond import Cond
 from .branches.where import Where
 from .effects.defer import Defer
 from .guards.trap import Trap
-from .values.mask import Mask
 from .values.sweep import Sweep
 from .values.value import Value
 
-_BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Cond(), Defer(), Mask(), Sweep(), Trap(), Value(), Where())}
+_BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Cond(), Defer(), Sweep(), Trap(), Value(), Where())}
 ORDER = tuple(_BY_NAME[name] for name in RULE_NAMES)

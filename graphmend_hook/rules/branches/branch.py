@@ -9,7 +9,6 @@ import ast
 import copy
 from dataclasses import dataclass, field
 
-from ...analysis.names import NamesIn
 from ...templates import Template, expression, name
 from .sides import Branch
 
@@ -92,19 +91,9 @@ class BranchCandidate:
         return statements + self.finish
 
 
-def decided(statement: ast.If, carried: frozenset[str], test: str = "TEST") -> list[ast.stmt]:
-    """The ``if`` over the value that its test already has; numbers that are `carried` as tensors are read before."""
-    tested = ast.copy_location(ast.If(expression(test, statement), statement.body, statement.orelse), statement)
-    return [*read_carried(statement, carried), tested]  # with the very lists that other rules edit
-
-
-def read_carried(statement: ast.stmt, carried: frozenset[str]) -> list[ast.stmt]:
-    """Statements that read the numbers which `statement` needs."""
-    statements: list[ast.stmt] = []
-    for spelling in sorted(carried & NamesIn.code(statement).read):
-        read = expression("GM.number_read(A)", statement, A=name(spelling, statement))
-        statements.append(ast.copy_location(ast.Assign([name(spelling, statement, ast.Store())], read), statement))
-    return statements
+def decided(statement: ast.If, test: str = "TEST") -> ast.If:
+    """The ``if`` over the value that its test already has, with the very lists that other rules edit."""
+    return ast.copy_location(ast.If(expression(test, statement), statement.body, statement.orelse), statement)
 
 
 def pristine(statement: ast.stmt) -> ast.stmt:

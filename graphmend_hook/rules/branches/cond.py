@@ -98,7 +98,7 @@ class Cond:
         except Declined:
             return None  # which [Where] has said
         try:
-            branch = _branch(statement, place, lowering.carried)
+            branch = _branch(statement, place)
         except Declined as declined:
             return declined.refusal(CODE)
         return BranchCandidate(
@@ -106,7 +106,7 @@ class Cond:
             [pristine(statement)],
             expression("GM.settled(A)", statement, A=condition),
             branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
+            [decided(statement, "GM.settle(TEST)")],
             returns(statement),
             join="conditional",
         )
@@ -119,11 +119,11 @@ def _asks_more(place: Place, scope: ModuleScope) -> bool:
     return any(question.text != "GM.decide(A)" for question in finder.found.values())
 
 
-def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
+def _branch(statement: ast.If, place: Place) -> Branch:
     tail = following(place) if returns(statement) else []
     then, orelse = (block + tail if tail else block for block in (statement.body, statement.orelse))
     names = NamesIn.code(*then, *orelse)
-    _check((then, orelse), names, place, carried)
+    _check((then, orelse), names, place)
     bound_before = place.function.flow.bound_before(statement)
     needed = None if returns(statement) else sorted(names.bound & place.function.flow.needed_after(statement))
     for spelling in needed or ():
@@ -139,7 +139,7 @@ def _branch(statement: ast.If, place: Place, carried: frozenset[str]) -> Branch:
     return Branch(definitions, tuple(arguments), tuple(needed or ()), ())
 
 
-def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place, carried: frozenset[str]) -> None:
+def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: Place) -> None:
     nodes = [node for node in walk(*sides[0], *sides[1]) if isinstance(node, (ast.stmt, ast.expr))]
     if sum(isinstance(node, ast.stmt) for node in nodes) > MOST_STATEMENTS:
         raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
@@ -162,8 +162,6 @@ def _check(sides: tuple[list[ast.stmt], list[ast.stmt]], names: NamesIn, place: 
         unbound = (own.read & place.function.hidden) - bound_before - own.bound
         if unbound:
             raise Declined("R03", f"`{min(unbound)}` may not be bound before the branch")
-    if carried & names.read:
-        raise Declined("R08", f"a side reads `{min(carried & names.read)}`, a number that is carried as a tensor")
 
 
 def _leaves(block: Iterable[ast.stmt]) -> bool:

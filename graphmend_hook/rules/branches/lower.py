@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from functools import cached_property
 
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
@@ -17,7 +16,6 @@ from ...templates import OWN, argument, constant, display, expression, name
 from ..declined import Declined
 from ..operators import ARITHMETIC, COMPARISONS, TORCH
 from ..surroundings import evidence
-from ..values.numbers import carried_names
 from .speculated import Side
 
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
@@ -32,11 +30,6 @@ class Lowering:
         self._evidence = evidence(place.function, scope)
         self._fresh = 0
         self._operands = 0
-
-    @cached_property
-    def carried(self) -> frozenset[str]:
-        """The names of numbers that the function reads from tensors, once each."""
-        return carried_names(self.place.function)
 
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of_test(node)
@@ -172,8 +165,6 @@ class Lowering:
 
     def _operand(self, node: ast.expr, side: Side | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
-        if isinstance(node, ast.Name) and node.id in self.carried:
-            return expression("GM.number_of(A)", node, A=self._value(node, side))
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
             left, right = self._operand(node.left, side), self._operand(node.right, side)
             if left is None and right is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
 from ...analysis.scopes import ModuleScope
-from ...templates import Template, expression, name, value_at
+from ...templates import Template, name, value_at
 from ..declined import Declined
 from ..known_calls import QUIET_CALLS
 
@@ -111,7 +111,4 @@ class Captures:
         if text not in self._texts:
             self._texts[text] = len(self.leaves)
             self.leaves.append(self._side.value(node))
-        value = value_at(self._texts[text], node)
-        if isinstance(node, ast.Name) and node.id in self._side.lowering.carried:
-            return expression("GM.number_read(A)", node, A=value)
-        return value
+        return value_at(self._texts[text], node)

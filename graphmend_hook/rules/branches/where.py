@@ -116,7 +116,7 @@ class Where:
             [pristine(statement)],
             condition,
             branch,
-            decided(statement, lowering.carried, "GM.settle(TEST)"),
+            [decided(statement, "GM.settle(TEST)")],
             returns(statement),
             prepare=hoisted.before,
             finish=hoisted.after,

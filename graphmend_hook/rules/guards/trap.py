@@ -59,12 +59,11 @@ from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import Template, expression
-from ..branches.branch import BranchCandidate, decided, pristine, read_carried
+from ..branches.branch import BranchCandidate, decided, pristine
 from ..branches.lower import Lowering
 from ..branches.sides import Sides
 from ..declined import Declined
 from ..surroundings import unsuitable
-from ..values.numbers import NumberCandidate, carried_names, read_number, readers
 from .checks import CHECKS, Check
 
 CODE = "GM103"
@@ -77,11 +76,11 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 1
+    version = 2
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | NumberCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement
         try:
             if _is_guard(statement):
@@ -90,8 +89,6 @@ class Trap:
                     return None
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
                 return _unsuitable(place, scope) or form(statement, lowering)  # type: ignore[arg-type]
-            if isinstance(statement, ast.Assign):
-                return self._number(statement, place, scope)
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 return self._check(statement, statement.value, place, scope)
         except Declined as declined:
@@ -102,28 +99,15 @@ class Trap:
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
         branch = Sides(lowering).assigning(statement, statement.body, statement.orelse, frozenset())
-        return BranchCandidate(
-            statement, [pristine(statement)], condition, branch, decided(statement, lowering.carried)
-        )
+        return BranchCandidate(statement, [pristine(statement)], condition, branch, [decided(statement)])
 
     @staticmethod
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = Sides(lowering).guarded(statement, failing)
         holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
-        checked = read_carried(statement, lowering.carried)
-        checked += (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        checked = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
         return BranchCandidate(statement, [statement], lowering.test(statement.test), branch, checked)
-
-    def _number(self, statement: ast.Assign, place: Place, scope: ModuleScope) -> NumberCandidate | None:
-        """``n = x.item()``, if every statement that reads `n` is a guard that can be mended."""
-        found = read_number(statement)
-        if found is None or found[0] not in carried_names(place.function):
-            return None
-        guards = readers(found[0], place, scope.places)
-        if guards is None or not all(isinstance(self.match(guard, scope), BranchCandidate) for guard in guards):
-            return None
-        return NumberCandidate(statement, found[1])
 
     @staticmethod
     def _check(

@@ -77,7 +77,7 @@ class Sweep:
     """Rewrites steps of loops that do nothing for no rows; see the module's docstring."""
 
     name = "sweep"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
 

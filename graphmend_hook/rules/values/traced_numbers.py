@@ -17,7 +17,7 @@ from ...dynamo.variables import Variable, is_symbol
 from ..branches.traced_conditions import has_elements, has_truth, undecided
 
 # By rewritten code:
-CALLED = ("number", "carried", "number_of", "number_read", "calculate", "count_selected", "compare")
+CALLED = ("number", "calculate", "count_selected", "compare")
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
@@ -32,21 +32,6 @@ def number(tensor: Any) -> Any:
     return tensor.item()
 
 
-def carried(tensor: Any) -> Any:
-    """``tensor.item()`` for guards alone, which can do with the tensor as it is now."""
-    return tensor.detach().clone() if undecided(tensor) and has_truth(tensor) else tensor.item()
-
-
-def number_of(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as `number` gives it."""
-    return number(value) if isinstance(value, torch.Tensor) else value
-
-
-def number_read(value: Any) -> Any:
-    """A number, or what `carried` gave for one, as a number."""
-    return value.item() if isinstance(value, torch.Tensor) else value
-
-
 def calculate(name: str, left: Any, right: Any) -> Any:
     """``left <op> right`` of numbers, some of which are tensors as `number` gives them."""
     operation = getattr(operator, name)
@@ -57,7 +42,7 @@ def calculate(name: str, left: Any, right: Any) -> Any:
     whole, floating = dtypes[0] is torch.int64, dtypes[0] is torch.float64
     if dtypes[0] is dtypes[-1] and ((whole and kinds in ([], [int])) or (floating and kinds in ([], [int], [float]))):
         return operation(left, right)
-    return operation(number_read(left), number_read(right))
+    return operation(*[value.item() if isinstance(value, torch.Tensor) else value for value in (left, right)])
 
 
 def count_selected(tensor: Any, mask: Any) -> Any:

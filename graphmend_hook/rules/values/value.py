@@ -169,7 +169,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 4
+    version = 5
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 
