@@ -12,7 +12,7 @@ from ...analysis.scopes import ModuleScope
 from ...templates import expression, replaced
 from ..operators import TORCH
 
-_READS = frozenset({"item", "tolist"})  # methods
+READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
 _SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
@@ -47,7 +47,7 @@ def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _READS
+        and node.func.attr in READS
         and not node.args
         and not node.keywords
     )

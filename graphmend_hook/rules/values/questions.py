@@ -104,7 +104,7 @@ class Finder:
         if forms.is_read(call):
             assert isinstance(call.func, ast.Attribute)
             if not qualified.startswith(OPERATIONS.strangers):
-                self._ask(call, Question(f"GM.{call.func.attr}(A)", (call.func.value,), may_fail=True))
+                self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
         elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
             for argument in call.args if not call.keywords else ():
                 if self._may_be_tensor(argument):
