@@ -54,9 +54,11 @@ def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
 
 
 def called(call: ast.Call, scope: ModuleScope) -> tuple[str, bool]:
-    """The name of the function or method, and whether it is a function of torch."""
+    """The name of the function of torch, or of the method, "" of any other call; and whether it is of torch."""
     qualified = scope.imports.qualified(call.func)
-    return qualified.rpartition(".")[2] or getattr(call.func, "attr", ""), qualified.startswith(TORCH)
+    if qualified.startswith(TORCH):
+        return qualified.rpartition(".")[2], True
+    return getattr(call.func, "attr", ""), False
 
 
 def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:

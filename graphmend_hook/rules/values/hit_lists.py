@@ -148,7 +148,9 @@ def _hits(value: ast.expr, scope: ModuleScope) -> tuple[ast.expr, str] | None:
     """The tensor `x` in ``x.nonzero(as_tuple=True)[0].tolist()``, or in ``x.nonzero()``, and what gives every place."""
     match value:
         case ast.Call(
-            func=ast.Attribute(value=ast.Subscript(value=ast.Call() as found, slice=ast.Constant(value=0))),
+            func=ast.Attribute(
+                value=ast.Subscript(value=ast.Call() as found, slice=ast.Constant(value=0)), attr="tolist"
+            ),
         ) if forms.is_read(value):
             tensor, candidates = _nonzero(found, True, scope), "GM.candidates"
         case _:

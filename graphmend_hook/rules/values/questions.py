@@ -9,7 +9,6 @@ from typing import Any
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint, is_comparison
-from ..operators import TORCH
 from ..surroundings import OPERATIONS, evidence
 from . import forms, sizes
 from .forms import Question
@@ -114,7 +113,7 @@ class Finder:
                 self._ask(call.args[0], Question("GM.elements(A)", (call.args[0],)))
         elif qualified == "itertools.groupby" and forms.is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
-        elif isinstance(call.func, ast.Attribute) or qualified.startswith(TORCH):
+        else:
             name, of_torch = forms.called(call, self._scope)
             shaped = forms.shaped_by_data(call, name, of_torch)
             if shaped and (not shaped.keyword or self._may_be_tensor(shaped.operands[0])):

@@ -26,7 +26,6 @@ from .traced_data_shapes import nonzero
 CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "rows_at")  # by rewritten code
 
 _MOST = 64  # steps of one trace
-_REASON = "a step of a loop does more than compute"
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
     lists = _steps(trace.compilation).lists
-    _trace_as_written(trace, lists[-1] if lists else None, "GM105-T01")
+    _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
 
 
 @question(otherwise=False)
@@ -118,13 +117,11 @@ def _end(trace: Trace) -> None:
         return
     sweep = state.open.pop()
     made = [node for node in trace.graph.nodes if node not in sweep.before]
-    code = ""
-    if trace.changes() - sweep.changes:
-        code = "GM105-T01"
+    code = "GM105-T01" if trace.changes() - sweep.changes else ""
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:
-        _trace_as_written(trace, sweep.site, code)
+        _trace_as_written(trace.compilation, sweep.site, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -154,7 +151,6 @@ class _Steps:
     """Those of one attempt.
 
     lists: where `candidates` gave every place; is_listed: no step of the last of them has begun yet.
-
     open: the sweeps that have not ended; count: how many steps there were; is_watched: the end is looked at.
     """
 
@@ -177,20 +173,14 @@ def _judge(compilation: Compilation) -> None:
     """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
-        _forget_lists(compilation)
-        site = steps.open[-1].site if steps.open else steps.lists[-1]
-        record("GM105-T01")
-        trace_without(compilation, site, _REASON)
+        _trace_as_written(compilation, steps.open[-1].site if steps.open else steps.lists[-1], "GM105-T01")
 
 
-def _trace_as_written(trace: Trace, site: Site | None, code: str) -> None:
-    _forget_lists(trace.compilation)
-    record(code)
-    trace_without(trace.compilation, site, _REASON)
-
-
-def _forget_lists(compilation: Compilation) -> None:
+def _trace_as_written(compilation: Compilation, site: Site | None, code: str) -> None:
+    """Trace the frame anew, with the step at `site` and all lists of hits as they were written."""
     compilation.memory.of(Harmful).sites.update(compilation.of(_Steps).lists)
+    record(code)
+    trace_without(compilation, site, "a step of a loop does more than compute")
 
 
 def _is_possible(trace: Trace) -> bool:
