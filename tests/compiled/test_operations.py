@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 import unittest
@@ -17,6 +18,7 @@ from torch.utils._pytree import tree_iter, tree_map
 from graphmend_hook import tensor_ops
 from graphmend_hook.dynamo import operations, schemas
 from graphmend_hook.dynamo.schemas import NOTHING, UNKNOWN
+from graphmend_hook.rules.values import sizes
 
 
 def node_of(target: Any, *args: Any, **options: Any) -> torch.fx.Node:
@@ -320,3 +322,23 @@ def _runs(function: Any, args: tuple[Any, ...]) -> bool:
     except (RuntimeError, TypeError):
         return False
     return True
+
+
+# --- arguments that stand for sizes: what [Value] asks for, against the schemas ---
+
+
+@pytest.mark.parametrize(("table", "before"), [(sizes.FUNCTIONS, 0), (sizes.METHODS, 1)])
+def test_sizes_are_numbers_in_the_schemas(table: dict[str, tuple[int, ...]], before: int) -> None:
+    """before: how many of a schema's arguments a call does not count."""
+    for name, positions in table.items():
+        if name == "interpolate":  # in Python, for a family of operators
+            assert list(inspect.signature(F.interpolate).parameters)[1] == "size"
+            continue
+        for position in positions:
+            place = max(position, 0) + before  # of the first, where all are sizes
+            assert any(_is_number(overload, place) for overload in schemas.overloads_named(name)), (name, position)
+
+
+def _is_number(overload: Any, place: int) -> bool:
+    arguments = [str(argument.type) for argument in overload._schema.arguments if not argument.kwarg_only]
+    return place < len(arguments) and arguments[place] in ("int", "number", "List[int]")
