@@ -17,7 +17,7 @@ from graphmend_hook.hook.install import active, install_settings
 from graphmend_hook.setting import Setting
 
 Install = Callable[..., Any]
-WITHOUT_VALUE = "defer, trap, sweep, where, cond, mask"
+WITHOUT_VALUE = "defer, trap, sweep, where, cond"
 
 
 def traced_under() -> tuple[Any, ...]:
