@@ -58,17 +58,6 @@ class Skipping(Block):
         return x
 
 
-class Masked(Block):
-    """[Mask]."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.first(x)
-        y = self.rest(x)
-        chosen = y > 0
-        x[chosen] += y[chosen]
-        return x
-
-
 class Counted(Block):
     """[Value], with a symbol."""
 
@@ -93,7 +82,7 @@ class Routed(Block):
         return x + y
 
 
-MODELS = {model.__name__: model for model in (Clamped, Checked, Branching, Skipping, Masked, Counted, Routed)}
+MODELS = {model.__name__: model for model in (Clamped, Checked, Branching, Skipping, Counted, Routed)}
 
 
 def build(name: str) -> nn.Module:

@@ -17,7 +17,8 @@ from . import parsing
 from .diagnostics import ConfigError
 
 PREFIX = "GRAPHMEND_"
-RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "mask", "value")
+# In the order in which they are tried at a statement (`rules.order`).
+RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "value")
 GUARD_MODES = ("exact", "async", "keep")
 COND_MODES = ("fullgraph", "always")
 
@@ -172,11 +173,6 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
-
-    @property
-    def specialise(self) -> bool | None:
-        """May [Value] decide the branches that [Where] and [Cond] mend?  None if neither of them is asked for."""
-        return "value" in self.rules if {"where", "cond"}.intersection(self.rules) else None
 
 
 SETTINGS = tuple(Setting(name=each.name, **each.metadata) for each in fields(Settings))

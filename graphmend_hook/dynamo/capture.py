@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 import torch
@@ -36,13 +37,20 @@ _DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
 _UNBACKED = re.compile(r"\bu\d+\b")
 
 
+class Denied(Enum):
+    """Why nothing may be captured in a frame, whatever the number is."""
+
+    BY_TORCH = auto()  # what this torch, or this way to compile, generates cannot be relied on
+    BY_FAILURE = auto()  # a graph took something for granted that did not hold in another call
+
+
 @dataclass
 class Captured:
     """What an attempt has captured.
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    is_guarded: a guard lets the code run only as long as captures are allowed; refusal: why the last one was not.
+    is_guarded: a guard lets the code run only as long as captures are allowed; denied: why the last one was not.
     is_asserted: what the graph takes for granted of them is looked at in the end.
     """
 
@@ -50,7 +58,7 @@ class Captured:
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
     is_guarded: bool = False
-    refusal: str = ""
+    denied: Denied | None = None
     is_asserted: bool = False
 
     @property
@@ -99,17 +107,17 @@ def end(trace: Trace) -> None:
         _assert_above_one(trace.compilation, new)
 
 
-def is_uncaptured(trace: Trace) -> bool:
+def is_uncaptured(compilation: Compilation) -> bool:
     """Is every number in this compilation to be read as it was written?"""
-    return restart.is_as_written(trace) or _orders(trace.compilation).most == 0
+    return compilation.attempts.of(restart.Orders).as_written or _orders(compilation).most == 0
 
 
-def leave_uncaptured(compilation: Compilation, reason: str, after: int = 0) -> None:
-    """Trace the frame anew, with the reads of numbers as they were written, but for the first; unless that was done."""
-    log.debug("numbers are read as they were written, but for the first %d: %s", after, reason)
-    orders = _orders(compilation)
-    if orders.most > 0 and not compilation.attempts.of(restart.Orders).as_written:
-        orders.most, orders.above_one = after, False
+def _capture_first(count: int, compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew, with all reads of numbers but the first as they were written; unless all are already."""
+    log.debug("numbers are read as they were written, but for the first %d: %s", count, reason)
+    if not is_uncaptured(compilation):
+        orders = _orders(compilation)
+        orders.most, orders.above_one = count, False
         restart.trace_anew(reason)
 
 
@@ -123,7 +131,7 @@ def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
         if shapes.var_to_range[symbol].upper > 1:
             torch._check(shapes.create_symintnode(symbol, hint=None) > 1)
         elif not compilation.one_graph:
-            leave_uncaptured(compilation, "a captured number is at most one")
+            _capture_first(0, compilation, "a captured number is at most one")
 
 
 def _switch_on(trace: Trace, setting: str) -> bool:
@@ -133,7 +141,7 @@ def _switch_on(trace: Trace, setting: str) -> bool:
 
     compilation, output = trace.compilation, trace.output
     captured = compilation.of(Captured)
-    if output.export or is_uncaptured(trace) or trace.is_in_a_body:
+    if output.export or is_uncaptured(compilation) or trace.is_in_a_body:
         return False
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False
@@ -156,10 +164,10 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
     memory = compilation.memory.of(rerun.RerunMemory)
     if not queue.understood or not works(Mechanism.CAPTURE, Mechanism.FAILURE):
-        captured.refusal = "GM101-T09"
+        captured.denied = Denied.BY_TORCH
         return False
     if memory.failed and not compilation.one_graph:
-        captured.refusal = "GM104-T06"
+        captured.denied = Denied.BY_FAILURE
         return False
     if not captured.is_guarded:
         sources = [node.meta["grapharg"].source for node in tensor_inputs(compilation.output)][:1]
@@ -179,7 +187,7 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
 def _expect_no_assertions(compilation: Compilation) -> None:
     """The frame may not be run again: capture less, if its graph asserts what it takes for granted."""
     if not compilation.one_graph and _takes_for_granted(compilation):
-        leave_uncaptured(compilation, "a graph that cannot be run again asserts what it takes for granted")
+        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 
 def _takes_for_granted(compilation: Compilation) -> bool:
@@ -215,7 +223,7 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     if compilation.one_graph:
         return
     last = _last_named(failure.text, compilation.of(Captured).symbols) if orders.most == math.inf else 0
-    leave_uncaptured(compilation, failure.reason, after=last)
+    _capture_first(last, compilation, failure.reason)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

@@ -10,6 +10,10 @@ from typing import Any
 import torch
 
 _OF_TORCH = ("aten", "prims")
+# An operator of others with this tag writes to what its schema says, and no more: by the tag its author says that it
+# passes `torch.library.opcheck`, which compares the two, and `torch.library.custom_op` sets it.  Without it nobody has
+# looked, since a schema is only asked for once somebody compiles: it may write to all that it is given.
+_BELIEVED = torch.Tag.pt2_compliant_tag
 # Operators of torch that write to their running statistics, and do not say so.
 _CONCEALED = frozenset(
     {
@@ -131,6 +135,7 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
     """What the overload does, and where its switches are: position, name and default."""
     schema, tags = overload._schema, set(overload.tags)
     of_torch = overload.namespace in _OF_TORCH
+    believed = of_torch or _BELIEVED in tags
     name = overload._schema.name.partition("::")[2]
     concealed = _STATISTICS if _is_concealed(overload) else ()
     written: set[int | str] = set()
@@ -138,10 +143,11 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
         if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in concealed:
             written |= {place, argument.name} if not argument.kwarg_only else {argument.name}
     facts = Facts(
-        frozenset(written),
+        frozenset(written) if believed else None,
         draws=not of_torch or torch.Tag.nondeterministic_seeded in tags,
         aliases=(
-            any(result.alias_info is not None for result in schema.returns)
+            not believed
+            or any(result.alias_info is not None for result in schema.returns)
             or torch.Tag.maybe_aliasing_or_mutating in tags
             or name in _GIVES_BACK
         ),

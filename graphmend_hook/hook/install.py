@@ -146,7 +146,7 @@ def _refuse_another_choice(settings: Settings, form: Form) -> None:
     for hook in active():
         other = hook.settings
         differ = [setting for setting in TRACING if getattr(settings, setting.name) != getattr(other, setting.name)]
-        if None not in (settings.specialise, other.specialise) and settings.specialise is not other.specialise:
+        if {_decides_branches(settings), _decides_branches(other)} == {True, False}:
             differ.append(_RULES)
         for setting in differ:
             mine, theirs = (setting.show(getattr(each, setting.name)) for each in (settings, other))
@@ -156,6 +156,11 @@ def _refuse_another_choice(settings: Settings, form: Form) -> None:
                 f"hook is installed, and a process traces all modules {what}; give both the same, or uninstall that "
                 "hook first"
             )
+
+
+def _decides_branches(settings: Settings) -> bool | None:
+    """May [Value] decide the branches that [Where] and [Cond] mend?  None if neither of them is asked for."""
+    return "value" in settings.rules if {"where", "cond"}.intersection(settings.rules) else None
 
 
 def _whose(settings: Settings) -> str:
@@ -168,5 +173,5 @@ def _follow_hooks() -> None:
     first = hooks[0] if hooks else Settings()
     for setting in TRACING:
         setattr(queue, setting.name, getattr(first, setting.name))
-    queue.specialise = next((said for said in (each.specialise for each in hooks) if said is not None), True)
+    queue.specialise = next((said for said in map(_decides_branches, hooks) if said is not None), True)
     console.show(next((each.log for each in reversed(hooks) if each.log), ""))

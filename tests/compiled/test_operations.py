@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import inspect
 import sys
 import types
 import unittest
@@ -18,6 +19,7 @@ from torch.utils._pytree import tree_iter, tree_map
 from graphmend_hook import tensor_ops
 from graphmend_hook.dynamo import operations, schemas
 from graphmend_hook.dynamo.schemas import NOTHING, UNKNOWN
+from graphmend_hook.rules.values import sizes
 
 
 def node_of(target: Any, *args: Any, **options: Any) -> torch.fx.Node:
@@ -237,25 +239,29 @@ def others() -> Iterator[Any]:
     library.define("declared(Tensor(a!) x, Tensor y) -> ()")
     library.define("undeclared(Tensor x) -> Tensor")
     library.define("drawing(Tensor x) -> Tensor")
+    library.define("checked(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+    library.define("checked_too(Tensor(a!) x, Tensor y) -> ()", tags=torch.Tag.pt2_compliant_tag)
     library.impl("declared", lambda x, y: x.add_(y) and None, "CompositeExplicitAutograd")
     library.impl("undeclared", lambda x: x.add_(1).clone(), "CompositeExplicitAutograd")
     library.impl("drawing", torch.rand_like, "CompositeExplicitAutograd")
+    library.impl("checked", torch.neg, "CompositeExplicitAutograd")
+    library.impl("checked_too", lambda x, y: x.add_(y) and None, "CompositeExplicitAutograd")
     yield torch.ops.graphmend_others
     library._destroy()
 
 
-@pytest.mark.parametrize("name", ["declared", "undeclared", "drawing"])
+@pytest.mark.parametrize("name", ["declared", "undeclared", "drawing", "checked", "checked_too"])
 @pytest.mark.parametrize("overload", ["", "default"])
 def test_an_operator_of_others_is_never_pure(name: str, overload: str, others: Any) -> None:
     target = getattr(others, name)
     target = getattr(target, overload) if overload else target
-    args = (torch.ones(2), torch.ones(2)) if name == "declared" else (torch.ones(2),)
+    args = (torch.ones(2), torch.ones(2)) if name in ("declared", "checked_too") else (torch.ones(2),)
     node = node_of(target, *args)
     facts = operations.facts_of(node)
     assert not operations.only_computes(node)
     assert not operations.is_of_torch(node)
     assert facts.draws
-    assert facts.writes == ({0, "x"} if name == "declared" else frozenset())
+    assert facts.writes == {"checked": frozenset(), "checked_too": {0, "x"}}.get(name)  # of the others, to everything
 
 
 # --- what `tensor_ops` says by name, against the schemas ---
@@ -320,3 +326,23 @@ def _runs(function: Any, args: tuple[Any, ...]) -> bool:
     except (RuntimeError, TypeError):
         return False
     return True
+
+
+# --- arguments that stand for sizes: what [Value] asks for, against the schemas ---
+
+
+@pytest.mark.parametrize(("table", "before"), [(sizes.FUNCTIONS, 0), (sizes.METHODS, 1)])
+def test_sizes_are_numbers_in_the_schemas(table: dict[str, tuple[int, ...]], before: int) -> None:
+    """before: how many of a schema's arguments a call does not count."""
+    for name, positions in table.items():
+        if name == "interpolate":  # in Python, for a family of operators
+            assert list(inspect.signature(F.interpolate).parameters)[1] == "size"
+            continue
+        for position in positions:
+            place = max(position, 0) + before  # of the first, where all are sizes
+            assert any(_is_number(overload, place) for overload in schemas.overloads_named(name)), (name, position)
+
+
+def _is_number(overload: Any, place: int) -> bool:
+    arguments = [str(argument.type) for argument in overload._schema.arguments if not argument.kwarg_only]
+    return place < len(arguments) and arguments[place] in ("int", "number", "List[int]")

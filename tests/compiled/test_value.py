@@ -467,3 +467,30 @@ def test_a_break_inside_the_runtime_is_no_question(caplog: pytest.LogCaptureFixt
     compiled(X)
     compiled(-X)
     assert "cannot be told" not in caplog.text
+
+
+MASKS = [X > 0, X > 100, X < 100, (X > 0)[:, 0]]
+
+
+@pytest.mark.parametrize("name", ["moved", "moved_in_the_callers_tensor"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_a_mask_moves(name: str, backend: str) -> None:
+    """H: of some elements, of none, of all, of rows."""
+    compiled = Compiled(name, backend, fullgraph=backend == "eager")
+    for mask in MASKS:
+        compiled(X.clone(), X.flip(0) * 9, mask)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_rounded_as_inductor_rounds_it(dtype: torch.dtype) -> None:
+    """H: a kernel computes in float32 and rounds at its end; a rewrite may not move that end.
+
+    Stock Inductor with PyTorch's own capture makes one graph of the program as it is.
+    """
+    inputs = (X.to(dtype) / 7, X.flip(0).to(dtype) / 3, X > 0)
+    for name in ("moved", "increased"):
+        plain, mended = pair(name)
+        found = torch.compile(mended, backend="inductor", dynamic=False)(*copy.deepcopy(inputs))
+        with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+            expected = torch.compile(plain, backend="inductor", dynamic=False)(*copy.deepcopy(inputs))
+        assert_same(found, expected)

@@ -274,6 +274,19 @@ def increased(x, y, mask: torch.Tensor):
     return x
 
 
+def moved(x, y, mask: torch.Tensor):
+    """Elements that a mask selects are written back to the same places, as Vits has it."""
+    x, y = x * 1.1 + 0.3, y * 0.7 - 0.1
+    x[mask] = y[mask]
+    return x * 3.3
+
+
+def moved_in_the_callers_tensor(x, y, mask: torch.Tensor):
+    x[mask] = y[mask]
+    x[~mask] += y[~mask]
+    return x.sum()
+
+
 def masked_rows_again(x, mask: torch.Tensor):
     """A mask of what a mask has selected."""
     rows = x[mask]

@@ -23,7 +23,7 @@ from graphmend_hook.config import (
 )
 from graphmend_hook.diagnostics import ConfigError, GraphmendError
 from graphmend_hook.parsing import check_mendable, is_directory_pattern, join_list, split_list
-from graphmend_hook.rules.order import ORDER
+from graphmend_hook.rules import order
 
 VALUES = [
     # variable, text, field, value
@@ -150,8 +150,8 @@ def test_arguments_add_to_the_environment(fresh_imports: Path, monkeypatch: pyte
     assert graphmend_hook.install("app", rules=()).settings.rules == ()
 
 
-def test_rule_names_are_those_of_the_engine() -> None:
-    assert tuple(rule.name for rule in ORDER) == RULE_NAMES
+def test_every_rule_of_the_engine_has_its_place() -> None:
+    assert order._BY_NAME.keys() == set(RULE_NAMES)
 
 
 def test_settings_cannot_be_changed() -> None:

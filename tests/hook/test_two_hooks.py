@@ -16,7 +16,7 @@ from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.install import active, install_settings
 
 Install = Callable[..., Any]
-WITHOUT_VALUE = "defer, trap, sweep, where, cond, mask"
+WITHOUT_VALUE = "defer, trap, sweep, where, cond"
 
 
 def traced_under() -> tuple[Any, ...]:

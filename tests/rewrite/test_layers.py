@@ -30,7 +30,7 @@ LAYERS = {
     "rules": {"analysis", "diagnostics", "templates", "tensor_ops"},
     "codes": {"dynamo"},
     "traced": {"dynamo"},
-    "order": {"rules"},
+    "order": {"config", "rules"},
     "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
     "dynamo": {"diagnostics", "tensor_ops", "version"},
     "runtime": {"codes", "dynamo"},

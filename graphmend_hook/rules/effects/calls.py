@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...analysis.names import root_name
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import RUNTIME, Template, target_at
+from ...templates import RUNTIME, Template, constant, display, expression, target_at
 from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
 from ..surroundings import compiled_elsewhere
 from .leaves import Leaves
@@ -28,8 +28,6 @@ else:
 )
 _STREAMS = {"sys.stdout", "sys.stderr"}
 _GET_LOGGER = {"logging.getLogger"}
-_STREAM = Template("GM.sys.stderr")
-_LOOKUP = Template("GM.get_logger(FUNCTION, *ARGUMENTS)")
 
 FRAME = Refusal("GM101-R01", "the call reads its frame, its exception or its stack; drop {keyword}=")
 STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
@@ -54,8 +52,7 @@ class EffectCall:
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at = self.statement
-        leaves = ast.copy_location(ast.Tuple(list(self.leaves), ast.Load()), at)
-        method = ast.copy_location(ast.Constant(self.method), at)
+        leaves, method = display(self.leaves, at), constant(self.method, at)
         return _DEFERRED.fill(at, RECEIVER=self.receiver, LEAVES=leaves, METHOD=method, CALL=self.call, ORIGINAL=at)
 
 
@@ -95,10 +92,8 @@ def _is_fixed_name(node: ast.expr) -> bool:
 
 def lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
     """The lookup of a logger by our own function, which is a constant of the trace."""
-    arguments = ast.copy_location(ast.Tuple(list(call.args), ast.Load()), call)
-    statement = _LOOKUP.fill(at, FUNCTION=call.func, ARGUMENTS=arguments)[0]
-    assert isinstance(statement, ast.Expr)
-    return statement.value
+    arguments = display(call.args, call)
+    return expression("GM.get_logger(FUNCTION, *ARGUMENTS)", at, FUNCTION=call.func, ARGUMENTS=arguments)
 
 
 def stable_call(receiver: ast.expr) -> bool:
@@ -109,11 +104,8 @@ def stable_call(receiver: ast.expr) -> bool:
 def _stream(keyword: ast.keyword) -> ast.keyword:
     """``file=sys.stderr`` by our own `sys`: a local name of the function would make the delivery a closure."""
     assert isinstance(keyword.value, ast.Attribute)
-    stream = _STREAM.fill(keyword.value)[0]
-    assert isinstance(stream, ast.Expr)
-    assert isinstance(stream.value, ast.Attribute)
-    stream.value.attr = keyword.value.attr
-    return ast.copy_location(ast.keyword("file", stream.value), keyword)
+    stream = expression(f"GM.sys.{keyword.value.attr}", keyword.value)
+    return ast.copy_location(ast.keyword("file", stream), keyword)
 
 
 def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None:

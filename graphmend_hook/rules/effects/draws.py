@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...analysis.names import walk
 from ...analysis.scopes import Function, ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import Template
+from ...templates import Template, display
 from ..known_calls import DRAWS
 from ..surroundings import compiled_elsewhere
 
@@ -47,7 +47,7 @@ class DrawCandidate:
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, call = self.statement, self.call
-        arguments = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
+        arguments = display(call.args, call)
         return _DEFERRED.fill(at, STORED=at.targets[0], FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at)
 
 

@@ -28,13 +28,6 @@ class DrawOrders:
     at_once: bool = False
 
 
-@dataclass
-class Draws:
-    """What an attempt defers.  is_watched: the operations of its graph are looked at in the end."""
-
-    is_watched: bool = False
-
-
 class Drawn:
     """Stands for a number that is drawn after the graph, or has been by then; it can be compared."""
 
@@ -108,14 +101,12 @@ def _gives_a_number(_trace: Trace, target: Variable, values: tuple[Any, ...]) ->
 def _expect_no_other_draws(trace: Trace) -> None:
     """Draw where it is written if the graph has operations of others: they may draw from the same generator."""
     compilation = trace.compilation
-    if not compilation.of(Draws).is_watched:
-        compilation.of(Draws).is_watched = True
-        compilation.judge(lambda module: _judge(compilation, module))
 
+    def judge(module: Any) -> None:
+        if not all(map(is_of_torch, operations(module))):
+            _order(compilation)
 
-def _judge(compilation: Compilation, module: Any) -> None:
-    if not all(map(is_of_torch, operations(module))):
-        _order(compilation)
+    compilation.judge(judge)
 
 
 @question(otherwise=None)

@@ -1,1 +1,1 @@
-"""Numbers and shapes that tensor data decides: [Value], [Sweep] and [Mask]."""
+"""Numbers and shapes that tensor data decides: [Value] and [Sweep]."""

@@ -7,92 +7,70 @@ from dataclasses import dataclass
 
 from ...analysis.names import NamesIn
 from ...analysis.scopes import ModuleScope, Place
-from ...templates import OWN, Template, expression, name
+from ...templates import OWN, Template
 from ..declined import Declined
-from ..operators import TORCH
-from . import steps
+from . import forms, steps
 
-_LISTED = Template(
-    """
+_LISTED = """
 if GM.compiling():
-    STORED = HIT
-    TARGET = CANDIDATES
-    if LISTED is None:
-        TARGET = AGAIN
-        STORED = None
+    {hits} = HIT
+    {listed} = {candidates}({hits})
+    if {listed} is None:
+        {listed} = {hits}.{made}
+        {hits} = None
     else:
-        STORED = HITS != 0
+        {hits} = {hits} != 0
 else:
-    STORED = None
+    {hits} = None
     ORIGINAL
 """
-)
-_LOOKED_UP = Template(
-    """
-if HITS is not None:
-    TARGETS = GM.places(GM.chosen(MASK, HITS, PLACE), True)
+_LOOKED_UP = """
+if {hits} is not None:
+    TARGETS = GM.rows_at(MASK, {hits}, {place})
 else:
     ORIGINAL
 """
-)
-_BEGUN = Template("if HITS is not None:\n    GM.sweep_listed(INDEX)")
-# What makes a list of its hits, and what gives every place instead: of numbers, and of rows of one number.
-_NUMBERS = ("GM.candidates(HITS)", "HITS.nonzero(as_tuple=True)[0].tolist()")
-_ROWS = ("GM.candidate_rows(HITS)", "GM.places(HITS, False)")
+_BEGUN = "if {hits} is not None:\n    GM.sweep_listed({index})"
+# How a list is made of its hits, by what gives every place instead: as numbers, and as rows of one number.
+_MADE = {"GM.candidates": "nonzero(as_tuple=True)[0].tolist()", "GM.candidate_rows": "nonzero()"}
 
 
 @dataclass(frozen=True)
 class HitList:
     """An assignment of the hits in a tensor to a name, for one loop.
 
-    hit: the tensor; made: how the list is made, one of the two above.
+    hit: the tensor; candidates: what gives every place instead, a key of the table above.
     look_up: the statement of the loop that looks up the rows of a place, by ``torch.where(mask)``.
     """
 
     listed: str
     hit: ast.expr
-    made: tuple[str, str]
+    candidates: str
     loop: ast.For
     look_up: ast.Assign
-
-    def _hits(self, at: ast.stmt, context: ast.expr_context | None = None) -> ast.Name:
-        """The name under which rewritten code keeps the tensor."""
-        return name(f"{OWN}hits_{self.listed}", at, context)
+    mask: ast.expr
 
     def of_assignment(self, statement: ast.Assign) -> list[ast.stmt]:
         """What the assignment becomes."""
-        hits = self._hits(statement)
-        candidates, again = (expression(text, statement, HITS=hits) for text in self.made)
-        return _LISTED.fill(
-            statement,
-            HIT=self.hit,
-            HITS=hits,
-            STORED=self._hits(statement, ast.Store()),
-            CANDIDATES=candidates,
-            TARGET=statement.targets[0],
-            LISTED=name(self.listed, statement),
-            AGAIN=again,
-            ORIGINAL=statement,
+        made = Template(
+            _LISTED.format(hits=self._hits, listed=self.listed, candidates=self.candidates, made=_MADE[self.candidates])
         )
+        return made.fill(statement, HIT=self.hit, ORIGINAL=statement)
 
     def of_look_up(self, begins: bool) -> list[ast.stmt]:
         """What the look-up becomes; begins: the step begins there, and not with a question for its rows."""
-        at = self.look_up
-        (target,) = at.targets
-        assert isinstance(target, ast.Tuple)
-        assert isinstance(target.elts[0], ast.Name)
-        assert isinstance(at.value, ast.Call)
-        assert isinstance(self.loop.target, ast.Name)
-        looked_up = _LOOKED_UP.fill(
-            at,
-            HITS=self._hits(at),
-            TARGETS=target,
-            MASK=at.value.args[0],
-            PLACE=name(self.loop.target.id, at),
-            ORIGINAL=at,
-        )
-        index = name(target.elts[0].id, at)
-        return [*looked_up, *_BEGUN.fill(at, HITS=self._hits(at), INDEX=index)] if begins else looked_up
+        at, target = self.look_up, self.look_up.targets[0]
+        looked_up = Template(_LOOKED_UP.format(hits=self._hits, place=ast.unparse(self.loop.target)))
+        statements = looked_up.fill(at, TARGETS=target, MASK=self.mask, ORIGINAL=at)
+        if begins:
+            index = ast.unparse(target).strip("()").split(",")[0]
+            statements += Template(_BEGUN.format(hits=self._hits, index=index)).fill(at)
+        return statements
+
+    @property
+    def _hits(self) -> str:
+        """The name under which rewritten code keeps the tensor."""
+        return f"{OWN}hits_{self.listed}"
 
 
 def made_at(place: Place, scope: ModuleScope) -> HitList | None:
@@ -114,7 +92,7 @@ def made_at(place: Place, scope: ModuleScope) -> HitList | None:
     names = [node for node in ast.walk(place.function.node) if isinstance(node, ast.Name) and node.id == target.id]
     if len(names) != 2:
         raise Declined("R02", f"`{target.id}` is used for something else than the loop")
-    return HitList(target.id, *found, loop, look_up)
+    return HitList(target.id, *found, loop, *look_up)
 
 
 def around(place: Place, scope: ModuleScope) -> HitList | None:
@@ -131,15 +109,16 @@ def around(place: Place, scope: ModuleScope) -> HitList | None:
     return None
 
 
-def _look_up_of(loop: ast.For, place: Place, scope: ModuleScope) -> ast.Assign | None:
-    """The look-up in the loop, if the loop is nothing but a step, after what leaves its place as it is."""
+def _look_up_of(loop: ast.For, place: Place, scope: ModuleScope) -> tuple[ast.Assign, ast.expr] | None:
+    """The look-up in the loop, and its mask, if the loop is a step and no more, but for what leaves its place alone."""
     if loop.orelse or not isinstance(loop.target, ast.Name) or not steps.ends_in_adding(loop.body):
         return None
     for index, statement in enumerate(loop.body):
-        if isinstance(statement, ast.Assign) and _looks_up(statement, scope):
+        mask = _looked_up(statement, scope)
+        if mask is not None and isinstance(statement, ast.Assign):
             step = Place(place.function, loop.body, len(loop.body) - 1, place.inside_try, (*place.inside, loop))
             steps.check(loop.body[index:], step)
-            return statement
+            return statement, mask
         if not _is_prelude(statement, loop.target.id):
             return None
     return None
@@ -165,43 +144,29 @@ def _goes_over(statement: ast.stmt, listed: str) -> bool:
     return isinstance(statement, ast.For) and isinstance(statement.iter, ast.Name) and statement.iter.id == listed
 
 
-def _hits(value: ast.expr, scope: ModuleScope) -> tuple[ast.expr, tuple[str, str]] | None:
-    """The tensor `x` in ``x.nonzero(as_tuple=True)[0].tolist()``, or in ``x.nonzero()``, and which of them it is."""
-    made, is_tuple = _ROWS, False
+def _hits(value: ast.expr, scope: ModuleScope) -> tuple[ast.expr, str] | None:
+    """The tensor `x` in ``x.nonzero(as_tuple=True)[0].tolist()``, or in ``x.nonzero()``, and what gives every place."""
     match value:
         case ast.Call(
             func=ast.Attribute(
                 value=ast.Subscript(value=ast.Call() as found, slice=ast.Constant(value=0)), attr="tolist"
             ),
-            args=[],
-            keywords=[],
-        ):
-            made, is_tuple, value = _NUMBERS, True, found
-    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
-        return None
-    options = {keyword.arg: keyword.value for keyword in value.keywords}
-    of_torch = scope.imports.qualified(value.func).startswith(TORCH)
-    if value.func.attr == "where" and of_torch:
-        as_tuple: ast.expr = ast.Constant(True)
-    elif value.func.attr in ("nonzero", "argwhere"):
-        as_tuple = options.pop("as_tuple", ast.Constant(False))
-    else:
-        return None
-    if options or not isinstance(as_tuple, ast.Constant) or as_tuple.value is not is_tuple:
-        return None
-    operands = value.args if of_torch else [value.func.value, *value.args]
-    return (operands[0], made) if len(operands) == 1 else None
+        ) if forms.is_read(value):
+            tensor, candidates = _nonzero(found, True, scope), "GM.candidates"
+        case _:
+            tensor, candidates = _nonzero(value, False, scope), "GM.candidate_rows"
+    return None if tensor is None else (tensor, candidates)
 
 
-def _looks_up(statement: ast.Assign, scope: ModuleScope) -> bool:
-    """Is it ``a, b = torch.where(mask)``?"""
-    call, (target, *others) = statement.value, statement.targets
-    return (
-        not others
-        and isinstance(target, ast.Tuple)
-        and all(isinstance(each, ast.Name) for each in target.elts)
-        and isinstance(call, ast.Call)
-        and scope.imports.qualified(call.func) == f"{TORCH}where"
-        and len(call.args) == 1
-        and not call.keywords
-    )
+def _nonzero(value: ast.expr, as_tuple: bool, scope: ModuleScope) -> ast.expr | None:
+    """The tensor `x` in ``x.nonzero(as_tuple=as_tuple)``, or in another form of it."""
+    asked = forms.shaped_by_data(value, *forms.called(value, scope)) if isinstance(value, ast.Call) else None
+    return asked.operands[0] if asked and asked.text == f"GM.nonzero(A, {as_tuple})" else None
+
+
+def _looked_up(statement: ast.stmt, scope: ModuleScope) -> ast.expr | None:
+    """The mask in ``a, b = torch.where(mask)``."""
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=names)]) if all(isinstance(each, ast.Name) for each in names):
+            return _nonzero(statement.value, True, scope)
+    return None

@@ -1,47 +1,58 @@
 """Functions and methods of torch that take sizes and positions as numbers of Python, as data.
 
 A tensor of one element that is given for such a number is read, which breaks the graph.
+`tests/compiled/test_operations.py` compares the tables with the schemas.
 """
 
 from __future__ import annotations
 
-ALL = -1
-# By function of torch or torch.nn.functional: the positions of its arguments that are such numbers, ALL for all.
-FUNCTIONS: dict[str, tuple[int, ...]] = {
-    "arange": (ALL,),
+import ast
+from collections.abc import Iterator
+
+EVERY = -1
+# By function of torch or torch.nn.functional: the positions of its arguments that are such numbers, EVERY for all.
+FUNCTIONS: dict[str, tuple[int, ...]] = dict.fromkeys(
+    ("arange", "empty", "eye", "ones", "rand", "randn", "zeros"), (EVERY,)
+) | {
     "chunk": (1,),
-    "empty": (ALL,),
-    "eye": (ALL,),
     "full": (0,),
     "interpolate": (1,),
     "linspace": (2,),
     "narrow": (1, 2, 3),
-    "ones": (ALL,),
     "pad": (1,),
-    "rand": (ALL,),
-    "randn": (ALL,),
     "reshape": (1,),
     "roll": (1,),
     "split": (1,),
-    "zeros": (ALL,),
 }
-# The same of methods of Tensor; their positions do not count the tensor itself.
-METHODS: dict[str, tuple[int, ...]] = {
+# By method of Tensor; the tensor itself is not counted.
+METHODS: dict[str, tuple[int, ...]] = dict.fromkeys(
+    ("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "view"), (EVERY,)
+) | {
     "chunk": (0,),
-    "expand": (ALL,),
     "narrow": (0, 1, 2),
-    "new_empty": (ALL,),
-    "new_ones": (ALL,),
-    "new_zeros": (ALL,),
-    "repeat": (ALL,),
-    "reshape": (ALL,),
     "roll": (0,),
     "split": (0,),
     "unflatten": (1,),
-    "view": (ALL,),
 }
-KEYWORDS = frozenset({"pad", "size", "steps"})  # the same by name
+_KEYWORDS = frozenset({"pad", "size", "steps"})  # of those functions and methods
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
-ASKED = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
+TAKE_NOTHING_ELSE = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
 # These also of what an annotation says is a number, which is often said of a tensor of one.
-ALWAYS_ASKED = frozenset({"arange", "interpolate"})
+_ALWAYS_ASKED = frozenset({"arange", "interpolate"})
+
+
+def arguments_of(call: ast.Call, name: str, of_torch: bool) -> Iterator[ast.expr]:
+    """The arguments of a call of that function or method that stand for sizes or positions."""
+    positions = (FUNCTIONS if of_torch else METHODS).get(name, ())
+    for position, argument in enumerate(call.args):
+        if position in positions or EVERY in positions:
+            yield argument
+    for keyword in call.keywords if positions else ():
+        if keyword.arg in _KEYWORDS:
+            yield keyword.value
+
+
+def is_always_asked(name: str, argument: ast.expr) -> bool:
+    """Is a name, or a tuple of names, a question whatever is known of it?"""
+    parts = argument.elts if isinstance(argument, ast.Tuple) else [argument]
+    return name in _ALWAYS_ASKED and all(isinstance(part, ast.Name) for part in parts)

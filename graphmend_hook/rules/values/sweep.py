@@ -48,6 +48,7 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from dataclasses import dataclass, replace
 
@@ -89,7 +90,7 @@ class Sweep:
     """Rewrites steps of loops that do nothing for no rows; see the module's docstring."""
 
     name = "sweep"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
 
@@ -151,14 +152,10 @@ def _looked_up(statement: ast.Assign, place: Place, scope: ModuleScope) -> list[
 
 def _is_skipped(place: Place, indices: range) -> bool:
     """Does a test at one of the indices of the block skip the rest of it, as a step?"""
-    return any(_is_skipped_at(place, index) for index in indices)
-
-
-def _is_skipped_at(place: Place, index: int) -> bool:
-    statement = place.block[index]
-    if not isinstance(statement, ast.If) or not emptiness(statement)[0]:
-        return False
-    try:
-        return _tested(statement, replace(place, index=index)) is not None
-    except Declined:
-        return False
+    for index in indices:
+        statement = place.block[index]
+        if isinstance(statement, ast.If) and emptiness(statement)[0]:
+            with contextlib.suppress(Declined):
+                if _tested(statement, replace(place, index=index)) is not None:
+                    return True
+    return False

@@ -21,11 +21,11 @@ from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import SourceLine, Trace, log, record
 from ...dynamo.variables import Variable, is_unbacked, tensor_node
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
+from .traced_data_shapes import nonzero
 
-CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "chosen")  # by rewritten code
+CALLED = ("sweep", "sweep_listed", "swept", "candidates", "candidate_rows", "rows_at")  # by rewritten code
 
 _MOST = 64  # steps of one trace
-_REASON = "a step of a loop does more than compute"
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,16 @@ def candidates(hits: Any) -> list[int] | None:
 
 
 def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
-    """Likewise of the rows of ``hits.nonzero()``: tensors of one number."""
+    """Every row that ``hits.nonzero()`` could have, as `candidates` gives every place: tensors of one number."""
     found = candidates(hits)
     return None if found is None else [torch.tensor([place], device=hits.device) for place in found]
 
 
-def chosen(mask: Any, hits: Any, place: Any) -> Any:
-    """The mask, or nothing of it where `hits`, which are truths, have none at the place."""
-    return (mask != 0) & hits[place]
+def rows_at(mask: Any, hits: Any, place: Any) -> Any:
+    """``torch.where(mask)``, or no rows where `hits`, which are truths, have none at the place."""
+    chosen = (mask != 0) & hits[place]
+    found = nonzero(chosen, True)
+    return torch.nonzero(chosen, as_tuple=True) if found is None else found
 
 
 @question(otherwise=False)
@@ -90,7 +92,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
     lists = _steps(trace.compilation).lists
-    _trace_as_written(trace, lists[-1] if lists else None, "GM105-T01")
+    _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
 
 
 @question(otherwise=False)
@@ -115,13 +117,11 @@ def _end(trace: Trace) -> None:
         return
     sweep = state.open.pop()
     made = [node for node in trace.graph.nodes if node not in sweep.before]
-    code = ""
-    if trace.changes() - sweep.changes:
-        code = "GM105-T01"
+    code = "GM105-T01" if trace.changes() - sweep.changes else ""
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:
-        _trace_as_written(trace, sweep.line, code)
+        _trace_as_written(trace.compilation, sweep.line, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -151,7 +151,6 @@ class _Steps:
     """Those of one attempt.
 
     lists: where `candidates` gave every place; is_listed: no step of the last of them has begun yet.
-
     open: the sweeps that have not ended; count: how many steps there were; is_watched: the end is looked at.
     """
 
@@ -174,24 +173,18 @@ def _judge(compilation: Compilation) -> None:
     """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
-        _forget_lists(compilation)
-        line = steps.open[-1].line if steps.open else steps.lists[-1]
-        record("GM105-T01")
-        trace_without(compilation, line, _REASON)
+        _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], "GM105-T01")
 
 
-def _trace_as_written(trace: Trace, line: SourceLine | None, code: str) -> None:
-    _forget_lists(trace.compilation)
-    record(code)
-    trace_without(trace.compilation, line, _REASON)
-
-
-def _forget_lists(compilation: Compilation) -> None:
+def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: str) -> None:
+    """Trace the frame anew, with the step at `line` and all lists of hits as they were written."""
     compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
+    record(code)
+    trace_without(compilation, line, "a step of a loop does more than compute")
 
 
 def _is_possible(trace: Trace) -> bool:
-    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace) or trace.is_in_a_body)
+    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace.compilation) or trace.is_in_a_body)
 
 
 def _is_within(trace: Trace, steps: int) -> bool:

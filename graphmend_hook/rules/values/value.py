@@ -46,21 +46,25 @@ from dataclasses import dataclass
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, expression, name, replaced
+from ...templates import OWN, Template, argument, expression, name, replaced
 from ..surroundings import compiled_elsewhere
-from .questions import Finder, Question, outside_of_subscript
+from .forms import Question, outside_of_subscript
+from .questions import Finder
 
 CODE = "GM104"
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
 _SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
 # ``x[mask] += y``, each part evaluated once, in Python's order.
+_OWNER, _INDEX, _TAKEN = (f"{OWN}{part}" for part in ("owner", "index", "taken"))
 _UPDATED = Template(
-    """
-OWNED = OWNER
-INDEXED = INDEX
-TAKEN = GM.selected(KEPT, CHOSEN)
+    f"""
+{_OWNER} = OWNER
+{_INDEX} = INDEX
+{_TAKEN} = GM.taken({_OWNER}, {_INDEX})
+if {_TAKEN} is None:
+    {_TAKEN} = {_OWNER}[{_INDEX}]
 UPDATE
-KEPT[CHOSEN] = RESULT
+{_OWNER}[{_INDEX}] = {_TAKEN}
 """
 )
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -92,22 +96,9 @@ class ValueCandidate:
 
     def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
         assert isinstance(at.target, ast.Subscript)
-        parts = [f"{OWN}{part}" for part in ("owner", "index", "taken")]
-        loaded = [name(part, at) for part in parts]
-        stored = [name(part, at, ast.Store()) for part in parts]
-        update = ast.AugAssign(stored[2], at.op, replaced(at.value, self._answer))
-        return _UPDATED.fill(
-            at,
-            OWNED=stored[0],
-            OWNER=at.target.value,
-            INDEXED=stored[1],
-            INDEX=outside_of_subscript(at.target.slice),
-            TAKEN=stored[2],
-            KEPT=loaded[0],
-            CHOSEN=loaded[1],
-            UPDATE=ast.copy_location(update, at),
-            RESULT=loaded[2],
-        )
+        taken = name(_TAKEN, at, ast.Store())
+        update = ast.copy_location(ast.AugAssign(taken, at.op, replaced(at.value, self._answer)), at)
+        return _UPDATED.fill(at, OWNER=at.target.value, INDEX=outside_of_subscript(at.target.slice), UPDATE=update)
 
     def _switch(self, node: ast.AST) -> ast.expr:
         """The question in the head of a statement with blocks, which is not to be there twice."""
@@ -121,45 +112,64 @@ class ValueCandidate:
         if question is None:
             return None
         assert isinstance(node, ast.expr)
-        operands = {
-            hole: replaced(operand, lambda part: None if part is node else self._answer(part))
-            for hole, operand in zip("AB", question.operands, strict=False)
-        }
-        if question.original and id(node) not in self.enclosed:
+        operands = [
+            outside_of_subscript(replaced(operand, lambda part: None if part is node else self._answer(part)))
+            for operand in question.operands
+        ]
+        if question.may_fail:
             return self._fallible(question, node, operands)
-        asked = expression(question.whole or question.text, node, **operands)
+        asked = question.asked(operands, node)
         if question.keyword:
             assert isinstance(node, ast.Call)
             keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
             return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
         return asked
 
-    def _fallible(self, question: Question, node: ast.expr, operands: dict[str, ast.expr]) -> ast.expr:
-        """The answer, or where there is none, the original of the operands that have been evaluated: it breaks here."""
-        loaded, stored = {}, {}
-        for hole, operand in operands.items():
-            self.temporaries += 1
-            spelling = f"{OWN}{self.temporaries}"
-            loaded[hole] = name(spelling, node)
-            stored[hole] = ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), operand), node)
-        self.temporaries += 1
-        kept = f"{OWN}{self.temporaries}"
-        answer = expression(question.text, node, **stored)
+    def _fallible(self, question: Question, node: ast.expr, operands: list[ast.expr]) -> ast.expr:
+        """The answer, or where there is none, the expression over what its operands were: then the graph breaks there.
+
+        Operands and answer get names.  In a comprehension, where they cannot, they are arguments of functions.
+        """
+        *spelled, answer = [self._temporary() for _ in (*operands, None)]
+        loaded = [name(each, node) for each in spelled]
+        original = question.original(node, loaded)
+        if id(node) in self.enclosed:
+            functions = [self._function(spelled, body, node) for body in (question.asked(loaded, node), original)]
+            call = expression("GM.answered()", node)
+            assert isinstance(call, ast.Call)
+            call.args = [*functions, *operands]
+            return call
+        stored = [name(each, node, ast.Store()) for each in (*spelled, answer)]
+        given = [
+            ast.copy_location(ast.NamedExpr(target, operand), node)
+            for target, operand in zip(stored, operands, strict=False)
+        ]
         return expression(
             "KEPT if (STORED := ANSWER) is not None else ORIGINAL",
             node,
-            KEPT=name(kept, node),
-            STORED=name(kept, node, ast.Store()),
-            ANSWER=answer,
-            ORIGINAL=expression(question.original, node, **loaded),
+            KEPT=name(answer, node),
+            STORED=stored[-1],
+            ANSWER=question.asked(given, node),
+            ORIGINAL=original,
         )
+
+    @staticmethod
+    def _function(arguments: list[str], body: ast.expr, node: ast.expr) -> ast.expr:
+        function = expression("lambda: BODY", node, BODY=body)
+        assert isinstance(function, ast.Lambda)
+        function.args.args = [argument(each, node) for each in arguments]
+        return function
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f"{OWN}{self.temporaries}"
 
 
 class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 4
+    version = 5
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 

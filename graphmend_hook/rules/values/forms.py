@@ -1,0 +1,117 @@
+"""The forms of expressions that read a number out of a tensor, or whose shape its data decides, and what is asked."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from ...analysis.names import root_name, walk
+from ...analysis.scopes import ModuleScope
+from ...templates import expression, replaced
+from ..operators import TORCH
+
+READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
+_PLACES = frozenset({"argwhere", "nonzero", "where"})
+_DISTINCT = frozenset({"unique", "unique_consecutive"})
+_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked in the place of an expression: a call of the runtime, which gives what is known while tracing.
+
+    text: the call, with the names A and B for `operands`, which are parts of the expression, or all of it.
+    may_fail: it gives None where there is no answer; then the expression stands, over the operands at hand.
+    keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
+    """
+
+    text: str
+    operands: tuple[ast.expr, ...]
+    may_fail: bool = False
+    keyword: str = ""
+
+    def asked(self, operands: Sequence[ast.expr], at: ast.expr) -> ast.expr:
+        """The call of the runtime."""
+        return expression(self.text, at, **dict(zip("AB", operands, strict=False)))
+
+    def original(self, node: ast.expr, operands: Sequence[ast.expr]) -> ast.expr:
+        """The expression, over operands that have been evaluated."""
+        evaluated = {id(old): new for old, new in zip(self.operands, operands, strict=True)}
+        return replaced(node, lambda part: evaluated.get(id(part)))
+
+
+def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Is it ``x.item()`` or ``x.tolist()``?"""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in READS
+        and not node.args
+        and not node.keywords
+    )
+
+
+def called(call: ast.Call, scope: ModuleScope) -> tuple[str, bool]:
+    """The name of the function of torch, or of the method, "" of any other call; and whether it is of torch."""
+    qualified = scope.imports.qualified(call.func)
+    if qualified.startswith(TORCH):
+        return qualified.rpartition(".")[2], True
+    return getattr(call.func, "attr", ""), False
+
+
+def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:
+    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, and ``repeat_interleave``.
+
+    name: that of the function of torch, or of the method.
+    """
+    if name not in _SHAPED_BY_DATA:
+        return None
+    options = {keyword.arg: keyword.value for keyword in call.keywords}
+    operands = [*call.args]
+    if not of_torch and isinstance(call.func, ast.Attribute):
+        operands.insert(0, call.func.value)
+    if not operands or None in options or any(isinstance(operand, ast.Starred) for operand in operands):
+        return None
+    if name == "repeat_interleave" and options.keys() <= {"repeats", "dim"}:
+        counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
+        return Question("GM.total(A)", (counts,), keyword="output_size") if is_chain(counts) else None
+    if name == "repeat_interleave" or len(operands) > 1 or (name == "where" and not of_torch):
+        return None
+    if name in _PLACES:
+        text, flag = "GM.nonzero(A, {})", options.pop("as_tuple", ast.Constant(name == "where"))
+    else:
+        text, flag = f"GM.distinct(A, '{name}', {{}})", options.pop("return_counts", ast.Constant(False))
+    if options or not isinstance(flag, ast.Constant):
+        return None
+    return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
+
+
+def is_grouped_read(call: ast.Call) -> bool:
+    """Is it ``groupby`` of what ``x.tolist()`` gives, perhaps counted, by a lambda?"""
+    if len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
+        return False
+    items = call.args[0]
+    if isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "enumerate":
+        items = items.args[0] if len(items.args) == 1 else items
+    return is_read(items)
+
+
+def is_chain(node: ast.expr) -> bool:
+    """Is it a name, or attributes and items of one: something that may be evaluated twice?"""
+    return bool(root_name(node)) and not any(isinstance(part, ast.Call) for part in walk(node))
+
+
+def outside_of_subscript(index: ast.expr) -> ast.expr:
+    """An index as an expression of its own, where slices are made by name; any other expression as it is."""
+
+    def spelled(node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.Slice):
+            bounds = [
+                bound or ast.copy_location(ast.Constant(None), node) for bound in (node.lower, node.upper, node.step)
+            ]
+            return expression("GM.slice(A, B, C)", index, **dict(zip("ABC", bounds, strict=True)))
+        return None if isinstance(node, ast.Tuple) else node
+
+    return replaced(index, spelled)

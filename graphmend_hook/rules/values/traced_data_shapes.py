@@ -1,0 +1,147 @@
+"""Tensors whose shapes the data decides: what [Value] calls to get one that is known, or a symbol for its size.
+
+Where there is neither these give None, and the expression is traced as it was written, from its own frame.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ...dynamo import capture
+from ..branches.traced_conditions import has_elements, holds_data
+from ..traced_shapes import has_known_shape
+from . import traced_contents
+from .traced_value import MOST_CONSTANTS, is_asked, known_elements
+
+CALLED = ("nonzero", "taken", "positions", "distinct", "total")  # by rewritten code
+
+
+def nonzero(tensor: Any, as_tuple: bool) -> Any:
+    """``tensor.nonzero(as_tuple=as_tuple)``."""
+    if is_asked(tensor) and holds_data(tensor) and tensor.dim():
+        found = _places(tensor)
+        if found is not None:
+            return found if as_tuple else torch.stack(found).t()  # laid out as `torch.nonzero` does
+        return _captured(torch.nonzero, tensor, as_tuple=as_tuple)
+    return None
+
+
+def taken(container: Any, index: Any) -> Any:
+    """``container[index]``."""
+    if not is_asked(container):
+        return None
+    index = positions(container, index)
+    if any([_is_mask(part) for part in _parts(index)]):  # noqa: C419
+        return _captured(operator.getitem, container, index)
+    return container[index]
+
+
+def positions(container: Any, index: Any) -> Any:
+    """`index`, with the places that a mask selects instead of the mask, where they are known."""
+    parts = _parts(index)
+    if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
+        return index
+    found = [place for part in parts for place in _positions_of(part)]
+    return index if len(found) == 1 and found[0] is index else tuple(found)
+
+
+def _parts(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
+    """Have the masks the shape of the dimensions that they select from?  Places would not tell."""
+    dimension = 0
+    for number, part in enumerate(parts):
+        if part is Ellipsis:
+            dimension = len(shape) - sum([_dimensions(later) for later in parts[number + 1 :]])
+        elif _is_mask(part) and has_known_shape(part) and part.shape != shape[dimension : dimension + part.dim()]:
+            return False
+        dimension += _dimensions(part)
+    return True
+
+
+def _dimensions(part: Any) -> int:
+    """How many of a tensor's dimensions the part of an index stands for."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    return part.dim() if _is_mask(part) else 1
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, torch.Tensor) and part.dtype is torch.bool
+
+
+def _positions_of(part: Any) -> tuple[Any, ...]:
+    if is_asked(part) and part.dtype is torch.bool and part.dim() and holds_data(part):
+        found = _places(part)
+        if found is not None:
+            return found
+    return (part,)
+
+
+def distinct(tensor: Any, name: str, counts: bool) -> Any:
+    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
+    if is_asked(tensor) and holds_data(tensor) and tensor.dim() == 1:
+        found = _distinct(tensor, name, counts)
+        if found is None:
+            return _captured(
+                torch.unique if name == "unique" else torch.unique_consecutive, tensor, return_counts=counts
+            )
+        return found
+    return None
+
+
+def _distinct(tensor: Any, name: str, counts: bool) -> Any:
+    numbers = known_elements(tensor)
+    # -0.0 is equal to 0.0: which of them is kept is torch's own affair.
+    if numbers is None or any([str(number) == "-0.0" for number in numbers]):  # noqa: C419
+        return None
+    found: list[list[Any]] = []
+    for number in sorted(numbers) if name == "unique" else numbers:
+        if found and found[-1][0] == number:
+            found[-1][1] += 1
+        else:
+            found.append([number, 1])
+    made = torch.tensor([number for number, _ in found], dtype=tensor.dtype, device=tensor.device)
+    return (made, torch.tensor([count for _, count in found], device=tensor.device)) if counts else made
+
+
+def total(tensor: Any) -> int | None:
+    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``."""
+    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+        return None
+    if tensor.dtype.is_floating_point:
+        return None
+    numbers = known_elements(tensor)
+    if numbers is not None:
+        return int(sum(numbers))
+    traced_contents.refuse()
+    return None
+
+
+def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """What an operation gives whose shape the data decides, as a symbol of the graph; None, recorded, if it may not."""
+    if not capture.begin_shape():
+        traced_contents.refuse()
+        return None
+    found = operation(*operands, **options)
+    capture.end()
+    return found
+
+
+def _places(tensor: Any) -> tuple[torch.Tensor, ...] | None:
+    """What ``nonzero(as_tuple=True)`` gives, where the elements are known."""
+    numbers = known_elements(tensor)
+    if numbers is None:
+        return None
+    chosen = [place for place, number in enumerate(numbers) if number]
+    found = []
+    for size in reversed(tensor.shape):
+        found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=tensor.device))
+        chosen = [place // size for place in chosen]
+    return tuple(reversed(found))

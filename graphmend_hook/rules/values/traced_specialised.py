@@ -1,0 +1,164 @@
+"""For which values of its inputs and buffers a frame is compiled, and the guards that keep its code to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import torch
+
+from ...dynamo import guarded, queue
+from ...dynamo.compilation import Compilation
+from ...dynamo.guarded import Computation, text_of
+from ...dynamo.operations import only_writes
+from ...dynamo.trace import log
+
+SMALL = 64  # elements of a tensor that is read at every call
+_MOST_RUN = 32  # operations that are run at every call
+_TRUTHS = ("True", "False")
+_MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
+
+
+@dataclass
+class Answers:
+    """What a frame has been compiled for.
+
+    by_question: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
+    """
+
+    by_question: dict[str, set[str]] = field(default_factory=dict)
+    combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
+
+
+@dataclass
+class Guarded:
+    """The values that an attempt is compiled for, by computation."""
+
+    values: set[tuple[str, str]] = field(default_factory=set)
+
+
+class Unknown(Exception):  # noqa: N818  control flow, not an error
+    """The tensor depends on data that is not known; the argument is the code of the refusal."""
+
+
+@dataclass(frozen=True)
+class Making:
+    """How the graph makes a tensor: the inputs of the graph that it takes, and its operations, both in order."""
+
+    root: torch.fx.Node
+    leaves: list[torch.fx.Node]
+    operations: list[torch.fx.Node]
+
+    def result(self) -> str:
+        """The elements of the tensor that the real inputs give, parted by spaces; raises Unknown."""
+        writes = any(map(only_writes, self.operations))
+        given = {leaf: leaf.meta["grapharg"].example for leaf in self.leaves}
+        try:
+            made = guarded.run(self.root, self.operations, given, writes)
+        except Exception as error:  # of the program's own operation: it raises it where it stands
+            log.debug("not known: %s", error)
+            raise Unknown("GM104-T01") from error
+        return readable(made)
+
+    def part(self, root: torch.fx.Node) -> Making:
+        """The part of it that makes `root`."""
+        needed = {root}
+        for node in reversed(self.operations):
+            if node in needed:
+                needed.update(node.all_input_nodes)
+        kept = ([node for node in nodes if node in needed] for nodes in (self.leaves, self.operations))
+        return Making(root, *kept)
+
+    def whole_numbers(self) -> list[torch.fx.Node]:
+        """What the tensor is made of, instead of a tensor of floats: whole numbers, where nothing else decides it.
+
+        Not where something is written to: they may have been other numbers when it was made of them.
+        """
+        if any(map(only_writes, self.operations)):
+            return [self.root]
+        found: dict[torch.fx.Node, None] = {}
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            value = node.meta.get("example_value")
+            if not isinstance(value, torch.Tensor):
+                return [self.root]
+            if not value.is_floating_point() and value.numel() <= SMALL:
+                found[node] = None
+            elif node.op == "placeholder" or not value.is_floating_point():
+                return [self.root]
+            else:
+                waiting += node.all_input_nodes
+        return list(found)
+
+
+def readable(tensor: torch.Tensor) -> str:
+    """The elements, parted by spaces; raises Unknown where one is equal to nothing, or complex."""
+    if tensor.is_complex() or tensor.isnan().any():
+        raise Unknown("GM104-T01")
+    return text_of(tensor)
+
+
+def is_held_by_module(leaf: torch.fx.Node) -> bool:
+    """Does the input come out of a module, as a buffer does?"""
+    return "NN_MODULE" in leaf.meta["grapharg"].source.guard_source.name
+
+
+def guard(compilation: Compilation, making: Making, value: str) -> None:
+    """Make the compiled code depend on the value, in as few reads as there can be; raises Unknown if it may not."""
+    if not making.leaves:
+        return
+    if compilation.output.export or getattr(compilation.output, "package", None) is not None:
+        raise Unknown("GM104-T04")
+    is_truth_of_inputs = value in _TRUTHS and not all(map(is_held_by_module, making.leaves))
+    roots = making.leaves
+    if is_truth_of_inputs or any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots):
+        if len(making.operations) > _MOST_RUN:
+            raise Unknown("GM104-T01")
+        roots = making.whole_numbers()
+    made = [making.part(root) for root in roots]
+    parts = [(Computation(part.root, part.operations, part.leaves), part.result()) for part in made]
+    if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
+        raise Unknown("GM104-T04")
+    if not all(is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
+        _check_first(compilation, parts)
+    _check_few(compilation, {(computation.key, answer) for computation, answer in parts})
+    for computation, answer in parts:
+        computation.guard(compilation, answer)
+
+
+def _is_named(leaf: torch.fx.Node) -> bool:
+    """Does ``GRAPHMEND_VALUES`` name the argument, attribute or key under which the tensor comes in?"""
+    source = leaf.meta["grapharg"].source
+    while source is not None:
+        for part in ("local_name", "member", "index", "global_name"):
+            name = getattr(source, part, None)
+            if isinstance(name, str) and any(fnmatchcase(name, pattern) for pattern in queue.values):
+                return True
+        source = getattr(source, "base", None)
+    return False
+
+
+def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]]) -> None:
+    """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
+    # What follows a break has intermediate results for its inputs, which rarely stay what they are.
+    resumed = compilation.code.co_name.startswith("torch_dynamo_resume_in")
+    if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
+        raise Unknown("GM104-T02")
+    answers = compilation.memory.of(Answers).by_question
+    for part, answer in parts:
+        known = answers.setdefault(part.key, set())
+        if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
+            raise Unknown("GM104-T02")
+    for part, answer in parts:
+        answers[part.key].add(answer)
+
+
+def _check_few(compilation: Compilation, now: set[tuple[str, str]]) -> None:
+    """Raise Unknown if the frame has been compiled for many other values already."""
+    seen, guarded_now = compilation.memory.of(Answers).combinations, compilation.of(Guarded).values
+    if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
+        raise Unknown("GM104-T05")
+    if not guarded_now:
+        compilation.judge(lambda _graph: seen.add(frozenset(guarded_now)))
+    guarded_now |= now
