@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import inspect
+import itertools
 import sys
 import types
 import unittest
