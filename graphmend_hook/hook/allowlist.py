@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ..parsing import UNMENDABLE, is_directory_pattern
+from .passed_over import PASSED_OVER
 
 _INSTALLED = {"site-packages", "dist-packages"}
 
@@ -70,6 +71,7 @@ class Allowlist:
     def __init__(self, modules: Iterable[str], deny: Iterable[str] = ()) -> None:
         self._allow = PatternSet(modules)
         self._deny = PatternSet(deny)
+        self._passed_over = PatternSet(PASSED_OVER)
 
     def may_cover(self, fullname: str, path: Sequence[str] | None) -> bool:
         """By name alone, before any finder is asked: False means "certainly not ours"."""
@@ -84,6 +86,10 @@ class Allowlist:
         if self._deny.matches_file(file):
             return False
         return self._allow.matches_name(fullname) or self._allow.matches_file(file)
+
+    def passes_over(self, fullname: str) -> bool:
+        """Is the module, which is covered, one that no compiled function reaches, and is not named itself?"""
+        return fullname not in self._allow.prefixes and self._passed_over.matches_name(fullname)
 
 
 def _spellings(directory: str) -> frozenset[str]:

@@ -37,6 +37,9 @@ class MendingFinder(MetaPathFinder):
         spec = self._from_others(fullname, path, target)
         if spec is None or not spec.origin or not self._allowlist.covers(fullname, spec.origin):
             return None
+        if self._allowlist.passes_over(fullname):
+            self._ledger.add(ModuleRecord(fullname, spec.origin, Status.PASSED_OVER))
+            return None
         if type(spec.loader) is SourceFileLoader:
             spec.loader = MendingLoader(fullname, spec.origin, self._mender)
             return spec

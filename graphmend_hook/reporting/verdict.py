@@ -73,6 +73,9 @@ class Verdicts:
             said = f"{module['name']} was imported before the hook was installed, and runs as it is"
             advice = "import graphmend_hook first, or start the program with python -m graphmend_hook; "
             return Verdict("GM001", said, advice + "graphmend doctor says who imports it")
+        if module["status"] == "passed over":
+            said = f"{module['name']} is passed over: no compiled function was known to reach it"
+            return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {module['name']}")
         if module["status"] in ("not eligible", "failed"):
             return Verdict(
                 "", f"{module['name']} runs as it is, {module['status']}: {module['why']}", "graphmend doctor"

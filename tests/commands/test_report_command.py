@@ -87,6 +87,7 @@ process  host   rank  mended  hits  misses   ms
 modules               3
   mended              3
   unchanged           0
+  passed over         0
   not eligible        0
   imported too early  1
   failed              0
@@ -199,7 +200,7 @@ BAD = {
     "rank": (changed("processes.0.rank", 1.5), "processes[0].rank is 1.5, which is not of type integer or null"),
     "status": (
         changed("modules.1.status", "odd"),
-        "modules[1].status is 'odd', not one of 'mended', 'unchanged', 'not eligible', 'imported too early', 'failed'",
+        "modules[1].status is 'odd', not one of 'mended', 'unchanged', 'passed over', 'not eligible', 'imported too early', 'failed'",
     ),
     "site": (changed("modules.1.sites.1.line"), "modules[1].sites[1] has no field 'line'"),
     "index": (changed("traced.0.processes", [1]), "an entry names a process that 'processes' does not have"),

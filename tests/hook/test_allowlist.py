@@ -33,6 +33,14 @@ def test_names(patterns: str, inside: str, outside: str) -> None:
             assert allow.may_cover(name, None) is expected, name
 
 
+@pytest.mark.parametrize("name", ["transformers.tokenization_utils_base", "transformers.models.t5.tokenization_t5"])
+def test_what_no_compiled_function_reaches_is_passed_over_unless_it_is_named(name: str) -> None:
+    assert Allowlist(["transformers"]).passes_over(name)
+    assert Allowlist(["transformers.*"]).passes_over(name)
+    assert not Allowlist(["transformers", name]).passes_over(name)
+    assert not Allowlist(["transformers"]).passes_over("transformers.models.t5.modeling_t5")
+
+
 identifiers = st.from_regex(r"[a-c]{1,2}", fullmatch=True)
 dotted = st.lists(identifiers, min_size=1, max_size=4).map(".".join)
 

@@ -23,6 +23,7 @@ from hook_cases import MENDABLE, PLAIN, Ran, is_mended, record
 
 import graphmend_hook
 from graphmend_hook.diagnostics import StrictError
+from graphmend_hook.hook import allowlist
 from graphmend_hook.hook import loader as loader_module
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.finder import MendingFinder
@@ -296,6 +297,19 @@ def left_alone(name: str, loader: str) -> None:
     assert (found.status, found.path) == (Status.NOT_ELIGIBLE, module.__file__)
     assert loader in found.why
     assert f"  1 module: {found.why}\n    {name} (" in as_text(ledger)
+
+
+def test_a_module_that_no_compiled_function_reaches_is_passed_over(
+    write: Write, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowlist, "PASSED_OVER", ("gm_library.tokens",))
+    write("gm_library/__init__.py", "")
+    write("gm_library/tokens.py", MENDABLE)
+    install("gm_library")
+    module = importlib.import_module("gm_library.tokens")
+    assert not is_mended(module)
+    assert record("gm_library.tokens").status is Status.PASSED_OVER
+    assert "passed over" in as_text(ledger)
 
 
 def test_assertion_rewriting_of_pytest(write: Write, python: Python, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ settings: rules defer; guards async; values grid_*, n
 modules               11
   mended               2
   unchanged            1
+  passed over          0
   not eligible         2
   imported too early   5
   failed               1
