@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.metadata
 import os
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from graphmend_hook.config import SETTINGS, Settings
+
+with contextlib.suppress(ImportError):
+    import torch  # noqa: F401  pytester forgets what a test imports, and torch cannot be imported twice
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.slow
