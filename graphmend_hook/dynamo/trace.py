@@ -60,21 +60,6 @@ class Trace:
         frame = next(self.frames_outside(), None)
         return None if frame is None else (frame.f_code.co_filename, frame.lineno)
 
-    def changes(self) -> set[tuple[int, str]]:
-        """The attributes that the trace has stored on objects older than it, and the containers that it has changed."""
-        effects = self.output.side_effects
-        stored = {
-            (id(variable), attribute)
-            for variable, attributes in effects.store_attr_mutations.items()
-            if not type(variable.mutation_type).__name__.endswith("New")
-            for attribute in attributes
-        }
-        return stored | {
-            (id(variable), "")
-            for variable in effects.id_to_variable.values()
-            if getattr(variable.mutation_type, "is_modified", False)
-        }
-
     def as_global(self, prefix: str, value: object) -> Variable:
         """Dynamo's variable for an object that traced code did not get at by itself."""
         from torch._dynamo.source import GlobalSource

@@ -37,6 +37,7 @@ def select(
     """
     if not is_compiling():  # a graph break in here: from there on the original runs for real
         return None
+    is_open = False
     try:
         predicate = truth(test)
         if is_dynamo_compiling():
@@ -44,10 +45,12 @@ def select(
                 raise Unspeculable("GM101-T11")
             if not traced_sides.begin_sides():
                 raise Unspeculable("GM102-T11")
+            is_open = True
         taken: list[Effect] = []
         untaken: list[Effect] = []
         left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
-        if is_dynamo_compiling():
+        if is_open:
+            is_open = False
             traced_sides.end_sides()
         merged = _merged(predicate, left, right)
         every = _conditional(predicate, taken, untaken)
@@ -55,15 +58,17 @@ def select(
             effects.extend(every)
         elif every:
             traced_guards.commit(every)
+        if is_dynamo_compiling():
+            expect_success()
+        return merged
     except Unspeculable as error:
-        record(error.args[0])
-        return None
+        code = error.args[0]
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
-        record("GM102-T05")
-        return None
-    if is_dynamo_compiling():
-        expect_success()
-    return merged
+        code = "GM102-T05"
+    if is_open:
+        traced_sides.end_sides()
+    record(code)
+    return None
 
 
 def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:

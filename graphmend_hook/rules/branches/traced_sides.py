@@ -11,6 +11,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import trace_anew
+from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, fake_of, python_of, tensor_node
 from ...dynamo.writes import are_apart, memory_of, operations, written_by
@@ -29,10 +30,10 @@ class Harmful:
 class Sides:
     """The branches whose sides are being traced.
 
-    open: of each the nodes, and the changes, that there were before; made: the nodes of the sides traced last.
+    open: of each the nodes, and the state, that there were before; made: the nodes of the sides traced last.
     """
 
-    open: list[tuple[set[torch.fx.Node], set[tuple[int, str]]]] = field(default_factory=list)
+    open: list[tuple[set[torch.fx.Node], State]] = field(default_factory=list)
     made: set[torch.fx.Node] = field(default_factory=set)
 
 
@@ -92,19 +93,21 @@ def begin_sides(trace: Trace) -> bool:
     """Remember what the trace has done so far, for `end_sides`; False where the place may not be a branch."""
     if is_harmful(trace):
         return False
-    trace.compilation.of(Sides).open.append((set(trace.graph.nodes), trace.changes()))
+    trace.compilation.of(Sides).open.append((set(trace.graph.nodes), State(trace)))
     return True
 
 
 @question(otherwise=None)
 def end_sides(trace: Trace, attribute: str = "") -> None:
-    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without."""
+    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without.
+
+    So too where the sides turned out unspeculable: what their first statements did is done.
+    """
     sides = trace.compilation.of(Sides)
     nodes, before = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in nodes]
     sides.made = set(made)
-    stored = {change for change in trace.changes() - before if not attribute or change[1] != attribute}
-    if stored or not all(map(only_computes, made)):
+    if State(trace).differs_from(before, except_for=attribute) or not all(map(only_computes, made)):
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 

@@ -18,6 +18,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_total
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
+from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log, record
 from ...dynamo.variables import Variable, is_unbacked, tensor_node
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
@@ -30,13 +31,13 @@ _MOST = 64  # steps of one trace
 
 @dataclass(frozen=True)
 class _Sweep:
-    """An open one: where it is, its frame, the size of the index, and what the trace had done before."""
+    """An open one: where it is, its frame, the size of the index, and the nodes and the state that there were before."""
 
     line: SourceLine | None
     frame: Any
     size: Any
     before: set[torch.fx.Node]
-    changes: set[tuple[int, str]]
+    state: State
 
 
 def sweep(index: Any) -> bool:
@@ -105,7 +106,7 @@ def _begin(trace: Trace, index: Variable) -> bool:
     state = _steps(trace.compilation)
     state.count += 1
     state.is_listed = False
-    state.open.append(_Sweep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), trace.changes()))
+    state.open.append(_Sweep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
     expect_success_of(trace.compilation)
     return True
 
@@ -117,7 +118,9 @@ def _end(trace: Trace) -> None:
         return
     sweep = state.open.pop()
     made = [node for node in trace.graph.nodes if node not in sweep.before]
-    code = "GM105-T01" if trace.changes() - sweep.changes else ""
+    code = ""
+    if State(trace).differs_from(sweep.state):
+        code = "GM105-T01"
     for node in made:
         code = code or _refusal(node, sweep.size)
     if code:

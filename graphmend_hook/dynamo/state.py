@@ -1,0 +1,95 @@
+"""The state that the trace has come to, to be compared with that at a later instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .trace import Trace
+from .variables import Variable
+
+# Whether Dynamo has a value as a local of generated code says nothing of the value.
+_BOOKKEEPING = frozenset({"source", "mutation_type", "user_code_variable_name"})
+
+
+class State:
+    """What the traced code could tell: the contents of all that can change, and how many random numbers were drawn.
+
+    Attributes, cells and globals are the changes that Dynamo keeps of objects; lists, dicts, sets and iterators are
+    variables of its own, of which it changes the fields.  Nodes of the graph are not part of it.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        output = trace.output
+        effects = output.side_effects
+        self._counts = [len(output.random_calls), len(effects.tensor_hooks), len(effects.save_for_backward)]
+        self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
+        self._contents = {variable: _contents(variable) for variable in _changeable(trace)}
+
+    def differs_from(self, before: State, except_for: str = "") -> bool:
+        """Has anything changed since, but for objects that are newer, and the attribute called `except_for`?"""
+        if self._counts != before._counts:
+            return True
+        for variable, attributes in self._attributes.items():
+            earlier = before._attributes.get(variable, {})
+            if variable not in before._contents and _is_new(variable):
+                continue
+            changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
+            if changed - {except_for}:
+                return True
+        return any(
+            _is_modified(variable) if variable not in before._contents else before._contents[variable] != contents
+            for variable, contents in self._contents.items()
+        )
+
+
+class _Same:
+    """A field of a variable, equal to another that is the same object, or the same number or text."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Same):
+            return NotImplemented
+        one, two = self._value, other._value
+        return one is two or (type(one) is type(two) and isinstance(one, (int, str)) and one == two)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _changeable(trace: Trace) -> Iterator[Variable]:
+    """Every variable that the traced code could get at and that can change."""
+    from torch._dynamo.variables.base import VariableTracker
+
+    found: dict[int, Variable] = {}
+
+    def note(variable: Variable) -> None:
+        if variable.mutation_type is not None:
+            found[id(variable)] = variable
+
+    effects = trace.output.side_effects
+    roots: list[Any] = [list(effects.id_to_variable.values()), list(effects.store_attr_mutations)]
+    roots += [[*frame.symbolic_locals.values(), *frame.stack] for frame in trace.frames()]
+    VariableTracker.visit(note, roots, side_effects=effects)
+    yield from found.values()
+
+
+def _contents(variable: Variable) -> dict[str, Any]:
+    return {name: _frozen(value) for name, value in vars(variable).items() if name not in _BOOKKEEPING}
+
+
+def _frozen(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return [_Same(item) for item in value]
+    if isinstance(value, dict):
+        return [(_Same(key), _Same(item)) for key, item in value.items()]
+    return set(value) if isinstance(value, set) else _Same(value)
+
+
+def _is_new(variable: Variable) -> bool:
+    return type(variable.mutation_type).__name__.endswith("New")
+
+
+def _is_modified(variable: Variable) -> bool:
+    return bool(getattr(variable.mutation_type, "is_modified", False))
