@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .trace import Trace
@@ -26,21 +26,23 @@ class State:
         self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
         self._contents = {variable: _contents(variable) for variable in _changeable(trace)}
 
-    def differs_from(self, before: State, except_for: str = "") -> bool:
-        """Has anything changed since, but for objects that are newer, and the attribute called `except_for`?"""
+    def changed_since(self, before: State, except_for: str = "") -> str:
+        """What has changed, for the log; "" for nothing.  Newer objects do not count, nor does that attribute."""
         if self._counts != before._counts:
-            return True
+            return "random numbers of Python, or hooks of tensors"
         for variable, attributes in self._attributes.items():
             earlier = before._attributes.get(variable, {})
-            if variable not in before._contents and _is_new(variable):
-                continue
-            changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
-            if changed - {except_for}:
-                return True
-        return any(
-            _is_modified(variable) if variable not in before._contents else before._contents[variable] != contents
-            for variable, contents in self._contents.items()
-        )
+            is_newer = variable not in before._contents and _is_new(variable)
+            changed = {name for name, value in attributes.items() if earlier.get(name) is not value} - {except_for}
+            if changed and not is_newer:
+                return f"{', '.join(sorted(changed))} of {variable}"
+        for variable, contents in self._contents.items():
+            if variable not in before._contents:
+                if _is_modified(variable):
+                    return str(variable)
+            elif before._contents[variable] != contents:
+                return f"{_differing(before._contents[variable], contents)} of {variable}"
+        return ""
 
 
 class _Same:
@@ -76,7 +78,14 @@ def _changeable(trace: Trace) -> Iterator[Variable]:
 
 
 def _contents(variable: Variable) -> dict[str, Any]:
+    """The fields of a container or an iterator; other objects have but attributes, and caches of Dynamo's."""
+    if type(variable.mutation_type).__name__.startswith("Attribute"):
+        return {}
     return {name: _frozen(value) for name, value in vars(variable).items() if name not in _BOOKKEEPING}
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> str:
+    return ", ".join(sorted(name for name in before | after if before.get(name) != after.get(name)))
 
 
 def _frozen(value: Any) -> Any:

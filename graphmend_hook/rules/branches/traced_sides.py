@@ -107,7 +107,9 @@ def end_sides(trace: Trace, attribute: str = "") -> None:
     nodes, before = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in nodes]
     sides.made = set(made)
-    if State(trace).differs_from(before, except_for=attribute) or not all(map(only_computes, made)):
+    changed = State(trace).changed_since(before, except_for=attribute)
+    if changed or not all(map(only_computes, made)):
+        log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 

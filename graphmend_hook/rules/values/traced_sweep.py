@@ -31,7 +31,7 @@ _MOST = 64  # steps of one trace
 
 @dataclass(frozen=True)
 class _Sweep:
-    """An open one: where it is, its frame, the size of the index, and the nodes and the state that there were before."""
+    """An open one: where it is, its frame, the size of the index, the nodes and the state that there were before."""
 
     line: SourceLine | None
     frame: Any
@@ -119,7 +119,8 @@ def _end(trace: Trace) -> None:
     sweep = state.open.pop()
     made = [node for node in trace.graph.nodes if node not in sweep.before]
     code = ""
-    if State(trace).differs_from(sweep.state):
+    if changed := State(trace).changed_since(sweep.state):
+        log.debug("in a step of a loop: %s", changed)
         code = "GM105-T01"
     for node in made:
         code = code or _refusal(node, sweep.size)
