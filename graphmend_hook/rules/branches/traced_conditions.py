@@ -14,6 +14,7 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 from ...dynamo.place import is_transformed
 from ..effects.traced_defer import record
 from ..traced_shapes import has_known_shape
+from . import traced_sides
 from .traced_rounding import round_decisions
 from .traced_speculated import Unspeculable, is_tensor
 
@@ -83,13 +84,19 @@ def one_value(tensor: Any) -> Any:
 
 def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
+    if is_dynamo_compiling() and not traced_sides.begin_sides():
+        record("GM102-T11")
+        return None
+    joined = None
     try:
-        return join(left, right(*arguments))
+        joined = join(left, right(*arguments))
     except Unspeculable as error:
         record(error.args[0])
     except Exception:
         record("GM102-T05")
-    return None
+    if is_dynamo_compiling():
+        traced_sides.end_sides()
+    return joined
 
 
 def equal(left: Any, right: Any) -> Any:
