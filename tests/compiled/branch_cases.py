@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -502,6 +503,109 @@ class a_private_attribute(torch.nn.Module):
 
 
 case(declined="GM102-T05")(a_private_attribute)
+
+
+class Meter(torch.nn.Module):
+    """Has properties that do more than to read; what they do shows in what the cases return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads, self.marks, self.table = 0, ["made"], {"reads": 0}
+
+    @property
+    def counted(self) -> float:
+        self.reads += 1
+        return 2.0
+
+    @property
+    def listed(self) -> float:
+        self.marks.append("read")
+        return 2.0
+
+    @property
+    def entered(self) -> float:
+        self.table["reads"] += 1
+        return 2.0
+
+    @property
+    def drawn(self) -> float:
+        return random.random()
+
+    @property
+    def logged(self) -> float:
+        logger.warning("read")
+        return 2.0
+
+
+class a_property_counts_what_was_counted_before(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.reads = 0
+        if x.sum() > 0:
+            x = x + self.counted
+        return x, self.reads
+
+
+class a_property_appends_to_what_was_appended_to_before(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.marks = []
+        self.marks.append("begun")
+        if x.sum() > 0:
+            x = x + self.listed
+        return x, len(self.marks)
+
+
+class a_property_stores_into_a_dict_that_was_stored_into_before(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.table["reads"] = 0
+        if x.sum() > 0:
+            x = x + self.entered
+        return x, self.table["reads"]
+
+
+class a_property_draws(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        random.seed(7)
+        if x.sum() > 0:
+            x = x + self.drawn
+        return x
+
+
+class a_property_logs_after_a_log(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        logger.warning("begun")
+        if x.sum() > 0:
+            x = x + self.logged
+        return x
+
+
+class a_property_counts_in_a_side_that_is_refused(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.reads = 0
+        if x.sum() > 0:
+            x = x + self.counted
+        else:
+            x = x.reshape(1, 3)
+        return x, self.reads
+
+
+class a_property_counts_in_a_right_operand(Meter):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.reads = 0
+        if x.sum() > 0 and x.max() > self.counted:
+            x = x + 1
+        return x, self.reads
+
+
+for _case in (
+    a_property_counts_what_was_counted_before,
+    a_property_appends_to_what_was_appended_to_before,
+    a_property_stores_into_a_dict_that_was_stored_into_before,
+    a_property_logs_after_a_log,
+    a_property_counts_in_a_side_that_is_refused,
+    a_property_counts_in_a_right_operand,
+):
+    case(declined="GM102-T11")(_case)
+case(declined="-")(a_property_draws)
 
 
 # --- H1, H2: gradients -----------------------------------------------------------------------------------------------
