@@ -36,6 +36,16 @@ class Function:
         """First and last line of decorators, ``def`` and arguments."""
         return first_line(self.node), max(self.node.lineno, first_line(self.node.body[0]) - 1)
 
+    def attribute(self, spelling: str) -> str:
+        """The attribute that ``owner.<spelling>`` means here: in a class, a private name has the name of the class."""
+        if not spelling.startswith("__") or spelling.endswith("__"):
+            return spelling
+        parts = self.qualname.split(".")[:-1]
+        while parts[-1:] == ["<locals>"]:  # behind it stands a function
+            parts = parts[:-2]
+        owner = parts[-1].lstrip("_") if parts else ""
+        return f"_{owner}{spelling}" if owner else spelling
+
     @cached_property
     def names(self) -> NamesIn:
         return NamesIn.code(self.node)

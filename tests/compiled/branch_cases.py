@@ -502,7 +502,24 @@ class a_private_attribute(torch.nn.Module):
         return x + self.__last
 
 
-case(declined="GM102-T05")(a_private_attribute)
+case()(a_private_attribute)
+
+
+class a_private_attribute_of_a_class_that_makes_up_others(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.__scale = 3.0
+
+    def __getattr__(self, name: str) -> Any:
+        return 100.0 if name.startswith("__") else super().__getattr__(name)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            x = x + self.__scale
+        return x
+
+
+case()(a_private_attribute_of_a_class_that_makes_up_others)
 
 
 class Meter(torch.nn.Module):

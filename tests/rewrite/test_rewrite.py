@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from called_names import CALLED
 
+from graphmend_hook.analysis.scopes import ModuleScope
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
@@ -245,3 +246,30 @@ def test_a_rewritten_tree_is_gone_at_once_and_not_left_to_the_garbage_collector(
         assert node() is None
     finally:
         gc.enable()
+
+
+PRIVATE = """
+class _Box:
+    def f(self):
+        def g(): return self.__x, self.__x__, self.x
+        class _:
+            def h(self): return self.__x
+def free(self): return self.__x
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "spelling", "attribute"),
+    [
+        ("_Box.f", "__x", "_Box__x"),
+        ("_Box.f", "__x__", "__x__"),
+        ("_Box.f", "x", "x"),
+        ("_Box.f.<locals>.g", "__x", "_Box__x"),
+        ("_Box.f.<locals>._.h", "__x", "__x"),
+        ("free", "__x", "__x"),
+    ],
+)
+def test_a_private_name_is_that_of_its_class(function: str, spelling: str, attribute: str) -> None:
+    """As Python has it: a class whose name has nothing but underscores gives none."""
+    scope = ModuleScope(ast.parse(PRIVATE), PRIVATE.encode())
+    assert scope.functions[function].attribute(spelling) == attribute

@@ -81,7 +81,7 @@ class Cond:
     """Rewrites branches by what their sides do; see the module's docstring."""
 
     name = "cond"
-    version = 2
+    version = 3
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 

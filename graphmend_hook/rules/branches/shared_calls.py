@@ -76,7 +76,8 @@ def _lazy_attribute(statement: ast.stmt) -> str:
             orelse=[],
         ) if not isinstance(value, ast.Constant):
             stored = [ast.unparse(node) for node in walk(*targets) if isinstance(node, ast.Attribute)]
-            return attribute if stored == [f"{owner}.{attribute}"] else ""
+            is_private = attribute.startswith("__")  # `hasattr` asks for that name, the assignment for the class's
+            return attribute if stored == [f"{owner}.{attribute}"] and not is_private else ""
     return ""
 
 

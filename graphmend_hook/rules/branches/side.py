@@ -81,7 +81,7 @@ class Side(Speculation):
                 at,
                 SPELLING=name(spelling, at, ast.Store()),
                 OWNER=self.value(slot.value),
-                KEY=constant(slot.attr, at),
+                KEY=constant(self.lowering.place.function.attribute(slot.attr), at),
             )
             self.stored[text] = spelling
             self.assigned.add(spelling)

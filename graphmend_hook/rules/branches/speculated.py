@@ -127,7 +127,8 @@ class Speculation:
             return self._of_module(node)
         related = any(ast.unparse(node.value) == key.partition(".")[0] for key in self.stored)
         call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
-        return expression(call, node, A=self.value(node.value), NAME=constant(node.attr, node))
+        attribute = self.lowering.place.function.attribute(node.attr)
+        return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
 
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""

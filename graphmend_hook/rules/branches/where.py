@@ -78,7 +78,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 3
+    version = 4
     fallback = False
     trigger = re.compile(rb"\btorch\b")
 

@@ -76,7 +76,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 2
+    version = 3
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
