@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+# No property is judged by how long it takes to draw or to check an example.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 # An exception of ours that we did not expect must not pass for a refusal, here or in the processes started here.
 os.environ["_GRAPHMEND_DEFECTS"] = "raise"
 # A thread of torch waits for work by turning in circles: with tensors as small as here it takes time from other tests.
