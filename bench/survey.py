@@ -1,8 +1,7 @@
 """One arm of the survey of transformers' model types, each compiled once: ``python -m bench.survey FOLDER OUT.jsonl``.
 
-FOLDER has the survey's `census.py`, which builds a small model of each type.  What it finds out of a model is a line of
-OUT, with the questions that the hook's traced code asked meanwhile (none without ``GRAPHMEND_MODULES``); a model that
-OUT has already is left out.
+FOLDER has the survey's `census.py`, which builds a small model of each type, with the hook if ``GRAPHMEND_MODULES`` is
+set.  What it finds out of a model is a line of OUT; a model that OUT has already is left out.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +18,8 @@ _GIVEN = {"eager_only": False, "bf16": False, "half_all": False, "base": False, 
 _LIMITS = {"timeout": 120.0, "build_budget": 12.0}
 
 
-def note_questions(seen: set[str]) -> None:
-    """Add to `seen` each question that is answered by anything but what it says where nothing is known."""
-    from graphmend_hook.dynamo import question
-
-    answer = question.Question.answer
-
-    def noted(self: question.Question[Any], *given: Any) -> Any:
-        found = answer(self, *given)
-        if found is None or found is not self._otherwise:
-            seen.add(f"{self._function.__module__.removeprefix('graphmend_hook.')}.{self.name}")
-        return found
-
-    question.Question.answer = noted  # type: ignore[method-assign]
-
-
-def survey(census: Any, names: list[str], out: Path, train: bool, seen: set[str]) -> None:
+def survey(census: Any, names: list[str], out: Path, train: bool) -> None:
     """Add a line for each of the model types `names` to `out`."""
-    child: Callable[..., None] = census.child
-
-    def with_questions(name: str, given: Any, emit: Callable[[dict[str, Any]], None]) -> None:
-        child(name, given, lambda line: emit({**line, "questions": sorted(seen)} if "name" in line else line))
-
-    census.child = with_questions
     given = argparse.Namespace(**_GIVEN, **_LIMITS, train=train)
     for name in names:
         line = census.run_one(name, given)
@@ -59,19 +35,14 @@ def main() -> None:
     parser.add_argument("--only", help="the model types, with commas between them")
     parser.add_argument("--train", action="store_true", help="three training steps of each instead of a forward pass")
     given = parser.parse_args()
-    seen: set[str] = set()
-    if "GRAPHMEND_MODULES" in os.environ:
-        import graphmend_hook  # noqa: F401  before the libraries are imported
-
-        note_questions(seen)
     sys.path.insert(0, str(given.folder.resolve()))
-    census = importlib.import_module("census")
+    census = importlib.import_module("census")  # which imports the hook first
     names = given.only.split(",") if given.only else census.order()[0]
     done = [json.loads(line)["name"] for line in given.out.open(encoding="utf-8")] if given.out.exists() else []
     # What every child needs is loaded once, before they are forked.
     importlib.import_module("torch._dynamo.convert_frame")
     importlib.import_module("transformers.models.t5.modeling_t5")
-    survey(census, [name for name in names if name not in done], given.out, given.train, seen)
+    survey(census, [name for name in names if name not in done], given.out, given.train)
 
 
 if __name__ == "__main__":

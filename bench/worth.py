@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from graphmend_hook.config import RULE_NAMES
 
-from .arms import ROOT
+from . import arms
 from .tables import Table
 
 Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
 STOCK, HOOK, ALWAYS = "stock", "hook", "always"
-MENDED = {"GRAPHMEND_MODULES": "transformers"}
+MENDED = arms.ARMS["on"]
 
 
 def breaks_of(file: Path) -> Breaks:
@@ -74,11 +73,10 @@ def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[
 
 
 def survey(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """`bench.survey`, under these variables and no other of ours, with a cache that begins empty."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEND")}
-    with tempfile.TemporaryDirectory() as cache:
-        own = {"PYTHONPATH": str(ROOT), "GRAPHMEND_CACHE_DIR": cache, **environment}
-        subprocess.run([sys.executable, "-m", "bench.survey", *arguments], env=clean | own, check=True)
+    """`bench.survey`, under these variables and those of every arm, with caches that begin empty."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**arms.environment("off", Path(folder)), **environment}
+        subprocess.run([sys.executable, "-m", "bench.survey", *arguments], env=env, check=True)
 
 
 def tables(folder: Path) -> Iterator[Table]:
@@ -87,14 +85,12 @@ def tables(folder: Path) -> Iterator[Table]:
     lines = []
     for file in sorted(folder.glob("without-*.jsonl")):
         back = freed_alone(stock, hook, breaks_of(file))
-        whole = sorted({name for (name, kind) in back if hook[name, kind] == 0})
-        shown = ", ".join(whole[:6]) + (", ..." if len(whole) > 6 else "")
-        lines.append((file.stem.removeprefix("without-"), len({name for name, _ in back}), sum(back.values()), shown))
+        whole = _examples(what for what in back if hook[what] == 0)
+        lines.append((file.stem.removeprefix("without-"), len({name for name, _ in back}), sum(back.values()), whole))
     always = breaks_of(folder / f"{ALWAYS}.jsonl")
     fewer = {what: (hook[what] or 0) - breaks for what, breaks in always.items() if breaks is not None}
     fewer = {what: breaks for what, breaks in fewer.items() if breaks > 0}
-    models = sorted({name for name, _ in fewer})
-    lines.append(("[Cond] always", len(models), sum(fewer.values()), ", ".join(models[:6])))
+    lines.append(("[Cond] always", len({name for name, _ in fewer}), sum(fewer.values()), _examples(fewer)))
     both = [what for what, breaks in stock.items() if breaks and hook.get(what) is not None]
     before, after = sum(stock[what] or 0 for what in both), sum(hook[what] or 0 for what in both)
     gone = sum(not hook[what] for what in both)
@@ -102,6 +98,12 @@ def tables(folder: Path) -> Iterator[Table]:
     yield Table(
         f"What each rule frees alone: {folder.name}", ("rule", "models", "breaks", "to one graph"), lines, [below]
     )
+
+
+def _examples(found: Iterable[tuple[str, str]]) -> str:
+    """The first model types of those that were found."""
+    names = sorted({name for name, _ in found})
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 def main() -> None:

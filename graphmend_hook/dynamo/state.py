@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from .trace import Trace
@@ -24,7 +23,7 @@ class State:
         effects = output.side_effects
         self._counts = [len(output.random_calls), len(effects.tensor_hooks), len(effects.save_for_backward)]
         self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
-        self._contents = {variable: _contents(variable) for variable in _changeable(trace)}
+        self._contents = _contents_of_all(trace)
 
     def changed_since(self, before: State, except_for: str = "") -> str:
         """What has changed, for the log; "" for nothing.  Newer objects do not count, nor does that attribute."""
@@ -60,21 +59,21 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _changeable(trace: Trace) -> Iterator[Variable]:
-    """Every variable that the traced code could get at and that can change."""
+def _contents_of_all(trace: Trace) -> dict[Variable, dict[str, Any]]:
+    """The contents of every variable that the traced code could get at and that can change."""
     from torch._dynamo.variables.base import VariableTracker
 
-    found: dict[int, Variable] = {}
+    found: dict[Variable, dict[str, Any]] = {}
 
     def note(variable: Variable) -> None:
-        if variable.mutation_type is not None:
-            found[id(variable)] = variable
+        if variable.mutation_type is not None and variable not in found:
+            found[variable] = _contents(variable)
 
     effects = trace.output.side_effects
     roots: list[Any] = [list(effects.id_to_variable.values()), list(effects.store_attr_mutations)]
     roots += [[*frame.symbolic_locals.values(), *frame.stack] for frame in trace.frames()]
     VariableTracker.visit(note, roots, side_effects=effects)
-    yield from found.values()
+    return found
 
 
 def _contents(variable: Variable) -> dict[str, Any]:

@@ -176,11 +176,15 @@ def returns_under_tests_of_both_kinds(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-class attributes_under_a_python_test_in_a_side(torch.nn.Module):
+class WithLast(torch.nn.Module):
+    """Has an attribute for a tensor."""
+
     def __init__(self) -> None:
         super().__init__()
         self.last = torch.zeros(3)
 
+
+class attributes_under_a_python_test_in_a_side(WithLast):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         z = x.detach() + 0
         if z.sum() > 0:
@@ -941,11 +945,7 @@ def h6_out_equals(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-class h6_an_attribute_written_in_place_later(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = torch.zeros(3)
-
+class h6_an_attribute_written_in_place_later(WithLast):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         z = x.detach() + 0
         if z.sum() > 0:
@@ -1079,11 +1079,7 @@ def h7_a_closure_reads_what_the_side_binds(x: torch.Tensor) -> torch.Tensor:
     return inner()
 
 
-class h7_an_attribute_read_back_by_getattr(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = torch.zeros(3)
-
+class h7_an_attribute_read_back_by_getattr(WithLast):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         z = x.detach()
         y = z
@@ -1096,11 +1092,7 @@ class h7_an_attribute_read_back_by_getattr(torch.nn.Module):
 case(declined="GM102-R04")(h7_an_attribute_read_back_by_getattr)
 
 
-class h7_an_attribute_through_another_name(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = torch.zeros(3)
-
+class h7_an_attribute_through_another_name(WithLast):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         other, z = self, x.detach()
         y = z
@@ -1113,11 +1105,7 @@ class h7_an_attribute_through_another_name(torch.nn.Module):
 case(declined="GM102-R04")(h7_an_attribute_through_another_name)
 
 
-class h7_two_names_of_one_object(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = torch.zeros(3)
-
+class h7_two_names_of_one_object(WithLast):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         other, z = self, x.detach()
         if z.sum() > 0:
