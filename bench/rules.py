@@ -1,6 +1,6 @@
 """Each rule's cost under Inductor: ``python -m bench.rules [MODEL ...]`` times the models of `bench.small`.
 
-``GRAPHMEND_COND=always`` has branches with calls as ``torch.cond``.  Both arms in one process, interleaved; a ratio
+Both arms in one process, interleaved; a ratio
 above 1 says that the mended model is faster than the one with the graph breaks.
 """
 
@@ -13,9 +13,6 @@ import timeit
 from pathlib import Path
 
 import torch
-
-from graphmend_hook.config import Settings
-from graphmend_hook.dynamo import queue
 
 from . import small
 from .calls import load_mended, load_plain
@@ -56,7 +53,6 @@ def main(names: list[str]) -> None:
     unknown = {*names} - {*small.MODELS}
     if unknown:
         raise SystemExit(f"bench.rules: no model {', '.join(sorted(unknown))}; there are {', '.join(small.MODELS)}")
-    queue.cond = Settings.from_env().cond
     with torch.no_grad():
         for name in names or small.MODELS:
             for rows in ROWS:

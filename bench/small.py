@@ -38,26 +38,6 @@ class Checked(Block):
         return x + self.rest(x)
 
 
-class Branching(Block):
-    """[Cond], the side that costs more is taken."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.first(x)
-        if x.abs().mean() > 0.1:
-            x = x + self.rest(x)
-        return x
-
-
-class Skipping(Block):
-    """[Cond], the side that costs more is not taken."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.first(x)
-        if x.abs().mean() > 1e9:
-            x = x + self.rest(x)
-        return x
-
-
 class Counted(Block):
     """[Value], with a symbol."""
 
@@ -82,7 +62,7 @@ class Routed(Block):
         return x + y
 
 
-MODELS = {model.__name__: model for model in (Clamped, Checked, Branching, Skipping, Counted, Routed)}
+MODELS = {model.__name__: model for model in (Clamped, Checked, Counted, Routed)}
 
 
 def build(name: str) -> nn.Module:

@@ -1,9 +1,8 @@
 """Which graph breaks each rule frees that no other does: ``python -m bench.worth FOLDER [--measure CENSUS]``.
 
 ``--measure`` runs the survey in CENSUS (`bench.survey`) on the installed transformers and keeps its lines in FOLDER:
-every model type without the hook, those that break with it, those that it frees of breaks without each rule in turn,
-and those that still break with ``GRAPHMEND_COND=always``.  What is there already is not measured again.  Without it,
-the tables are printed of what FOLDER has.
+every model type without the hook, those that break with it, and those that it frees of breaks without each rule in
+turn.  What is there already is not measured again.  Without it, the tables are printed of what FOLDER has.
 
 A break counts as freed by one rule alone if the hook frees it, but not without that rule.
 """
@@ -26,7 +25,7 @@ from . import arms
 from .tables import Table
 
 Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
-STOCK, HOOK, ALWAYS = "stock", "hook", "always"
+STOCK, HOOK = "stock", "hook"
 MENDED = arms.ARMS["on"]
 
 
@@ -68,8 +67,6 @@ def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[
     for rule in RULE_NAMES:
         others = ",".join(name for name in RULE_NAMES if name != rule)
         run(f"without-{rule}", better, GRAPHMEND_RULES=others, **MENDED)
-    left = sorted({name for (name, _), after in hook.items() if after != 0})
-    run(ALWAYS, left, GRAPHMEND_COND="always", **MENDED)
 
 
 def survey(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -87,10 +84,6 @@ def tables(folder: Path) -> Iterator[Table]:
         back = freed_alone(stock, hook, breaks_of(file))
         whole = _examples(what for what in back if hook[what] == 0)
         lines.append((file.stem.removeprefix("without-"), len({name for name, _ in back}), sum(back.values()), whole))
-    always = breaks_of(folder / f"{ALWAYS}.jsonl")
-    fewer = {what: (hook[what] or 0) - breaks for what, breaks in always.items() if breaks is not None}
-    fewer = {what: breaks for what, breaks in fewer.items() if breaks > 0}
-    lines.append(("[Cond] always", len({name for name, _ in fewer}), sum(fewer.values()), _examples(fewer)))
     both = [what for what, breaks in stock.items() if breaks and hook.get(what) is not None]
     before, after = sum(stock[what] or 0 for what in both), sum(hook[what] or 0 for what in both)
     gone = sum(not hook[what] for what in both)

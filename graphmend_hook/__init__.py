@@ -27,7 +27,6 @@ def install(
     deny: str | Iterable[str] = (),
     rules: str | Iterable[str] | None = None,
     guards: str | None = None,
-    cond: str | None = None,
     values: str | Iterable[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     strict: bool | None = None,
@@ -41,7 +40,6 @@ def install(
         ``GRAPHMEND_DENY`` are left alone too.
     rules: names of the rules to apply; "-defer" is every rule but that one.
     guards: what becomes of guards on tensors, "exact", "async" or "keep".
-    cond: where branches become torch.cond, "fullgraph" or "always".
     values: names, or globs, of inputs on whose values compiled code may be specialised.
     cache_dir: where transformed bytecode is kept.
     strict: "imported too early" is an error, and that nothing was mended is said when the process ends.
@@ -50,7 +48,7 @@ def install(
     disable: mend nothing; so it is, whatever is said here, where ``GRAPHMEND_DISABLE`` is set.
 
     None takes the ``GRAPHMEND_*`` variable of the same name, or its default. A process traces under one choice of
-    `guards`, `cond` and `values`: None takes that of a hook that is installed, and another choice is a ConfigError.
+    `guards` and `values`: None takes that of a hook that is installed, and another choice is a ConfigError.
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """

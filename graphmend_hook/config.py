@@ -18,9 +18,8 @@ from .diagnostics import ConfigError
 
 PREFIX = "GRAPHMEND_"
 # In the order in which they are tried at a statement (`rules.order`).
-RULE_NAMES = ("defer", "trap", "sweep", "where", "cond", "value")
+RULE_NAMES = ("defer", "trap", "sweep", "where", "value")
 GUARD_MODES = ("exact", "async", "keep")
-COND_MODES = ("fullgraph", "always")
 
 
 class Kind(Enum):
@@ -92,14 +91,6 @@ class Settings:
             Kind.TRACING,
             "guards on tensors: exact (default), async, keep",
             parsing.one_of(GUARD_MODES, "a way to treat guards"),
-        ),
-    )
-    cond: str = field(
-        default=COND_MODES[0],
-        metadata=about(
-            Kind.TRACING,
-            "torch.cond for branches: fullgraph (default), always",
-            parsing.one_of(COND_MODES, "a place for torch.cond"),
         ),
     )
     values: tuple[str, ...] = field(

@@ -20,7 +20,7 @@ import torch
 from . import frame_guards, queue, rerun, restart
 from .compilation import Compilation
 from .question import question
-from .restart import Failure, Without
+from .restart import Failure
 from .trace import Trace, log
 from .trust import Mechanism, works
 from .variables import Variable, tensor_node
@@ -145,7 +145,7 @@ def _switch_on(trace: Trace, setting: str) -> bool:
         return False
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False
-    restart.can_do_without(compilation, Without.CAPTURED_NUMBERS, lambda failure: _capture_less(compilation, failure))
+    restart.expect_success_of(compilation, lambda failure: _capture_less(compilation, failure))
     compilation.at_end(captured.end)
     epilogue.connect()
     if not captured.is_asserted:

@@ -28,8 +28,6 @@ graphmend_pending: list[Item] = []
 understood: bool = True
 # What becomes of guards: "exact", "async" or "keep", as GRAPHMEND_GUARDS says.
 guards: str = "exact"
-# Where branches become torch.cond: "fullgraph" or "always", as GRAPHMEND_COND says.
-cond: str = "fullgraph"
 # Names of inputs whose values may be guarded, as GRAPHMEND_VALUES says.
 values: tuple[str, ...] = ()
 specialise = True  # does [Value] decide branches whose sides cannot be merged?

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import NoReturn
 
 from .compilation import Attempts, Compilation
@@ -36,27 +35,18 @@ class Failure:
     restarts: bool
 
 
-class Without(IntEnum):
-    """What a further attempt can do without, in the order in which it is given up."""
-
-    CAPTURED_BRANCHES = 1
-    CAPTURED_NUMBERS = 2
-
-
 Retreat = Callable[[Failure], None]
 
 
-class Retreats:
-    """How to give up what an attempt could do without: each raises, by `trace_anew`, or leaves it to the next."""
+@dataclass
+class Ending:
+    """How the attempt is judged in the end.
 
-    def __init__(self) -> None:
-        self.by_rank: dict[Without, Retreat] = {}
+    retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
+    """
 
-
-def can_do_without(compilation: Compilation, what: Without, retreat: Retreat) -> None:
-    """Call `retreat` if the attempt fails; a compilation that then still fails is traced as it was written."""
-    compilation.of(Retreats).by_rank[what] = retreat
-    expect_success_of(compilation)
+    is_watched: bool = False
+    retreat: Retreat | None = None
 
 
 @question(otherwise=None)
@@ -65,43 +55,36 @@ def expect_success(trace: Trace) -> None:
     expect_success_of(trace.compilation)
 
 
-def expect_success_of(compilation: Compilation) -> None:
+def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) -> None:
     """Give up on the attempt if it fails, now that something in it has been mended.
 
     An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
+
+    retreat: called first, with the failure; if it returns, the frame is traced as it was written.
     """
-    compilation.of(_Ending).watch(compilation)
+    ending = compilation.of(Ending)
+    ending.retreat = retreat or ending.retreat
+    if not ending.is_watched:
+        ending.is_watched = True
+        compilation.at_end(lambda error: _judge(compilation, ending, error))
 
 
-class _Ending:
-    """Judges how an attempt ends."""
-
-    def __init__(self) -> None:
-        self._is_watched = False
-
-    def watch(self, compilation: Compilation) -> None:
-        if not self._is_watched:
-            self._is_watched = True
-            compilation.at_end(lambda error: _judge(compilation, error))
-
-
-def _judge(compilation: Compilation, error: BaseException | None) -> None:
+def _judge(compilation: Compilation, ending: Ending, error: BaseException | None) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
-    retreats = [retreat for _, retreat in sorted(compilation.of(Retreats).by_rank.items())]
     if isinstance(error, RestartAnalysis):
         failure = Failure("a decision depends on a number that was captured", str(error.restart_reason), True)
-        for retreat in retreats:
-            retreat(failure)
+        if ending.retreat:
+            ending.retreat(failure)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         failure = Failure(f"{type(error).__name__} after something was mended", str(error), False)
         log.debug("%s: %s", failure.reason, error)
-        for retreat in retreats:
-            retreat(failure)
+        if ending.retreat:
+            ending.retreat(failure)
         _trace_as_written(compilation.attempts, failure.reason, compilation.one_graph)
 
 

@@ -159,8 +159,8 @@ def _refuse_another_choice(settings: Settings, form: Form) -> None:
 
 
 def _decides_branches(settings: Settings) -> bool | None:
-    """May [Value] decide the branches that [Where] and [Cond] mend?  None if neither of them is asked for."""
-    return "value" in settings.rules if {"where", "cond"}.intersection(settings.rules) else None
+    """May [Value] decide the branches that [Where] mends?  None if that is not asked for."""
+    return "value" in settings.rules if "where" in settings.rules else None
 
 
 def _whose(settings: Settings) -> str:

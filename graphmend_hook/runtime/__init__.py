@@ -12,11 +12,11 @@ import sys
 TRACED = (
     *("effects.traced_defer", "effects.traced_draws"),
     *("branches.traced_conditions", "branches.traced_speculated", "branches.traced_sides"),
-    *("branches.traced_select", "branches.traced_cond", "guards.traced_guards"),
+    *("branches.traced_select", "guards.traced_guards"),
     *("values.traced_value", "values.traced_data_shapes", "values.traced_numbers"),
     "values.traced_sweep",
 )
-ABI = 11  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 12  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False
 

@@ -359,9 +359,8 @@ def quick_and_quiet() -> Iterator[None]:
     gc.disable()
     unread = mock.patch.object(logging.getLogger("torch.__trace"), "handlers", [])
     uncaptured = mock.patch.object(logging.getLogger("random_programs"), "handlers", [])  # by pytest
-    conditional = mock.patch.object(queue, "cond", "always")
     try:
-        with unread, uncaptured, conditional:
+        with unread, uncaptured:
             yield
     finally:
         logger.setLevel(level)

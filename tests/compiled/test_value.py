@@ -67,7 +67,7 @@ class Compiled:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "kinds", "in_comprehensions"])
+@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "kinds", "in_comprehensions", "transposed"])
 def test_what_is_made_of_numbers_is_known(name: str, backend: str) -> None:
     compiled = Compiled(name, backend, fullgraph=backend != "eager")
     assert compiled(X) == 1
@@ -75,7 +75,7 @@ def test_what_is_made_of_numbers_is_known(name: str, backend: str) -> None:
     assert not refusals.seen
 
 
-@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "Padding", "Steered", "counted"])
+@pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "transposed", "Padding", "Steered", "counted"])
 def test_the_case_breaks_without_the_hook(name: str) -> None:
     counting = Counting("eager")
     plain, _ = pair(name)

@@ -41,6 +41,14 @@ def kinds(x):
     return x, repr(found), [type(found[1]), type(found[2][0][0]), type(found[3])]
 
 
+def transposed(x):
+    """As evolla has it: a mask that is made of ones, through views."""
+    batch = torch.ones(2, dtype=torch.bool)
+    mask = torch.ones(2, 3) * batch.expand(3, 2).T
+    mask.mT[1, 0] = 5.0
+    return x[: mask.T.sum().int().item() // 4] * mask.mT[1].sum().item()
+
+
 class Padding(nn.Module):
     """As mimi has it: paddings are buffers, and tensors calculated from them."""
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import graphmend_hook
 from graphmend_hook.config import (
-    COND_MODES,
     GUARD_MODES,
     RULE_NAMES,
     Settings,
@@ -43,8 +42,6 @@ VALUES = [
     ("GUARDS", "", "guards", "exact"),
     ("GUARDS", " Async", "guards", "async"),
     ("GUARDS", "keep", "guards", "keep"),
-    ("COND", "", "cond", "fullgraph"),
-    ("COND", " Always", "cond", "always"),
     ("VALUES", "", "values", ()),
     ("VALUES", "image_grid_thw, *_shapes", "values", ("image_grid_thw", "*_shapes")),
     ("CACHE_DIR", "", "cache_dir", None),
@@ -95,7 +92,6 @@ MALFORMED = [
     ("RULES", "defer,-bogus", "there is no rule '-bogus'"),
     ("RULES", "--defer", "there is no rule '--defer'"),
     ("RULES", "-all", "there is no rule '-all'"),
-    ("COND", "never", "'never' is not a place for torch.cond; use fullgraph, always"),
     ("GUARDS", "none", "'none' is not a way to treat guards; use exact, async, keep"),
     ("CACHE_DIR", "~nobody-of-that-name/cache", "use an absolute path"),
     ("STRICT", "maybe", "'maybe' is neither on nor off; use 1 or 0"),
@@ -175,7 +171,6 @@ valid = st.builds(
     deny=patterns,
     rules=st.sets(st.sampled_from(RULE_NAMES)).map(lambda some: tuple(rule for rule in RULE_NAMES if rule in some)),
     guards=st.sampled_from(GUARD_MODES),
-    cond=st.sampled_from(COND_MODES),
     values=st.lists(globs, max_size=3).map(tuple),
     cache_dir=st.none() | directories.map(Path),
     strict=st.booleans(),

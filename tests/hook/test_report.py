@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hook_cases import MENDABLE, PLAIN
 
-from graphmend_hook.config import COND_MODES, GUARD_MODES, Settings
+from graphmend_hook.config import GUARD_MODES, Settings
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.dynamo import refusals
 from graphmend_hook.reporting import document, text
@@ -217,7 +217,7 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert list(report) == ["schema", "version", "processes", "modules", "traced"]
     assert (report["schema"], report["version"]) == (1, __version__)
     hook = {
-        **{"modules": ["a", "lib.*"], "deny": [], "rules": ["defer"], "guards": "async", "cond": "fullgraph"},
+        **{"modules": ["a", "lib.*"], "deny": [], "rules": ["defer"], "guards": "async"},
         **{"values": ["grid_*", "n"], "cache_dir": None, "strict": False, "report": "", "log": "", "disable": False},
         "cache_directory": f"{tmp_path}/cache",
     }
@@ -284,14 +284,13 @@ def test_schema_knows_every_field_and_value(ledger: Ledger) -> None:
         assert list(parts[name]["properties"]) == list(entry), name
         # What was added later is no field of reports that were written before.
         later = {
-            "hook": ["cond", "values", "cache_dir", "report", "log", "disable"],
+            "hook": ["values", "cache_dir", "report", "log", "disable"],
             "process": ["not_relied_on"],
         }.get(name, [])
         assert parts[name]["required"] == [field for field in entry if field not in later], name
     assert parts["module"]["properties"]["status"]["enum"] == [status.value for status in Status]
     assert parts["site"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]
     assert tuple(parts["hook"]["properties"]["guards"]["enum"]) == GUARD_MODES
-    assert tuple(parts["hook"]["properties"]["cond"]["enum"]) == COND_MODES
     assert SCHEMA["properties"]["schema"]["const"] == document.SCHEMA
 
 

@@ -16,14 +16,14 @@ from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.install import active, install_settings
 
 Install = Callable[..., Any]
-WITHOUT_VALUE = "defer, trap, sweep, where, cond"
+WITHOUT_VALUE = "defer, trap, sweep, where"
 
 
 def traced_under() -> tuple[Any, ...]:
-    return queue.guards, queue.cond, queue.values, queue.specialise
+    return queue.guards, queue.values, queue.specialise
 
 
-DEFAULTS = ("exact", "fullgraph", (), True)
+DEFAULTS = ("exact", (), True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,6 @@ DEFAULTS = ("exact", "fullgraph", (), True)
             "under one choice of guards; give both the same, or uninstall that hook first",
         ),
         ({}, {"guards": "async"}, "guards: async is asked for b, c, but exact for a, whose hook"),
-        ({"cond": "always"}, {"cond": "fullgraph"}, "cond: fullgraph is asked for b, c, but always for a, whose hook"),
         ({"values": "n,grid"}, {"values": ()}, "values: none is asked for b, c, but n, grid for a, whose hook"),
         (
             {"rules": "all"},
@@ -73,14 +72,14 @@ def test_other_modules_and_all_other_settings_are_a_hooks_own(options: Any, inst
     first = install("a", guards="async", values="n")
     second = install("b", guards="async", values=["n"], **options)
     assert active() == (first, second)
-    assert traced_under() == ("async", "fullgraph", ("n",), True)
+    assert traced_under() == ("async", ("n",), True)
 
 
 def test_what_nobody_chose_is_as_the_installed_hook_has_it(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = install("a", guards="async", cond="always", values="n")
+    first = install("a", guards="async", values="n")
     monkeypatch.setenv("GRAPHMEND_GUARDS", "keep")
     second = install("b")
-    assert (second.settings.guards, second.settings.cond, second.settings.values) == ("async", "always", ("n",))
+    assert (second.settings.guards, second.settings.values) == ("async", ("n",))
     assert install("a") is first
     graphmend_hook.uninstall()
     assert install("b").settings.guards == "keep"
@@ -91,16 +90,16 @@ def test_rules_that_do_not_ask_for_values_may_differ_in_it(install: Install) -> 
     assert queue.specialise is True
     install("b", rules="where")
     assert queue.specialise is False
-    with pytest.raises(ConfigError, match=r"^rules: cond, value is asked for c, but where for b, "):
-        install("c", rules="cond,value")
+    with pytest.raises(ConfigError, match=r"^rules: where, value is asked for c, but where for b, "):
+        install("c", rules="where,value")
 
 
 def test_uninstalling_leaves_what_the_remaining_hook_says(install: Install) -> None:
-    first = install("a", rules="defer", guards="async", cond="always", values="n")
+    first = install("a", rules="defer", guards="async", values="n")
     second = install("b", rules="where")
-    assert traced_under() == ("async", "always", ("n",), False)
+    assert traced_under() == ("async", ("n",), False)
     first.uninstall()
-    assert traced_under() == ("async", "always", ("n",), False)
+    assert traced_under() == ("async", ("n",), False)
     second.uninstall()
     assert traced_under() == DEFAULTS
     with install("a", guards="keep"):

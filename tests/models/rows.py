@@ -450,6 +450,18 @@ def qwen2_vl(T: Any) -> Built:
     )
 
 
+def evolla(T: Any) -> Built:
+    """With a protein: whether its mask has any element decides about the cross attention of a layer."""
+    aligner = {"aligner_num_add_layers": 2, "resampler_depth": 1, "resampler_heads": 2, "resampler_num_latents": 4}
+    config = T.EvollaConfig(
+        protein_encoder_config=_encoder(pad_token_id=1, mask_token_id=4),
+        **_encoder(num_key_value_heads=2, bos_token_id=1, eos_token_id=2),
+        **aligner,
+    )
+    protein = {"protein_input_ids": ids(5, 12), "protein_attention_mask": torch.ones(1, 12, dtype=torch.long)}
+    return thrice(T.EvollaForProteinText2Text(config), input_ids=ids(5), **protein)
+
+
 def eomt(T: Any) -> Built:
     sizes = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 2, "num_blocks": 4, "num_queries": 4}
     config = T.EomtConfig(**sizes, image_size=64, patch_size=16, num_upscale_blocks=1)
@@ -505,6 +517,7 @@ ROWS: dict[str, Row] = {
         Row("idefics3", idefics3, {TODAY: 8}),
         Row("vits", vits, {TODAY: 21}, still={TODAY: 0}),  # on the eager backend
         Row("qwen2_vl", qwen2_vl, {TODAY: 24}),
+        Row("evolla", evolla, {TODAY: 6}),
         Row("eomt", eomt, {TODAY: 4}, needs="scipy"),
         Row("led", led, {TODAY: 5}, logs=(TODAY,)),
     )

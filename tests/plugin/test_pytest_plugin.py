@@ -76,7 +76,7 @@ def test_option_mends_what_a_conftest_imports(suite, run):
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "graphmend: on for lib; rules defer, trap, sweep, where, cond, value",
+            "graphmend: on for lib; rules defer, trap, sweep, where, value",
             "*= graphmend =*",
             "graphmend_hook *, process *",
             "1 site mended in 1 of 1 module; *",
@@ -107,7 +107,7 @@ def test_deny_and_rules(suite, run):
     run("--graphmend=lib", "--graphmend-deny=lib").assert_outcomes(failed=1)
     result = run("--graphmend=lib", "--graphmend-rules=-defer")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, sweep, where, cond, value"])
+    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, sweep, where, value"])
     result.stdout.no_fnmatch_line("*site mended in*")
 
 
@@ -123,7 +123,6 @@ GIVEN = {
     "deny": "lib.x",
     "rules": "defer,where",
     "guards": "keep",
-    "cond": "always",
     "values": "grid_*,n",
     "cache_dir": "/some/where",
     "strict": "1",
@@ -150,9 +149,7 @@ def test_every_setting_is_an_option_and_a_key_of_the_ini_file(way, suite, run):
     [shown] = [line.partition("SETTINGS ")[2] for line in result.outlines if "SETTINGS" in line]
     expected = Settings.from_env({setting.variable(): GIVEN[setting.name] for setting in given})
     assert ast.literal_eval(shown) == expected.as_env()
-    result.stdout.fnmatch_lines(
-        ["graphmend: on for lib, other; rules defer, where; guards keep; cond always; values grid_[*], n"]
-    )
+    result.stdout.fnmatch_lines(["graphmend: on for lib, other; rules defer, where; guards keep; values grid_[*], n"])
 
 
 def test_modules_of_the_variable_and_options_of_the_command_line(suite, run, monkeypatch):

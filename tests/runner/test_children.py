@@ -107,7 +107,7 @@ def test_child_has_the_settings_that_the_options_gave(project, hooked, tmp_path)
     run = hooked(*options, "--rules=all", "-c", code, **overridden)
     expected = (
         f"Settings(modules=('a.b', '{tmp_path}/here'), deny=('a.b.c',), rules={RULE_NAMES}, "
-        f"guards='keep', cond='fullgraph', values=(), cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', disable=False)"
+        f"guards='keep', values=(), cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', disable=False)"
     )
     assert run.stdout.strip() == expected
 

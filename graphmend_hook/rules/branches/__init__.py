@@ -1,1 +1,1 @@
-"""Branches on tensor data: [Where] and [Cond], and the sides of a branch, which [Trap] has as well."""
+"""Branches on tensor data: [Where], and the sides of a branch, which [Trap] has as well."""

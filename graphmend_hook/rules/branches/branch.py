@@ -1,4 +1,4 @@
-"""What [Where], [Trap] and [Cond] emit: two functions, one for each side, and what makes one result of them.
+"""What [Where] and [Trap] emit: two functions, one for each side, and what makes one result of them.
 
 Where the test is no tensor, or that cannot be done, the statement runs as it was written.
 """
@@ -19,7 +19,7 @@ if GM.compiling():
     OUTCOME = None
     if WHEN:
         DEFINE
-        OUTCOME = JOIN(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
+        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
     if OUTCOME is not None:
         ASSIGN
     else:
@@ -77,7 +77,6 @@ class BranchCandidate:
     settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
         in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; known: a further condition of the rewrite.
-    join: what of the runtime makes one result of the sides.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
@@ -88,32 +87,23 @@ class BranchCandidate:
     checked: ast.stmt | None = None
     predicate: ast.expr | None = None
     known: ast.expr | None = None
-    join: str = "select"
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
-        at, branch = self.at, self._branch(mended)
+        at, branch = self.at, self.branch
         known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
-            JOIN=expression(f"GM.{self.join}", at),
             DEFINE=self.prepare + branch.definitions(at),
             WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
             PREDICATE=self.predicate or name("TEST", at),
             ARGUMENTS=branch.given(at),
-            ASSIGN=self._assign(branch) or _PASS.fill(at),
+            ASSIGN=self._assign() or _PASS.fill(at),
             DECIDED=self._decided(mended),
             ORIGINAL=at,
         )
-
-    @property
-    def _returns(self) -> bool:
-        return isinstance(self.at, ast.If) and returns(self.at)
-
-    def _branch(self, _mended: ast.stmt) -> Branch:
-        return self.branch
 
     def _decided(self, mended: ast.stmt) -> ast.stmt:
         if self.checked is not None:
@@ -121,11 +111,11 @@ class BranchCandidate:
         assert isinstance(mended, ast.If)
         return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
 
-    def _assign(self, branch: Branch) -> list[ast.stmt]:
-        if self._returns:
+    def _assign(self) -> list[ast.stmt]:
+        if isinstance(self.at, ast.If) and returns(self.at):
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
-        for target, value in branch.results(self.at):
+        for target, value in self.branch.results(self.at):
             if isinstance(target, ast.Attribute):
                 current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
                 statements += _STORE.fill(self.at, VALUE=value, CURRENT=current, SLOT=target)

@@ -15,11 +15,4 @@ _WHERE = {
     "GM102-T10": "a side writes to a tensor under a mask in a way that could fail, or that a gradient would show",
     "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later",
 }
-_COND = {
-    "GM107-T01": "gradients are wanted: what only one side depends on would get zeros where there would be none",
-    "GM107-T02": "a side gives what is no plain tensor, or the sides give tensors that differ in more than values",
-    "GM107-T03": "a side could not be captured, or what a backend was handed could not be compiled",
-    "GM107-T04": "a side writes to a tensor that is older than it, or what it gives is written in place later",
-    "GM107-T05": "torch.cond may be slower than the graph break; fullgraph=True or GRAPHMEND_COND=always asks for it",
-}
-REFUSALS = {"where": _WHERE, "cond": _COND}
+REFUSALS = {"where": _WHERE}

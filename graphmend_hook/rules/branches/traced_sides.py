@@ -132,23 +132,14 @@ def gradients_agree(trace: Trace, left: Variable, right: Variable) -> bool:
 def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Variable) -> None:
     """Trace anew, without the branch, if what is selected, or what it is selected from, is written in place later.
 
-    Which of the two tensors a later write changes is for the data to decide.
+    Which of the two tensors a later write changes is for the data to decide.  So too if the write may be behind the
+    graph break that the graph ends in: if both are still there.
     """
-    sources = [tensor_node(left), tensor_node(right)]
-    expect_unwritten(trace.compilation, trace.line, sources, [tensor_node(selected)])
-
-
-def expect_unwritten(
-    compilation: Compilation, line: SourceLine | None, sources: list[torch.fx.Node], results: list[torch.fx.Node]
-) -> None:
-    """Trace anew, without the branch at `line`, if the memory of a node is written to after the last of them.
-
-    So too if it may be behind the graph break that the graph ends in: if both are still there.
-    """
+    compilation = trace.compilation
     reads = compilation.of(Reads).found
     if not reads:
         compilation.judge(lambda module: _judge_writes(compilation, module))
-    reads.append(_Read(line, sources, results))
+    reads.append(_Read(trace.line, (tensor_node(left), tensor_node(right)), tensor_node(selected)))
 
 
 @dataclass(frozen=True)
@@ -156,15 +147,15 @@ class _Read:
     """What a branch at `line` selects from, and what it selects."""
 
     line: SourceLine | None
-    sources: list[torch.fx.Node]
-    results: list[torch.fx.Node]
+    sources: tuple[torch.fx.Node, torch.fx.Node]
+    selected: torch.fx.Node
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(operations(module))}
     writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
     for read in compilation.of(Reads).found:
-        nodes = [*read.sources, *read.results]
+        nodes = [*read.sources, read.selected]
         begin = max(order.get(node, -1) for node in nodes)
         relied_on = memory_of(nodes)
         written = {storage for place, storages in writes if place > begin for storage in storages}
@@ -179,8 +170,8 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
     """Are what is selected, and what it is selected from, both there when the graph has run?"""
     given = module.graph.output_node().all_input_nodes
-    others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node not in read.results]
-    return any(node in read.results for node in given) and not memory_of(read.sources).isdisjoint(memory_of(others))
+    others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node is not read.selected]
+    return read.selected in given and not memory_of(read.sources).isdisjoint(memory_of(others))
 
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:

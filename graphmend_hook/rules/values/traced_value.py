@@ -19,7 +19,7 @@ from ..traced_shapes import has_known_shape
 from . import traced_contents
 
 # By rewritten code:
-CALLED = ("item", "tolist", "known", "elements", "decide", "settle", "settled", "groupby", "answered")
+CALLED = ("item", "tolist", "known", "elements", "decide", "settle", "groupby", "answered")
 MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -86,27 +86,17 @@ def decide(test: Any) -> Any:
     if is_dynamo_compiling() and isinstance(test, _ARRAYS):
         found = decide(torch.as_tensor(test))
         return test if isinstance(found, torch.Tensor) else found
-    return _decide(test)
-
-
-def _decide(tensor: Any, is_last: bool = True) -> Any:
-    if is_asked(tensor) and has_truth(tensor):
-        numbers = known_elements(tensor)
+    if is_asked(test) and has_truth(test):
+        numbers = known_elements(test)
         if numbers is not None:
             return numbers[0]
-        if is_last:
-            traced_contents.refuse()
-    return tensor
+        traced_contents.refuse()
+    return test
 
 
 def settle(test: Any) -> Any:
     """The test of a branch whose sides cannot be merged: as `decide`, if the rule [Value] is asked for."""
     return decide(test) if queue.specialise else test
-
-
-def settled(test: Any) -> Any:
-    """The test of a branch that can be captured: as `settle`, but it is no refusal where the truth is not known."""
-    return _decide(test, is_last=False) if queue.specialise else test
 
 
 def groupby(items: Any, key: Any) -> Any:
