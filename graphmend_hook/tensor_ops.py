@@ -92,8 +92,8 @@ NO_BOOLEANS = _names(
 )
 # An operand of a floating type:
 INTEGERS_ONLY = _BITWISE | {"bitwise_not"}
-# An operand with no element:
-NOT_EMPTY = _names("max min")
+# An operand with no element (select: up to torch 2.12):
+NOT_EMPTY = _names("max min select")
 # A number that the type of the result cannot hold, such as -1e9 in float16:
 FITTING = _names("clamp clamp_max clamp_min clip full full_like masked_fill new_full pad pow where")
 

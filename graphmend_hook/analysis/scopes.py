@@ -235,8 +235,13 @@ class ModuleScope:
         """
         if self.imports.qualified(expression) not in known:
             return False
+        return root_name(expression) not in self._own_names and not self.is_local(expression, function)
+
+    @staticmethod
+    def is_local(expression: ast.expr, function: Function) -> bool:
+        """Does a name or attribute chain begin with a name of `function`'s own, or of one around it?"""
         name = root_name(expression)
-        return name not in self._own_names and not any(name in outer.hidden for outer in function.lineage())
+        return any(name in outer.hidden for outer in function.lineage())
 
     def _walk(
         self,

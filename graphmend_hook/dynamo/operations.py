@@ -52,8 +52,8 @@ _WRAPPING = frozenset(
 # Functions and methods in Python that do what their operator does; some cannot be watched, as data decides a shape.
 _THIN = frozenset({"split", "unique", "unique_consecutive"})
 _COMPOSITES = ("torch.functional", "torch.nn.functional")  # modules of functions in Python that only compute
-# Attributes of a tensor by the operation that they are.
-_ATTRIBUTES = {"T": "t", "mT": "transpose"}
+# Attributes of a tensor by the operation that they are; from torch 2.14 on an operator stands for `T`.
+_ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose"}
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
 _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -143,7 +143,7 @@ def name_of(node: torch.fx.Node) -> str:
     if node.target is getattr:
         return _ATTRIBUTES.get(str(node.args[1]), name)
     if getattr(node.target, "__module__", "") != _OPERATOR:
-        return name
+        return _ATTRIBUTES.get(name, name)
     return _in_place(name) if name in _IN_PLACE else tensor_ops.OPERATORS.get(name, name)
 
 

@@ -585,7 +585,6 @@ class a_property_stores_into_a_dict_that_was_stored_into_before(Meter):
 
 class a_property_draws(Meter):
     def forward(self, x: torch.Tensor) -> Any:
-        random.seed(7)
         if x.sum() > 0:
             x = x + self.drawn
         return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ class Outcome:
     state: dict[str, Any] = field(default_factory=dict)
     gradients: list[Any] = field(default_factory=list)
     random: torch.Tensor | None = None
+    random_of_python: Any = None
     effects: list[Any] = field(default_factory=list)
     places: list[tuple[int | None, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -44,6 +46,7 @@ def fresh(case: Any) -> Any:
 def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owner: Any = None) -> Outcome:
     """Call it on copies of `inputs`; owner: the module that it is made of."""
     torch.manual_seed(1)
+    random.seed(1)
     leaves = [_copy(value, train) for value in inputs]
     # What can be written in place must not be a leaf of autograd.
     given = [leaf * 1 if isinstance(leaf, torch.Tensor) and leaf.requires_grad else leaf for leaf in leaves]
@@ -66,7 +69,7 @@ def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owne
             outcome.notes = list(getattr(error, "__notes__", ()))
 
     outcome.effects = [with_own_names(effect) for effect in observe(body, logger).effects]
-    outcome.random = torch.get_rng_state()
+    outcome.random, outcome.random_of_python = torch.get_rng_state(), random.getstate()
     outcome.inputs = [_copies(value) for value in given]
     outcome.gradients = [_gradient(leaf) for leaf in [*leaves, *parameters]]
     outcome.state = _state(owner)
@@ -93,6 +96,8 @@ def differences(got: Outcome, expected: Outcome, exact: bool = True) -> list[str
             found.append(f"gradient {index} {pair[0]} instead of {pair[1]}")
     if not torch.equal(got.random, expected.random):  # type: ignore[arg-type]
         found.append("the random generator has moved")
+    if got.random_of_python != expected.random_of_python:
+        found.append("Python's random generator has moved")
     return found
 
 

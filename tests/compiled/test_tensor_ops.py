@@ -369,6 +369,7 @@ def test_errors_are_traced_or_in_a_set_of_conditions(name: str) -> None:
 
 
 CONDITIONS = ("FLOATING_ONLY", "NO_BOOLEANS", "INTEGERS_ONLY", "NOT_EMPTY", "FITTING")
+NEEDED_UP_TO_2_12 = {("NOT_EMPTY", "select")}
 
 
 @pytest.mark.parametrize(
@@ -376,6 +377,8 @@ CONDITIONS = ("FLOATING_ONLY", "NO_BOOLEANS", "INTEGERS_ONLY", "NOT_EMPTY", "FIT
 )
 @pytest.mark.usefixtures("quiet_fakes")
 def test_a_condition_is_needed(condition: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if (condition, name) in NEEDED_UP_TO_2_12 and not torch.__version__.startswith("2.12"):
+        pytest.skip("only up to torch 2.12")
     monkeypatch.setattr(ops, condition, getattr(ops, condition) - {name})
     assert [late for late in late_errors(name) if admitted(*late)]
 

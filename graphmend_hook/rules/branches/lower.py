@@ -175,9 +175,10 @@ class Lowering:
     def _test_call(self, node: ast.Call, side: Speculation | None) -> ast.expr:
         qualified = self.scope.imports.qualified(node.func)
         plain = not node.keywords and not any(isinstance(argument, ast.Starred) for argument in node.args)
-        if plain and qualified == "bool" and len(node.args) == 1:
+        function = self.place.function
+        if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, ("bool",), function):
             return self.test(node.args[0], side)
-        if plain and qualified == "torch.equal" and len(node.args) == 2:
+        if plain and len(node.args) == 2 and self.scope.names_one_of(node.func, ("torch.equal",), function):
             left, right = (self._value(operand, side) for operand in node.args)
             return expression("GM.equal(A, B)", node, A=left, B=right)
         if plain and isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from ...analysis.names import root_name, walk
-from ...analysis.scopes import ModuleScope
+from ...analysis.scopes import Function, ModuleScope
 from ...templates import expression, replaced
 from ..operators import TORCH
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
-_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
+_SHAPED_BY_DATA = _PLACES | _DISTINCT
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,13 @@ class Question:
 
     text: the call, with the names A and B for `operands`, which are parts of the expression, or all of it.
     may_fail: it gives None where there is no answer; then the expression stands, over the operands at hand.
-    keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
+    adds_keywords: the answer is a dict of further arguments of the call, which otherwise stays.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
     may_fail: bool = False
-    keyword: str = ""
+    adds_keywords: bool = False
 
     def asked(self, operands: Sequence[ast.expr], at: ast.expr) -> ast.expr:
         """The call of the runtime."""
@@ -53,16 +52,16 @@ def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
     )
 
 
-def called(call: ast.Call, scope: ModuleScope) -> tuple[str, bool]:
+def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str, bool]:
     """The name of the function of torch, or of the method, "" of any other call; and whether it is of torch."""
     qualified = scope.imports.qualified(call.func)
-    if qualified.startswith(TORCH):
+    if qualified.startswith(TORCH) and not scope.is_local(call.func, function):
         return qualified.rpartition(".")[2], True
     return getattr(call.func, "attr", ""), False
 
 
 def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:
-    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, and ``repeat_interleave``.
+    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, and ``unique``.
 
     name: that of the function of torch, or of the method.
     """
@@ -74,10 +73,7 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         operands.insert(0, call.func.value)
     if not operands or None in options or any(isinstance(operand, ast.Starred) for operand in operands):
         return None
-    if name == "repeat_interleave" and options.keys() <= {"repeats", "dim"}:
-        counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
-        return Question("GM.total(A)", (counts,), keyword="output_size") if is_chain(counts) else None
-    if name == "repeat_interleave" or len(operands) > 1 or (name == "where" and not of_torch):
+    if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
         text, flag = "GM.nonzero(A, {})", options.pop("as_tuple", ast.Constant(name == "where"))
@@ -88,6 +84,17 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
     return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
 
 
+def counts_of_repeats(call: ast.Call, name: str, of_torch: bool) -> ast.expr | None:
+    """What says how often each row is repeated, in ``repeat_interleave``."""
+    options = {keyword.arg: keyword.value for keyword in call.keywords}
+    if name != "repeat_interleave" or not options.keys() <= {"repeats", "dim"}:
+        return None
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    given = [*call.args, *filter(None, [options.get("repeats")])]
+    return given[1 if of_torch and len(given) > 1 else 0] if given else None
+
+
 def is_grouped_read(call: ast.Call) -> bool:
     """Is it ``groupby`` of what ``x.tolist()`` gives, perhaps counted, by a lambda?"""
     if len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
@@ -96,11 +103,6 @@ def is_grouped_read(call: ast.Call) -> bool:
     if isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "enumerate":
         items = items.args[0] if len(items.args) == 1 else items
     return is_read(items)
-
-
-def is_chain(node: ast.expr) -> bool:
-    """Is it a name, or attributes and items of one: something that may be evaluated twice?"""
-    return bool(root_name(node)) and not any(isinstance(part, ast.Call) for part in walk(node))
 
 
 def outside_of_subscript(index: ast.expr) -> ast.expr:

@@ -78,7 +78,7 @@ def made_at(place: Place, scope: ModuleScope) -> HitList | None:
     statement = place.statement
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    target, found = statement.targets[0], _hits(statement.value, scope)
+    target, found = statement.targets[0], _hits(statement.value, place, scope)
     if found is None or not isinstance(target, ast.Name):
         return None
     loops = [each for each in scope.places if _goes_over(each.statement, target.id) and each.function is place.function]
@@ -114,7 +114,7 @@ def _look_up_of(loop: ast.For, place: Place, scope: ModuleScope) -> tuple[ast.As
     if loop.orelse or not isinstance(loop.target, ast.Name) or not steps.ends_in_adding(loop.body):
         return None
     for index, statement in enumerate(loop.body):
-        mask = _looked_up(statement, scope)
+        mask = _looked_up(statement, place, scope)
         if mask is not None and isinstance(statement, ast.Assign):
             step = Place(place.function, loop.body, len(loop.body) - 1, place.inside_try, (*place.inside, loop))
             steps.check(loop.body[index:], step)
@@ -144,7 +144,7 @@ def _goes_over(statement: ast.stmt, listed: str) -> bool:
     return isinstance(statement, ast.For) and isinstance(statement.iter, ast.Name) and statement.iter.id == listed
 
 
-def _hits(value: ast.expr, scope: ModuleScope) -> tuple[ast.expr, str] | None:
+def _hits(value: ast.expr, place: Place, scope: ModuleScope) -> tuple[ast.expr, str] | None:
     """The tensor `x` in ``x.nonzero(as_tuple=True)[0].tolist()``, or in ``x.nonzero()``, and what gives every place."""
     match value:
         case ast.Call(
@@ -152,21 +152,23 @@ def _hits(value: ast.expr, scope: ModuleScope) -> tuple[ast.expr, str] | None:
                 value=ast.Subscript(value=ast.Call() as found, slice=ast.Constant(value=0)), attr="tolist"
             ),
         ) if forms.is_read(value):
-            tensor, candidates = _nonzero(found, True, scope), "GM.candidates"
+            tensor, candidates = _nonzero(found, True, place, scope), "GM.candidates"
         case _:
-            tensor, candidates = _nonzero(value, False, scope), "GM.candidate_rows"
+            tensor, candidates = _nonzero(value, False, place, scope), "GM.candidate_rows"
     return None if tensor is None else (tensor, candidates)
 
 
-def _nonzero(value: ast.expr, as_tuple: bool, scope: ModuleScope) -> ast.expr | None:
+def _nonzero(value: ast.expr, as_tuple: bool, place: Place, scope: ModuleScope) -> ast.expr | None:
     """The tensor `x` in ``x.nonzero(as_tuple=as_tuple)``, or in another form of it."""
-    asked = forms.shaped_by_data(value, *forms.called(value, scope)) if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call):
+        return None
+    asked = forms.shaped_by_data(value, *forms.called(value, scope, place.function))
     return asked.operands[0] if asked and asked.text == f"GM.nonzero(A, {as_tuple})" else None
 
 
-def _looked_up(statement: ast.stmt, scope: ModuleScope) -> ast.expr | None:
+def _looked_up(statement: ast.stmt, place: Place, scope: ModuleScope) -> ast.expr | None:
     """The mask in ``a, b = torch.where(mask)``."""
     match statement:
         case ast.Assign(targets=[ast.Tuple(elts=names)]) if all(isinstance(each, ast.Name) for each in names):
-            return _nonzero(statement.value, True, scope)
+            return _nonzero(statement.value, True, place, scope)
     return None

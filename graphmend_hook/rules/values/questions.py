@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint, is_comparison
+from ...templates import OWN, name
 from ..surroundings import OPERATIONS, evidence
 from . import forms, sizes
 from .forms import Question
@@ -21,13 +22,16 @@ _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 class Finder:
     """Finds the questions of a statement, by the identity of the expression that each stands for.
 
+    enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
+    kept: the expressions whose values are needed twice, and the names that hold them.
     updates: is the statement ``x[mask] += y``?
     """
 
-    def __init__(self, place: Place, scope: ModuleScope) -> None:
-        self._place, self._scope = place, scope
+    def __init__(self, place: Place, scope: ModuleScope, enclosed: frozenset[int]) -> None:
+        self._place, self._scope, self._enclosed = place, scope, enclosed
         self._evidence = evidence(place.function, scope)
         self.found: dict[int, Question] = {}
+        self.kept: dict[int, str] = {}
         self.updates = False
 
     def visit(self, root: ast.AST) -> None:
@@ -43,6 +47,21 @@ class Finder:
 
     def _ask_number(self, node: ast.expr) -> None:
         self._ask(node, Question("GM.known(A)", (node,)))
+
+    def _ask_sizes(self, nodes: Iterable[ast.expr], owner: ast.expr) -> None:
+        """Ask for arguments, or items, that stand for sizes only if it is a tensor, or a list, that is given them."""
+        for node in nodes:
+            again = self._again(owner)
+            if again is not None:
+                self._ask(node, Question("GM.size(B, A)", (node, again)))
+
+    def _again(self, node: ast.expr) -> ast.expr | None:
+        """The value of an expression that has been evaluated; None where no name can hold it."""
+        if isinstance(node, ast.Name):
+            return name(node.id, node)
+        if id(node) in self._enclosed:
+            return None
+        return name(self.kept.setdefault(id(node), f"{OWN}kept{len(self.kept)}"), node)
 
     def _decisions(self, test: ast.expr) -> None:
         for operand in _operands(test):
@@ -72,22 +91,21 @@ class Finder:
         ):
             self._ask_number(node.right)
 
-    def _slice(self, node: ast.Slice) -> None:
-        for bound in (node.lower, node.upper):
-            if bound is not None and (self._is_handed_in(bound) or self._may_be_tensor(bound)):
-                self._ask_number(bound)
+    def _may_be_number(self, node: ast.expr) -> bool:
+        return self._is_handed_in(node) or self._may_be_tensor(node)
 
     def _compared(self, node: ast.Compare) -> None:
         """``list(x.size()) == [batch, count]``: items of lists are compared one by one."""
-        for operand in (node.left, *node.comparators):
-            if isinstance(operand, (ast.List, ast.Tuple)):
-                for item in operand.elts:
-                    if self._is_handed_in(item) or self._may_be_tensor(item):
-                        self._ask_number(item)
+        if len(node.ops) == 1 and isinstance(node.comparators[0], (ast.List, ast.Tuple)):
+            self._ask_sizes(filter(self._may_be_number, node.comparators[0].elts), node.left)
 
     def _subscript(self, node: ast.Subscript) -> None:
-        """``x[mask]``."""
+        """``x[mask]``, ``x[:count]``."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part in parts:
+            if isinstance(part, ast.Slice):
+                bounds = [bound for bound in (part.lower, part.upper) if bound is not None]
+                self._ask_sizes(filter(self._may_be_number, bounds), node.value)
         if not any(map(self._evidence.may_be_mask, parts)):
             return
         statement = self._place.statement
@@ -95,8 +113,10 @@ class Finder:
             self._ask(node, Question("GM.taken(A, B)", (node.value, node.slice), may_fail=True))
         elif isinstance(statement, ast.AugAssign):
             self.updates = node is statement.target
-        elif isinstance(statement, ast.Assign) and isinstance(node.ctx, ast.Store) and forms.is_chain(node.value):
-            self._ask(node.slice, Question("GM.positions(A, B)", (node.value, node.slice)))
+        elif isinstance(statement, ast.Assign) and isinstance(node.ctx, ast.Store):
+            owner = self._again(node.value)
+            if owner is not None:
+                self._ask(node.slice, Question("GM.positions(B, A)", (node.slice, owner)))
 
     def _call(self, call: ast.Call) -> None:
         qualified = self._scope.imports.qualified(call.func)
@@ -104,30 +124,50 @@ class Finder:
             assert isinstance(call.func, ast.Attribute)
             if not qualified.startswith(OPERATIONS.strangers):
                 self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
-        elif isinstance(call.func, ast.Name) and call.func.id in _NUMBERS:
+        elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
                 if self._may_be_tensor(argument):
                     self._ask_number(argument)
-        elif isinstance(call.func, ast.Name) and call.func.id in _TRUTHS:
+        elif self._is_builtin(call.func, _TRUTHS):
             if len(call.args) == 1 and (self._evidence.may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
                 self._ask(call.args[0], Question("GM.elements(A)", (call.args[0],)))
         elif qualified == "itertools.groupby" and forms.is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:
-            name, of_torch = forms.called(call, self._scope)
-            shaped = forms.shaped_by_data(call, name, of_torch)
-            if shaped and (not shaped.keyword or self._may_be_tensor(shaped.operands[0])):
+            function, of_torch = forms.called(call, self._scope, self._place.function)
+            counts = forms.counts_of_repeats(call, function, of_torch)
+            if counts is not None and self._may_be_tensor(counts):
+                self._repeats(call, counts, of_torch)
+            shaped = forms.shaped_by_data(call, function, of_torch)
+            if shaped is not None:
                 self._ask(call, shaped)
-            self._sizes(call, name, of_torch)
+            self._sizes(call, function, of_torch)
 
-    def _sizes(self, call: ast.Call, name: str, of_torch: bool) -> None:
+    def _is_builtin(self, function: ast.expr, names: frozenset[str]) -> bool:
+        return isinstance(function, ast.Name) and self._scope.names_one_of(function, names, self._place.function)
+
+    def _repeats(self, call: ast.Call, counts: ast.expr, of_torch: bool) -> None:
+        """``repeat_interleave(x, counts)``: how many rows that gives is one more argument, where it is known."""
+        owner = None if of_torch or not isinstance(call.func, ast.Attribute) else self._again(call.func.value)
+        again = self._again(counts)
+        if again is not None and (of_torch or owner is not None):
+            text = "GM.repeats(A)" if owner is None else "GM.repeats_of(B, A)"
+            operands = (again,) if owner is None else (again, owner)
+            self._ask(call, Question(text, operands, adds_keywords=True))
+
+    def _sizes(self, call: ast.Call, function: str, of_torch: bool) -> None:
         """The arguments of the call that stand for numbers, and may be tensors."""
-        for argument in sizes.arguments_of(call, name, of_torch):
-            if (
-                (name in sizes.TAKE_NOTHING_ELSE and self._is_handed_in(argument))
-                or sizes.is_always_asked(name, argument)
-                or self._may_be_tensor(argument)
-            ):
+        asked = [
+            argument
+            for argument in sizes.arguments_of(call, function, of_torch)
+            if (function in sizes.TAKE_NOTHING_ELSE and self._is_handed_in(argument))
+            or sizes.is_always_asked(function, argument)
+            or self._may_be_tensor(argument)
+        ]
+        if isinstance(call.func, ast.Attribute) and not of_torch:
+            self._ask_sizes(asked, call.func.value)
+        else:
+            for argument in asked:
                 self._ask_number(argument)
 
     def _is_handed_in(self, node: ast.expr) -> bool:
@@ -158,7 +198,6 @@ _LOOKS: dict[type[ast.AST], Callable[[Finder, Any], None]] = {
     ast.Subscript: Finder._subscript,
     ast.Compare: Finder._compared,
     ast.BinOp: Finder._repeated,
-    ast.Slice: Finder._slice,
 }
 
 

@@ -13,11 +13,12 @@ import torch
 
 from ...dynamo import capture
 from ..branches.traced_conditions import has_elements, holds_data
+from ..branches.traced_speculated import is_tensor
 from ..traced_shapes import has_known_shape
 from . import traced_contents
 from .traced_value import MOST_CONSTANTS, is_asked, known_elements
 
-CALLED = ("nonzero", "taken", "positions", "distinct", "total")  # by rewritten code
+CALLED = ("nonzero", "taken", "positions", "distinct", "repeats", "repeats_of")  # by rewritten code
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -111,17 +112,22 @@ def _distinct(tensor: Any, name: str, counts: bool) -> Any:
     return (made, torch.tensor([count for _, count in found], device=tensor.device)) if counts else made
 
 
-def total(tensor: Any) -> int | None:
-    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
-        return None
-    if tensor.dtype.is_floating_point:
-        return None
-    numbers = known_elements(tensor)
+def repeats(counts: Any) -> dict[str, int]:
+    """The `output_size` of ``torch.repeat_interleave``, where the counts are known."""
+    if not is_asked(counts) or not has_elements(counts) or not 0 < counts.numel() <= MOST_CONSTANTS:
+        return {}
+    if counts.dtype.is_floating_point:
+        return {}
+    numbers = known_elements(counts)
     if numbers is not None:
-        return int(sum(numbers))
+        return {"output_size": int(sum(numbers))}
     traced_contents.refuse()
-    return None
+    return {}
+
+
+def repeats_of(owner: Any, counts: Any) -> dict[str, int]:
+    """As `repeats`, for a method of `owner`: only a tensor's takes that argument."""
+    return repeats(counts) if is_tensor(owner) else {}
 
 
 def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:

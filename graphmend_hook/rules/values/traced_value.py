@@ -15,11 +15,12 @@ from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture, queue
 from ..branches.traced_conditions import has_elements, has_truth, undecided
+from ..branches.traced_speculated import is_tensor
 from ..traced_shapes import has_known_shape
 from . import traced_contents
 
 # By rewritten code:
-CALLED = ("item", "tolist", "known", "elements", "decide", "settle", "groupby", "answered")
+CALLED = ("item", "tolist", "known", "size", "elements", "decide", "settle", "groupby", "answered")
 MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -70,6 +71,12 @@ def known(value: Any) -> Any:
     if type(value) is list:
         return [known(part) for part in value]
     return value
+
+
+def size(owner: Any, value: Any) -> Any:
+    """`value`, a size or a position if it is given to a tensor or a list: then as `known`, else as it is."""
+    kind = type(owner)
+    return known(value) if is_tensor(owner) or kind is list or kind is tuple or kind is torch.Size else value
 
 
 def elements(tensor: Any) -> Any:

@@ -76,12 +76,14 @@ class ValueCandidate:
     """A statement, and by the identity of each expression in it that reads a number: the question in its place.
 
     enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
+    kept: by the identity of an expression that a question needs too, the name that holds its value.
     updates: is it ``x[mask] += y``?
     """
 
     statement: ast.stmt
     questions: dict[int, Question]
     enclosed: frozenset[int]
+    kept: dict[int, str]
     updates: bool = False
     temporaries: int = 0
 
@@ -98,7 +100,8 @@ class ValueCandidate:
         assert isinstance(at.target, ast.Subscript)
         taken = name(_TAKEN, at, ast.Store())
         update = ast.copy_location(ast.AugAssign(taken, at.op, replaced(at.value, self._answer)), at)
-        return _UPDATED.fill(at, OWNER=at.target.value, INDEX=outside_of_subscript(at.target.slice), UPDATE=update)
+        owner, index = replaced(at.target.value, self._answer), outside_of_subscript(at.target.slice)
+        return _UPDATED.fill(at, OWNER=owner, INDEX=index, UPDATE=update)
 
     def _switch(self, node: ast.AST) -> ast.expr:
         """The question in the head of a statement with blocks, which is not to be there twice."""
@@ -108,21 +111,30 @@ class ValueCandidate:
         return expression("ANSWER if GM.compiling() else ORIGINAL", node, ANSWER=answer, ORIGINAL=node)
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
-        question = self.questions.get(id(node))
-        if question is None:
+        """What stands in the place of a part of the statement: a question, a value that is kept, both, or None."""
+        question, spelling = self.questions.get(id(node)), self.kept.get(id(node))
+        if question is None and spelling is None:
             return None
         assert isinstance(node, ast.expr)
-        operands = [
-            outside_of_subscript(replaced(operand, lambda part: None if part is node else self._answer(part)))
-            for operand in question.operands
-        ]
+        value = self._asked(question, node) if question else self._inside(node, node)
+        if spelling is None:
+            return value
+        return ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), value), node)
+
+    def _inside(self, expression: ast.expr, node: ast.expr) -> ast.expr:
+        """`expression` with everything in it replaced but for `node` itself."""
+        return replaced(expression, lambda part: None if part is node else self._answer(part))
+
+    def _asked(self, question: Question, node: ast.expr) -> ast.expr:
+        operands = [outside_of_subscript(self._inside(operand, node)) for operand in question.operands]
         if question.may_fail:
             return self._fallible(question, node, operands)
         asked = question.asked(operands, node)
-        if question.keyword:
-            assert isinstance(node, ast.Call)
-            keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
-            return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
+        if question.adds_keywords:
+            call = self._inside(node, node)
+            assert isinstance(call, ast.Call)
+            keyword = ast.copy_location(ast.keyword(None, asked), node)
+            return ast.copy_location(ast.Call(call.func, call.args, [*call.keywords, keyword]), node)
         return asked
 
     def _fallible(self, question: Question, node: ast.expr, operands: list[ast.expr]) -> ast.expr:
@@ -169,7 +181,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 5
+    version = 6
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 
@@ -177,13 +189,14 @@ class Value:
         root = _expressions_of(place.statement)
         if root is None:
             return None
-        finder = Finder(place, scope)
+        enclosed = _enclosed(root)
+        finder = Finder(place, scope, enclosed)
         finder.visit(root)
         if not finder.found and not finder.updates:
             return None
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, finder.found, _enclosed(root), finder.updates)
+        return ValueCandidate(place.statement, finder.found, enclosed, finder.kept, finder.updates)
 
 
 def _expressions_of(statement: ast.stmt) -> ast.AST | None:
