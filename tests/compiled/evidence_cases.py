@@ -81,7 +81,7 @@ def names_bound_anew(x, number=torch.tensor(3)):  # noqa: B008
     def bool(value):
         return value.sum() > 100
 
-    torch = Backend()  # noqa: F811
+    torch = Backend()
     result = x + int(number) + range(number)
     if bool(x):
         result = result + 1
