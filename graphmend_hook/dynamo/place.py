@@ -69,7 +69,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
     bodies = _enclosing_bodies(trace)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return Hindrance.FORBIDDEN
-    if bodies and repeats and torch.is_grad_enabled() and not trace.one_graph:
+    if bodies and repeats and torch.is_grad_enabled() and not trace.compilation.one_graph:
         return Hindrance.REPEATED
     return None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NoReturn
 
-from .compilation import Attempts, Compilation
+from .compilation import Compilation
 from .handlers import is_caught, is_in_finally
 from .question import question
 from .rerun import Plan
@@ -72,19 +72,7 @@ def expect_success_of(compilation: Compilation) -> None:
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
     """
-    compilation.of(_Ending).watch(compilation)
-
-
-class _Ending:
-    """Judges how an attempt ends."""
-
-    def __init__(self) -> None:
-        self._is_watched = False
-
-    def watch(self, compilation: Compilation) -> None:
-        if not self._is_watched:
-            self._is_watched = True
-            compilation.at_end(lambda error: _judge(compilation, error))
+    compilation.at_end(_judge)
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:
@@ -102,7 +90,7 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         log.debug("%s: %s", failure.reason, error)
         for retreat in retreats:
             retreat(failure)
-        _trace_as_written(compilation.attempts, failure.reason, compilation.one_graph)
+        _trace_as_written(compilation, failure.reason)
 
 
 @question(otherwise=None)
@@ -113,7 +101,7 @@ def expect_no_handler(trace: Trace) -> None:
     kept the frame from being compiled at all, and then it was caught.
     """
     if is_caught(trace):
-        _trace_as_written(trace.compilation.attempts, "an assert stands in a try", trace.one_graph)
+        _trace_as_written(trace.compilation, "an assert stands in a try")
 
 
 @question(otherwise=True)
@@ -124,14 +112,14 @@ def follows_guard(trace: Trace) -> bool:
     """
     if not trace.compilation.of(Plan).follows_guard or not is_in_finally(trace):
         return False
-    _trace_as_written(trace.compilation.attempts, "an effect in a finally follows a guard", trace.one_graph)
+    _trace_as_written(trace.compilation, "an effect in a finally follows a guard")
     return True
 
 
-def _trace_as_written(attempts: Attempts, reason: str, one_graph: bool) -> None:
+def _trace_as_written(compilation: Compilation, reason: str) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
-    orders = attempts.of(Orders)
-    if not one_graph and not orders.as_written:
+    orders = compilation.attempts.of(Orders)
+    if not compilation.one_graph and not orders.as_written:
         orders.as_written = True
         trace_anew(reason)
 

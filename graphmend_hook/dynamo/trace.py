@@ -28,11 +28,6 @@ class Trace:
         self.compilation: Compilation = compilation_of(self.output)
 
     @property
-    def one_graph(self) -> bool:
-        """Would a graph break be an error here?"""
-        return bool(self.translator.one_graph)
-
-    @property
     def graph(self) -> torch.fx.Graph:
         """The graph that operations are added to: the body of a higher-order operator inside of one."""
         graph: torch.fx.Graph = self.output.current_tracer.graph
