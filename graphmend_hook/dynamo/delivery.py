@@ -66,7 +66,7 @@ def _read(predicates: list[torch.Tensor]) -> list[bool]:
     return [bool(predicate) for predicate in predicates]
 
 
-def drain(_nothing: None = None) -> None:
+def drain() -> None:
     """Deliver what a replay left in the list: generated code that the bytecode hook could not redirect."""
     while queue.graphmend_pending:
         items = list(queue.graphmend_pending)

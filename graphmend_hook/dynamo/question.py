@@ -33,7 +33,8 @@ class Question(Generic[T]):
     """What is asked of the tracer, and the answer where it cannot tell."""
 
     def __init__(self, function: Callable[..., T], otherwise: T) -> None:
-        parameters = inspect.signature(function).parameters.values()
+        self._signature = inspect.signature(function)
+        parameters = self._signature.parameters.values()
         self.name = function.__name__
         for position, parameter in enumerate(parameters):
             kind = parameter.annotation
@@ -44,7 +45,6 @@ class Question(Generic[T]):
                     f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}"
                 )
         self._function, self._otherwise = function, otherwise
-        self._signature = inspect.signature(function)
         self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
 
     def answer(self, translator: Any, arguments: list[Variable], keywords: dict[str, Variable]) -> T:

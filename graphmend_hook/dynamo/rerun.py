@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import torch
 
 from .compilation import Compilation
-from .operations import draws, facts_of
+from .operations import facts_of
 from .question import question
 from .trace import Trace
 from .writes import operations, spares_inputs
@@ -84,6 +84,8 @@ def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule)
 
 
 def _drawn_on(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.device]:
-    for node in filter(draws, nodes):
+    for node in nodes:
+        if not facts_of(node).draws:
+            continue
         values = [operand.meta.get("example_value") for operand in (node, *node.all_input_nodes)]
         yield from (value.device for value in values if isinstance(value, torch.Tensor))
