@@ -130,7 +130,9 @@ class Flow:
             cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
             tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
             return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
-        used = NamesIn.code(statement).read | _augmented(statement) | self._deleted(statement)
+        used = NamesIn.code(statement).read | self._deleted(statement)
+        if isinstance(statement, ast.AugAssign):
+            used |= _stored(statement.target)
         return (needed - _binds(statement)) | used
 
     def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
@@ -184,10 +186,6 @@ def _stored(target: ast.expr) -> Names:
     if isinstance(target, (ast.Tuple, ast.List)):
         return frozenset().union(*(_stored(item) for item in target.elts))
     return _stored(target.value) if isinstance(target, ast.Starred) else _NONE
-
-
-def _augmented(statement: ast.stmt) -> Names:
-    return _stored(statement.target) if isinstance(statement, ast.AugAssign) else _NONE
 
 
 def _deleted(root: ast.stmt) -> Names:

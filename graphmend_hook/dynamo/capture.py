@@ -51,14 +51,12 @@ class Captured:
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
     denied: why the last capture was not allowed, where captures are not.
-    is_asserted: what the graph takes for granted of them is looked at in the end.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
     denied: Denied | None = None
-    is_asserted: bool = False
 
     @property
     def count(self) -> int:
@@ -143,9 +141,7 @@ def _switch_on(trace: Trace, setting: str) -> bool:
     restart.can_do_without(compilation, Without.CAPTURED_NUMBERS, lambda failure: _capture_less(compilation, failure))
     compilation.at_end(_switch_off)
     epilogue.connect()
-    if not captured.is_asserted:
-        captured.is_asserted = True
-        rerun.keep(compilation).otherwise.append(lambda: _expect_no_assertions(compilation))
+    rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
