@@ -253,21 +253,15 @@ class ModuleScope:
                     function.statements.append(statement)
                 self.imports.add(statement)
                 if hasattr(statement, "body") or isinstance(statement, ast.Match):
-                    self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
+                    for within, is_tried in _blocks(statement):
+                        self._walk(within, function, prefix, inside_try or is_tried, (*inside, statement))
 
-    def _walk_blocks(
-        self,
-        statement: ast.stmt,
-        function: Function | None,
-        prefix: str,
-        inside_try: bool,
-        inside: tuple[ast.stmt, ...],
-    ) -> None:
-        caught = inside_try or bool(getattr(statement, "handlers", None))
-        for name, within in (("body", caught), ("orelse", inside_try), ("finalbody", inside_try)):
-            block = getattr(statement, name, None)
-            if block:
-                self._walk(block, function, prefix, within, inside)
-        for name in ("handlers", "cases"):
-            for part in getattr(statement, name, ()):
-                self._walk(part.body, function, prefix, inside_try, inside)
+
+def _blocks(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], bool]]:
+    """The blocks in a statement, each with whether a handler of the statement could catch what is raised there."""
+    yield getattr(statement, "body", []), bool(getattr(statement, "handlers", None))
+    for name in ("orelse", "finalbody"):
+        yield getattr(statement, name, []), False
+    for name in ("handlers", "cases"):
+        for part in getattr(statement, name, ()):
+            yield part.body, False
