@@ -31,9 +31,6 @@ class Rewritten:
         return sum(site.outcome is Outcome.MENDED for site in self.sites)
 
 
-NOTHING = Rewritten(None, ())
-
-
 @dataclass(frozen=True)
 class Change:
     """What became of one statement of `function`: its site, and the statements that now stand in its place, if any.
@@ -60,7 +57,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     """
     rules = _triggered(rules, source)
     if not rules:
-        return NOTHING
+        return Rewritten(None, ())
     tree = ast.parse(source, filename)
     uncompiled = Rewritten(None, tuple(change.site for change in rewrite_tree(tree, source, rules)))
     if not uncompiled.mended:
@@ -164,9 +161,8 @@ def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
 
 def _site(place: Place, rule: Rule, candidate: Candidate | Refusal) -> Site:
     function, line = place.function.qualname, place.statement.lineno
-    if isinstance(candidate, Refusal):
-        return Site(rule.name, function, line, candidate.code, candidate.text)
-    return Site(rule.name, function, line)
+    why = (candidate.code, candidate.text) if isinstance(candidate, Refusal) else ()
+    return Site(rule.name, function, line, *why)
 
 
 def _import_runtime(tree: ast.Module) -> None:

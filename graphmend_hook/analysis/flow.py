@@ -10,6 +10,7 @@ from .names import DEFINITIONS, NamesIn, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
+_TRY = (ast.Try, getattr(ast, "TryStar", ast.Try))  # ``except*`` came with Python 3.11
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Flow:
             if end is not None and _keeps_exceptions(statement):
                 return end
             return _both(end, bound - self._deleted(statement))  # control may come from anywhere in the body
-        if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
+        if isinstance(statement, _TRY):
             return self._after_try(statement, bound)
         if isinstance(statement, ast.Match):
             after: Names | None = bound
@@ -87,18 +88,17 @@ class Flow:
             return bound - {target.id for target in statement.targets if isinstance(target, ast.Name)}
         return bound | _binds(statement)
 
-    def _after_try(self, statement: ast.stmt, bound: Names) -> Names | None:
-        assert isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar"
-        end = self._forward([*statement.body, *statement.orelse], bound)  # type: ignore[attr-defined]
+    def _after_try(self, statement: ast.Try, bound: Names) -> Names | None:
+        end = self._forward([*statement.body, *statement.orelse], bound)
         bound -= self._deleted(statement)
-        for handler in statement.handlers:  # type: ignore[attr-defined]
+        for handler in statement.handlers:
             named = frozenset({handler.name}) if handler.name else _NONE
             handled = self._forward(handler.body, bound | named)
             end = _both(end, None if handled is None else handled - named)
-        final = self._forward(statement.finalbody, bound)  # type: ignore[attr-defined]
+        final = self._forward(statement.finalbody, bound)
         if final is None or end is None:
             return None
-        return end - frozenset().union(*map(self._deleted, statement.finalbody)) | final  # type: ignore[attr-defined]
+        return end - frozenset().union(*map(self._deleted, statement.finalbody)) | final
 
     def _backward(self, block: Sequence[ast.stmt], needed: Names, exits: _Exits) -> Names:
         """The names needed at the start of `block` if those in `needed` are at its end."""
@@ -124,13 +124,15 @@ class Flow:
             caught = _NONE if _keeps_exceptions(statement) else needed
             inside = _Exits(exits.at_break, exits.at_continue, exits.in_handler | caught)
             return self._backward(statement.body, needed, inside) | NamesIn.code(*statement.items).read
-        if isinstance(statement, ast.Try) or statement.__class__.__name__ == "TryStar":
+        if isinstance(statement, _TRY):
             return self._before_try(statement, needed, exits)
         if isinstance(statement, ast.Match):
             cases = frozenset().union(*(self._backward(case.body, needed, exits) for case in statement.cases))
             tests = [case.pattern for case in statement.cases], [case.guard for case in statement.cases if case.guard]
             return needed | cases | NamesIn.code(statement.subject, *tests[0], *tests[1]).read
-        used = NamesIn.code(statement).read | _augmented(statement) | self._deleted(statement)
+        used = NamesIn.code(statement).read | self._deleted(statement)
+        if isinstance(statement, ast.AugAssign):
+            used |= _stored(statement.target)
         return (needed - _binds(statement)) | used
 
     def _before_loop(self, loop: ast.For | ast.AsyncFor | ast.While, needed: Names, exits: _Exits) -> Names:
@@ -147,15 +149,15 @@ class Flow:
                 return head | source
             head = grown
 
-    def _before_try(self, statement: ast.stmt, needed: Names, exits: _Exits) -> Names:
-        after = self._backward(statement.finalbody, needed | exits.at_break | exits.at_continue, exits)  # type: ignore[attr-defined]
+    def _before_try(self, statement: ast.Try, needed: Names, exits: _Exits) -> Names:
+        after = self._backward(statement.finalbody, needed | exits.at_break | exits.at_continue, exits)
         leaving = _Exits(exits.at_break | after, exits.at_continue | after, exits.in_handler | after)
-        handlers = [self._backward(handler.body, after, leaving) for handler in statement.handlers]  # type: ignore[attr-defined]
-        types = [handler.type for handler in statement.handlers if handler.type]  # type: ignore[attr-defined]
+        handlers = [self._backward(handler.body, after, leaving) for handler in statement.handlers]
+        types = [handler.type for handler in statement.handlers if handler.type]
         # Control may go from any statement to a handler or to the final block, and early exits pass the latter.
         caught = frozenset().union(exits.in_handler, after, NamesIn.code(*types).read, *handlers)
         inside = _Exits(exits.at_break | after, exits.at_continue | after, caught)
-        return self._backward([*statement.body, *statement.orelse], after, inside)  # type: ignore[attr-defined]
+        return self._backward([*statement.body, *statement.orelse], after, inside)
 
 
 def _both(left: Names | None, right: Names | None) -> Names | None:
@@ -184,10 +186,6 @@ def _stored(target: ast.expr) -> Names:
     if isinstance(target, (ast.Tuple, ast.List)):
         return frozenset().union(*(_stored(item) for item in target.elts))
     return _stored(target.value) if isinstance(target, ast.Starred) else _NONE
-
-
-def _augmented(statement: ast.stmt) -> Names:
-    return _stored(statement.target) if isinstance(statement, ast.AugAssign) else _NONE
 
 
 def _deleted(root: ast.stmt) -> Names:

@@ -21,11 +21,15 @@ _FRAME_READERS = frozenset({"locals", "vars", "dir", "exec", "eval"}) | _FRAME_O
 
 @dataclass
 class Function:
-    """One function: its node, its qualified name, and the function that contains it."""
+    """One function: its node, its qualified name, and the function that contains it.
+
+    statements: those in it, at any depth, without those of functions inside it.
+    """
 
     node: FunctionNode
     qualname: str
     parent: Function | None = None
+    statements: list[ast.stmt] = field(default_factory=list)
 
     @property
     def is_async(self) -> bool:
@@ -118,17 +122,6 @@ class ModuleScope:
         if known is None or known.function is not function:
             known = self._evidence[function.qualname] = Evidence(function, self, operations)
         return known
-
-    def statements_of(self, function: Function) -> list[ast.stmt]:
-        """The statements of `function`, at any depth, without those of functions inside it."""
-        return self._statements.get(id(function), [])
-
-    @cached_property
-    def _statements(self) -> dict[int, list[ast.stmt]]:
-        found: dict[int, list[ast.stmt]] = {}
-        for place in self.places:
-            found.setdefault(id(place.function), []).append(place.statement)
-        return found
 
     def may_hold_conditional(self, statement: ast.stmt) -> bool:
         """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
@@ -262,23 +255,18 @@ class ModuleScope:
             else:
                 if function is not None:
                     self.places.append(Place(function, block, index, inside_try, inside))
+                    function.statements.append(statement)
                 self.imports.add(statement)
                 if hasattr(statement, "body") or isinstance(statement, ast.Match):
-                    self._walk_blocks(statement, function, prefix, inside_try, (*inside, statement))
+                    for within, is_tried in _blocks(statement):
+                        self._walk(within, function, prefix, inside_try or is_tried, (*inside, statement))
 
-    def _walk_blocks(
-        self,
-        statement: ast.stmt,
-        function: Function | None,
-        prefix: str,
-        inside_try: bool,
-        inside: tuple[ast.stmt, ...],
-    ) -> None:
-        caught = inside_try or bool(getattr(statement, "handlers", None))
-        for name, within in (("body", caught), ("orelse", inside_try), ("finalbody", inside_try)):
-            block = getattr(statement, name, None)
-            if block:
-                self._walk(block, function, prefix, within, inside)
-        for name in ("handlers", "cases"):
-            for part in getattr(statement, name, ()):
-                self._walk(part.body, function, prefix, inside_try, inside)
+
+def _blocks(statement: ast.stmt) -> Iterator[tuple[list[ast.stmt], bool]]:
+    """The blocks in a statement, each with whether a handler of the statement could catch what is raised there."""
+    yield getattr(statement, "body", []), bool(getattr(statement, "handlers", None))
+    for name in ("orelse", "finalbody"):
+        yield getattr(statement, name, []), False
+    for name in ("handlers", "cases"):
+        for part in getattr(statement, name, ()):
+            yield part.body, False

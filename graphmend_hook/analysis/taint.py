@@ -124,7 +124,7 @@ class Evidence:
 
     def _unpackings(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = ab[i]``, ``[... for a in b]``."""
-        for statement in self._scope.statements_of(self.function):
+        for statement in self.function.statements:
             if isinstance(statement, ast.For):
                 yield statement.target, statement.iter
             elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
@@ -138,7 +138,7 @@ class Evidence:
     @cached_property
     def _bindings(self) -> list[tuple[str, ast.expr]]:
         found: list[tuple[str, ast.expr]] = []
-        for statement in self._scope.statements_of(self.function):
+        for statement in self.function.statements:
             if isinstance(statement, ast.Assign):
                 for target in statement.targets:
                     found += _pairs(target, statement.value)
@@ -228,7 +228,7 @@ class Evidence:
     def returned(self) -> Taint:
         """The taint of what the function returns."""
         self.__dict__["returned"] = Taint.NO  # for a function that calls itself
-        statements = self._scope.statements_of(self.function)
+        statements = self.function.statements
         values = [node.value for node in statements if isinstance(node, ast.Return) and node.value]
         return max(map(self.of, values), default=Taint.NO)
 

@@ -8,6 +8,7 @@ with its own exception, as in eager: the frame is run again (`rerun`).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -24,7 +25,6 @@ from .restart import Failure
 from .trace import Trace, log
 from .trust import Mechanism, works
 from .variables import Variable, tensor_node
-from .writes import tensor_inputs
 
 # By Dynamo's setting: that of the symbols' own environment.
 _ALLOWED = {
@@ -50,25 +50,18 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    is_guarded: a guard lets the code run only as long as captures are allowed; denied: why the last one was not.
-    is_asserted: what the graph takes for granted of them is looked at in the end.
+    denied: why the last capture was not allowed, where captures are not.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
-    is_guarded: bool = False
     denied: Denied | None = None
-    is_asserted: bool = False
 
     @property
     def count(self) -> int:
         """How many operations have captured something so far?"""
         return len({*self.symbols.values()})
-
-    def end(self, _error: BaseException | None) -> None:
-        """The attempt is over, perhaps in the middle of a capture."""
-        _switch_off(self)
 
 
 @dataclass
@@ -100,7 +93,7 @@ def begin_shape(trace: Trace) -> bool:
 def end(trace: Trace) -> None:
     """Switch it off again, if it was switched on here."""
     captured, shapes = trace.compilation.of(Captured), trace.output.shape_env
-    _switch_off(captured)
+    _switch_off(trace.compilation)
     new = [symbol for symbol in shapes.var_to_range if symbol not in captured.before]
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if _orders(trace.compilation).above_one:
@@ -145,12 +138,10 @@ def _switch_on(trace: Trace, setting: str) -> bool:
         return False
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False
-    restart.expect_success_of(compilation, lambda failure: _capture_less(compilation, failure))
-    compilation.at_end(captured.end)
+    restart.expect_success_of(compilation, _capture_less)
+    compilation.at_end(_switch_off)
     epilogue.connect()
-    if not captured.is_asserted:
-        captured.is_asserted = True
-        rerun.keep(compilation).otherwise.append(lambda: _expect_no_assertions(compilation))
+    rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
@@ -161,26 +152,18 @@ def _switch_on(trace: Trace, setting: str) -> bool:
 
 
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
-    """Is there a guard on the frame, so that it is compiled anew once it has been forbidden?"""
+    """May anything be captured here?  Then guards see to it that the frame is compiled anew once that is forbidden."""
     memory = compilation.memory.of(rerun.RerunMemory)
-    if not queue.understood or not works(Mechanism.CAPTURE, Mechanism.FAILURE):
+    if not queue.understood or not works(Mechanism.CAPTURE, Mechanism.FAILURE, Mechanism.GUARDS):
         captured.denied = Denied.BY_TORCH
         return False
     if memory.failed and not compilation.one_graph:
         captured.denied = Denied.BY_FAILURE
         return False
-    if not captured.is_guarded:
-        sources = [node.meta["grapharg"].source for node in tensor_inputs(compilation.output)][:1]
-        if not sources or frame_guards.inputs_at(sources, compilation) is None:
-            return False
-        frame_guards.install(
-            compilation, "understood", sources, lambda _: queue.understood, "generated code is understood"
-        )
-        if not compilation.one_graph:
-            frame_guards.install(
-                compilation, rerun.RerunMemory, sources, lambda _: not memory.failed, "no captured size has failed"
-            )
-        captured.is_guarded = True
+    install = functools.partial(frame_guards.install, compilation)
+    install("understood", (), lambda: queue.understood, "generated code is understood")
+    if not compilation.one_graph:
+        install(rerun.RerunMemory, (), lambda: not memory.failed, "no captured size has failed")
     return True
 
 
@@ -198,9 +181,11 @@ def _takes_for_granted(compilation: Compilation) -> bool:
     return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
 
 
-def _switch_off(captured: Captured) -> None:
+def _switch_off(compilation: Compilation, _error: BaseException | None = None) -> None:
+    """After a capture, and after an attempt that ended in the middle of one."""
     from torch._dynamo import config
 
+    captured = compilation.of(Captured)
     # Two of them, where what was captured raised an exception that the traced code has caught.
     for setting in captured.switched:
         setattr(config, setting, False)

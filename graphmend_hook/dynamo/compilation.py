@@ -22,7 +22,7 @@ from .own_guards import forget_own_guards
 
 Part = TypeVar("Part")
 Judge = Callable[[torch.fx.GraphModule], None]
-End = Callable[["BaseException | None"], None]
+End = Callable[["Compilation", "BaseException | None"], None]
 
 
 class NotTracingError(Exception):
@@ -83,7 +83,7 @@ class Compilation(Parts):
         self._judges.append(look)
 
     def at_end(self, action: End) -> None:
-        """Call `action` at the end of the attempt, whatever became of it, with the exception if there is one."""
+        """Call `action` once at the end of the attempt, whatever became of it, with the exception if there is one."""
         if action not in self._ends:
             self._ends.append(action)
 
@@ -101,11 +101,9 @@ class Compilation(Parts):
         forget_own_guards(output)
         if defects.is_fatal(error):
             return
-        with (
-            contextlib.ExitStack() as stack
-        ):  # one that gives orders to Dynamo raises; the others are called all the same
+        with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; all are called
             for action in self._ends:
-                stack.callback(action, error)
+                stack.callback(action, self, error)
 
 
 _attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()

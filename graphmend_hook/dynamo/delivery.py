@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
 
 import torch
+from torch.utils._pytree import tree_iter
 
 from ..diagnostics import notice
 from . import queue
@@ -37,7 +37,7 @@ def deliver_after_failure(items: list[queue.Item]) -> None:
     failed cannot be told, so none is held back.
     """
     known = [item for item in items if item[0] is not queue.GUARD]
-    complete = [item for item in known if not _is_missing(item)]
+    complete = [item for item in known if not any(value is queue.MISSING for value in tree_iter(item))]
     lost = len(known) - len(complete)
     if lost or complete:
         log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
@@ -66,17 +66,9 @@ def _read(predicates: list[torch.Tensor]) -> list[bool]:
     return [bool(predicate) for predicate in predicates]
 
 
-def drain(_nothing: None = None) -> None:
+def drain() -> None:
     """Deliver what a replay left in the list: generated code that the bytecode hook could not redirect."""
     while queue.graphmend_pending:
         items = list(queue.graphmend_pending)
         queue.graphmend_pending.clear()
         deliver(items)
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(_is_missing(item) for item in value)
-    if isinstance(value, dict):
-        return any(_is_missing(item) for item in value.values())
-    return value is queue.MISSING

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import logging
-import threading
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -22,21 +22,19 @@ from .delivery import deliver, deliver_after_failure, drain
 from .rerun_frame import has_graph, prepared
 
 log = logging.getLogger("graphmend_hook")
-_lock = threading.Lock()
-_connected = False
 
 
+@functools.cache
 def connect() -> None:
-    """Register with Dynamo; runs while the first deferred effect is being traced, before its code is generated."""
-    global _connected
-    with _lock:
-        if not _connected:
-            queue.graphmend_sink = _slot(deliver)
-            queue.graphmend_failed = _slot(deliver_after_failure)
-            queue.graphmend_distrust = _slot(_distrust)
-            register_bytecode_hook(on_generated_code)
-            atexit.register(drain)
-            _connected = True
+    """Register with Dynamo; runs while the first deferred effect is being traced, before its code is generated.
+
+    Dynamo lets one thread trace at a time.
+    """
+    queue.graphmend_sink = _slot(deliver)
+    queue.graphmend_failed = _slot(deliver_after_failure)
+    queue.graphmend_distrust = _slot(_distrust)
+    register_bytecode_hook(on_generated_code)
+    atexit.register(drain)
 
 
 def _slot(receive: Callable[[Any], None]) -> Any:

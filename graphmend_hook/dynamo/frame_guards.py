@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from .compilation import Compilation
 from .own_guards import name_of
@@ -19,11 +15,8 @@ from .trust import Mechanism, works
 _numbers = itertools.count()
 
 
-class Installed:
+class Installed(set[object]):
     """What the guards of one compilation are about; each is installed once."""
-
-    def __init__(self) -> None:
-        self.keys: set[Any] = set()
 
 
 def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | None:
@@ -47,18 +40,12 @@ def install(
 ) -> None:
     """Let the code run only where `holds` is true of the values of the sources; once for each `key`."""
     from torch._dynamo.guards import install_guard
+    from torch._dynamo.source import GlobalStateSource
 
-    installed = compilation.of(Installed).keys
+    installed = compilation.of(Installed)
     if key not in installed:
         installed.add(key)
-        install_guard(sources[0].make_guard(functools.partial(_build, sources, holds, note)))
-
-
-@contextlib.contextmanager
-def outside_modes() -> Iterator[None]:
-    """No mode of the program's sees the operations in the block."""
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
-        yield
+        install_guard(GlobalStateSource().make_guard(functools.partial(_build, sources, holds, note)))
 
 
 def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builder: Any, guard: Any) -> None:

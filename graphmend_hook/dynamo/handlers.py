@@ -46,16 +46,11 @@ def _in_finally(frame: Any) -> bool:
     at = frame.current_instruction.positions
     if at is None:
         return False
-    targets = {id(entry.target): entry.target for entry in map(_entry, frame.instructions) if entry is not None}
-    for target in targets.values():
-        first = frame.indexof[target]
-        handler = frame.instructions[first:]
+    entries = [item.exn_tab_entry for item in frame.instructions if item.exn_tab_entry is not None]
+    for target in {id(entry.target): entry.target for entry in entries}.values():
+        handler = frame.instructions[frame.indexof[target] :]
         names = [instruction.opname for instruction in handler]
         last = names.index("POP_EXCEPT") if "POP_EXCEPT" in names else len(names)
         if names[0] == "PUSH_EXC_INFO" and any(instruction.positions == at for instruction in handler[:last]):
             return frame.current_instruction not in handler[:last]
     return False
-
-
-def _entry(instruction: Any) -> Any:
-    return getattr(instruction, "exn_tab_entry", None)

@@ -8,7 +8,6 @@ left may do anything.  `tests/compiled/test_operations.py` measures all of it on
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -58,6 +57,11 @@ _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an ite
 _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _PERHAPS_TENSOR = (torch.Tensor, type(None))
+# By the names of the module `operator`, those that write to their first operand (``iadd``) among them.
+_WRITING = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
+_OPERATORS = tensor_ops.OPERATORS | {
+    name: f"{tensor_ops.OPERATORS.get(plain, plain)}_" for name, plain in _WRITING.items()
+}
 _OPERATOR, _OF_NUMBERS = "_operator", ("_operator", "math", "builtins")
 
 
@@ -74,12 +78,7 @@ def facts_of(node: torch.fx.Node) -> Facts:
 def only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers?"""
     facts = facts_of(node)
-    return not facts.draws and facts.writes is not None and not any(_nodes_in(written_operands(node)))
-
-
-def draws(node: torch.fx.Node) -> bool:
-    """May it draw random numbers?"""
-    return facts_of(node).draws
+    return not facts.draws and facts.writes is not None and not written_nodes(node)
 
 
 def is_of_torch(node: torch.fx.Node) -> bool:
@@ -87,15 +86,14 @@ def is_of_torch(node: torch.fx.Node) -> bool:
     return isinstance(node.target, torch._ops.HigherOrderOperator) or facts_of(node).is_of_torch
 
 
-def written_operands(node: torch.fx.Node) -> list[Any]:
-    """The operands that the operation may write to; all of them, where nothing is known of it."""
+def written_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """What the operation may write to of its operands; all of them, where nothing is known of it."""
     writes = facts_of(node).writes
-    if writes is None:
-        return [node.args, node.kwargs]
-    if not writes:
-        return []
     operands: dict[int | str, Any] = {**dict(enumerate(node.args)), **node.kwargs}
-    return [operand for name, operand in operands.items() if name in writes]
+    written = [operand for name, operand in operands.items() if writes is None or name in writes]
+    found: list[torch.fx.Node] = []
+    torch.fx.node.map_arg(written, found.append)
+    return found
 
 
 def is_cheap(node: torch.fx.Node) -> bool:
@@ -142,17 +140,8 @@ def name_of(node: torch.fx.Node) -> str:
     name: str = getattr(node.target, "__name__", "")
     if node.target is getattr:
         return _ATTRIBUTES.get(str(node.args[1]), name)
-    if getattr(node.target, "__module__", "") != _OPERATOR:
-        return _ATTRIBUTES.get(name, name)
-    return _in_place(name) if name in _IN_PLACE else tensor_ops.OPERATORS.get(name, name)
-
-
-_IN_PLACE = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
-
-
-def _in_place(name: str) -> str:
-    plain = _IN_PLACE[name]
-    return tensor_ops.OPERATORS.get(plain, plain) + "_"
+    names = _OPERATORS if getattr(node.target, "__module__", "") == _OPERATOR else _ATTRIBUTES
+    return names.get(name, name)
 
 
 def _is_named(node: torch.fx.Node) -> bool:
@@ -232,9 +221,3 @@ def _is_wrapped(node: torch.fx.Node) -> bool:
 def _numpy_name(node: torch.fx.Node) -> str:
     name: str = getattr(node.target, "__name__", "")
     return name.removeprefix("wrapped_")
-
-
-def _nodes_in(operands: list[Any]) -> Iterator[torch.fx.Node]:
-    found: list[torch.fx.Node] = []
-    torch.fx.node.map_arg(operands, found.append)
-    yield from found

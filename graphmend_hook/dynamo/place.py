@@ -69,7 +69,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
     bodies = _enclosing_bodies(trace)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return Hindrance.FORBIDDEN
-    if bodies and repeats and torch.is_grad_enabled() and not trace.one_graph:
+    if bodies and repeats and torch.is_grad_enabled() and not trace.compilation.one_graph:
         return Hindrance.REPEATED
     return None
 
@@ -98,7 +98,12 @@ def is_in_a_body(trace: Trace) -> bool:
 @question(otherwise=None)
 def logger_of(trace: Trace, name: str | None = None) -> Any:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
-    return trace.as_global("graphmend_logger", logging.getLogger(name))
+    from torch._dynamo.source import GlobalSource
+    from torch._dynamo.variables.base import VariableTracker
+
+    logger = logging.getLogger(name)
+    source = GlobalSource(trace.output.install_global_by_id("graphmend_logger", logger))
+    return VariableTracker.build(trace.translator, logger, source)
 
 
 @question(otherwise=True)
@@ -115,32 +120,21 @@ def _has_interpreter() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
-def _types_read_texts() -> bool:
-    """Does Dynamo guard a text itself once its type is asked for?  Up to torch 2.12: each text is compiled anew."""
-    return bool(torch.__version__ < "2.13")
-
-
 @question(otherwise=False)
-def _is_unread_text(_trace: Trace, value: Variable) -> bool:
+def is_unread_text(_trace: Trace, value: Variable) -> bool:
+    """Is it a text that the trace has not looked at, nor need look at?  Its type is guarded from now on.
+
+    Up to torch 2.12 Dynamo guards a text itself once its type is asked for, and each text is compiled anew; later ones
+    know the type of a text that they have not looked at.
+    """
     from torch._dynamo.guards import GuardBuilder, install_guard
 
-    if type(value).__name__ != "LazyConstantVariable" or value.is_realized() or value.peek_type() is not str:
+    if torch.__version__ >= "2.13" or type(value).__name__ != "LazyConstantVariable":
+        return False
+    if value.is_realized() or value.peek_type() is not str:
         return False
     install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
     return True
-
-
-if _types_read_texts():
-
-    def is_unread_text(value: Any) -> bool:
-        """Is it a text that the trace has not looked at, nor need look at?  Its type is guarded from now on."""
-        return _is_unread_text(value)
-
-else:
-
-    def is_unread_text(value: Any) -> bool:
-        """Dynamo knows the type of a text that it has not looked at."""
-        return False
 
 
 def is_autocast() -> bool:

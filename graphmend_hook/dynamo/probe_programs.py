@@ -33,8 +33,7 @@ def deliver(program: Program, values: list[Any]) -> None:
 class Anew:
     """Handed on between the attempts of `effects`: how many there were."""
 
-    def __init__(self) -> None:
-        self.attempts = 0
+    attempts = 0
 
 
 @question(otherwise=False)

@@ -33,7 +33,8 @@ class Question(Generic[T]):
     """What is asked of the tracer, and the answer where it cannot tell."""
 
     def __init__(self, function: Callable[..., T], otherwise: T) -> None:
-        parameters = inspect.signature(function).parameters.values()
+        self._signature = inspect.signature(function)
+        parameters = self._signature.parameters.values()
         self.name = function.__name__
         for position, parameter in enumerate(parameters):
             kind = parameter.annotation
@@ -44,7 +45,6 @@ class Question(Generic[T]):
                     f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}"
                 )
         self._function, self._otherwise = function, otherwise
-        self._signature = inspect.signature(function)
         self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
 
     def answer(self, translator: Any, arguments: list[Variable], keywords: dict[str, Variable]) -> T:
@@ -83,19 +83,13 @@ def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Cal
     """
 
     def mark(function: Callable[Concatenate[Trace, P], T]) -> Callable[P, T]:
-        # Dynamo meets `answer` only behind `connect`, which hands its calls, and those of `ask`, to the question.
-        @functools.wraps(function)
-        def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-            return otherwise
-
         @functools.wraps(function)
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
-            if is_dynamo_compiling() and connect():
-                return answer(*args, **kwargs)
+            if is_dynamo_compiling():
+                connect()  # from then on Dynamo hands the calls of this function to the question
             return otherwise
 
-        asked = Question(function, otherwise)
-        _questions.extend(((answer, asked), (ask, asked)))
+        _questions.append((ask, Question(function, otherwise)))
         return ask
 
     return mark
@@ -104,10 +98,10 @@ def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Cal
 _questions: list[tuple[Callable[..., Any], Question[Any]]] = []  # by the functions that stand for them
 
 
-def connect() -> bool:
+def connect() -> None:
     """Let Dynamo hand the calls of all questions to them; it calls this for real, while it traces a call.
 
-    The trace starts anew, because Dynamo expects every attempt to take the path of the first.  False where this torch
+    The trace starts anew, because Dynamo expects every attempt to take the path of the first.  Not where this torch
     makes its variables in another way: nothing is asked then, and nothing is mended.
     """
     try:
@@ -119,7 +113,7 @@ def connect() -> bool:
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)
-        return False
+        return
     raise begun
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import torch
 
 from .compilation import Compilation
-from .operations import draws, facts_of
+from .operations import facts_of
 from .question import question
 from .trace import Trace
 from .writes import operations, spares_inputs
@@ -30,14 +30,14 @@ class Plan:
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
     is_wanted: should the frame be run again?  has_graph: the graph of the attempt is complete.
-    follows_guard: one waits for the end of the graph; otherwise: what is called where the frame may not be run again.
+    follows_guard: one waits for the end of the graph; otherwise: called where the frame may not be run again.
     """
 
     draws: frozenset[torch.device] | None = None
     is_wanted: bool = False
     has_graph: bool = False
     follows_guard: bool = False
-    otherwise: list[Callable[[], None]] = field(default_factory=list)
+    otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
 
 
 @dataclass
@@ -70,7 +70,7 @@ def _prepare(compilation: Compilation, plan: Plan, module: torch.fx.GraphModule)
         plan.draws = frozenset(_drawn_on(nodes))
         return
     for action in plan.otherwise:
-        action()
+        action(compilation)
 
 
 def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
@@ -84,6 +84,8 @@ def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule)
 
 
 def _drawn_on(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.device]:
-    for node in filter(draws, nodes):
+    for node in nodes:
+        if not facts_of(node).draws:
+            continue
         values = [operand.meta.get("example_value") for operand in (node, *node.all_input_nodes)]
         yield from (value.device for value in values if isinstance(value, torch.Tensor))

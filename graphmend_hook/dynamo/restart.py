@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from .compilation import Attempts, Compilation
+from .compilation import Compilation
 from .handlers import is_caught, is_in_finally
 from .question import question
 from .rerun import Plan
@@ -35,7 +35,7 @@ class Failure:
     restarts: bool
 
 
-Retreat = Callable[[Failure], None]
+Retreat = Callable[[Compilation, Failure], None]
 
 
 @dataclass
@@ -45,7 +45,6 @@ class Ending:
     retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
     """
 
-    is_watched: bool = False
     retreat: Retreat | None = None
 
 
@@ -66,26 +65,25 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     """
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
-    if not ending.is_watched:
-        ending.is_watched = True
-        compilation.at_end(lambda error: _judge(compilation, ending, error))
+    compilation.at_end(_judge)
 
 
-def _judge(compilation: Compilation, ending: Ending, error: BaseException | None) -> None:
+def _judge(compilation: Compilation, error: BaseException | None) -> None:
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
+    retreat = compilation.of(Ending).retreat
     if isinstance(error, RestartAnalysis):
         failure = Failure("a decision depends on a number that was captured", str(error.restart_reason), True)
-        if ending.retreat:
-            ending.retreat(failure)
+        if retreat:
+            retreat(compilation, failure)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         failure = Failure(f"{type(error).__name__} after something was mended", str(error), False)
         log.debug("%s: %s", failure.reason, error)
-        if ending.retreat:
-            ending.retreat(failure)
-        _trace_as_written(compilation.attempts, failure.reason, compilation.one_graph)
+        if retreat:
+            retreat(compilation, failure)
+        _trace_as_written(compilation, failure.reason)
 
 
 @question(otherwise=None)
@@ -96,7 +94,7 @@ def expect_no_handler(trace: Trace) -> None:
     kept the frame from being compiled at all, and then it was caught.
     """
     if is_caught(trace):
-        _trace_as_written(trace.compilation.attempts, "an assert stands in a try", trace.one_graph)
+        _trace_as_written(trace.compilation, "an assert stands in a try")
 
 
 @question(otherwise=True)
@@ -107,14 +105,14 @@ def follows_guard(trace: Trace) -> bool:
     """
     if not trace.compilation.of(Plan).follows_guard or not is_in_finally(trace):
         return False
-    _trace_as_written(trace.compilation.attempts, "an effect in a finally follows a guard", trace.one_graph)
+    _trace_as_written(trace.compilation, "an effect in a finally follows a guard")
     return True
 
 
-def _trace_as_written(attempts: Attempts, reason: str, one_graph: bool) -> None:
+def _trace_as_written(compilation: Compilation, reason: str) -> None:
     """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
-    orders = attempts.of(Orders)
-    if not one_graph and not orders.as_written:
+    orders = compilation.attempts.of(Orders)
+    if not compilation.one_graph and not orders.as_written:
         orders.as_written = True
         trace_anew(reason)
 

@@ -27,19 +27,9 @@ _SWITCHES = ("train", "training", "use_input_stats", "dropout", "dropout_p")
 # Operators of torch whose result may be what they are given, and whose schemas do not say so.
 _GIVES_BACK = frozenset(
     {
-        *(
-            "as_tensor",
-            "broadcast_tensors",
-            "chunk",
-            "contiguous",
-            "cpu",
-            "cuda",
-            "expand_as",
-            "flatten",
-            "histogramdd",
-        ),
-        *("meshgrid", "positive", "ravel", "real", "reshape_as", "resolve_conj", "to", "type_as", "unflatten"),
-        *("unsafe_split", "view_as"),
+        *("as_tensor", "broadcast_tensors", "chunk", "contiguous", "cpu", "cuda", "expand_as", "flatten"),
+        *("histogramdd", "meshgrid", "positive", "ravel", "real", "reshape_as", "resolve_conj", "to", "type_as"),
+        *("unflatten", "unsafe_split", "view_as"),
     }
 )
 

@@ -13,7 +13,6 @@ from torch._guards import TracingContext
 from . import refusals
 from .compilation import Compilation, compilation_of
 from .own import OWN_FILES, is_own
-from .variables import Variable
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
@@ -26,11 +25,6 @@ class Trace:
         self.translator = translator  # of the innermost frame
         self.output = translator.output
         self.compilation: Compilation = compilation_of(self.output)
-
-    @property
-    def one_graph(self) -> bool:
-        """Would a graph break be an error here?"""
-        return bool(self.translator.one_graph)
 
     @property
     def graph(self) -> torch.fx.Graph:
@@ -59,14 +53,6 @@ class Trace:
         """Where the program is; None where a function of ours is compiled by itself, after a break."""
         frame = next(self.frames_outside(), None)
         return None if frame is None else (frame.f_code.co_filename, frame.lineno)
-
-    def as_global(self, prefix: str, value: object) -> Variable:
-        """Dynamo's variable for an object that traced code did not get at by itself."""
-        from torch._dynamo.source import GlobalSource
-        from torch._dynamo.variables.base import VariableTracker
-
-        source = GlobalSource(self.output.install_global_by_id(prefix, value))
-        return VariableTracker.build(self.translator, value, source)
 
 
 def record(code: str) -> None:

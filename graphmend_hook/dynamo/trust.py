@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
@@ -97,9 +95,7 @@ def _keep() -> None:
         return
     try:
         _directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, path = tempfile.mkstemp(dir=_directory)
-        os.close(descriptor)
-        os.replace(path, _directory / _name())
+        (_directory / _name()).touch(mode=0o600)
     except OSError as error:
         log.debug("what works on this torch is not kept: %s", error)
 

@@ -52,15 +52,8 @@ def is_symbol(variable: Variable) -> bool:
     return type(variable.realize()).__name__ == "SymNodeVariable"
 
 
-def has_unbacked_size(tensor: torch.Tensor) -> bool:
-    """Does the data decide a size of the fake tensor?"""
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
-    return bool(free_unbacked_symbols(tensor.shape))
-
-
 def is_unbacked(size: Any) -> bool:
-    """Is it a size that the data decides?"""
+    """Is it a size that the data decides, or a shape with one?"""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     return bool(free_unbacked_symbols(size))

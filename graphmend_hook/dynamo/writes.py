@@ -15,24 +15,23 @@ from torch.utils.weak import TensorWeakRef
 
 from . import frame_guards
 from .compilation import Compilation
-from .operations import written_operands
+from .operations import written_nodes
 from .trace import log
 
 
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
     """The nodes of the graph in order, those of the bodies that an operation calls before the operation itself."""
     for node in module.graph.nodes:
-        for body in bodies_of(node, module):
+        bodies = [*bodies_of(node, module)]
+        for body in bodies:
             yield from operations(body)
-        if not node.op.startswith("call") or next(bodies_of(node, module), None) is None:
+        if not bodies:
             yield node
 
 
 def written_by(node: torch.fx.Node) -> set[int]:
     """The memory that the operation may write to; all that it is given, where nothing is known of it."""
-    found: set[int] = set()
-    torch.fx.node.map_arg(written_operands(node), lambda operand: found.update(storages_of(operand)))
-    return found
+    return memory_of(written_nodes(node))
 
 
 def storages_of(node: torch.fx.Node) -> Iterator[int]:
@@ -59,7 +58,8 @@ def are_apart(compilation: Compilation, relied_on: set[int], written: set[int]) 
 
     If so, the code that is being compiled will run only where that is so.
     """
-    inputs = tensor_inputs(compilation.output)
+    arguments = {node: node.meta.get("grapharg") for node in compilation.output.graph.find_nodes(op="placeholder")}
+    inputs = [node for node, argument in arguments.items() if argument is not None and argument.is_tensor]
     changed = [node for node in inputs if not written.isdisjoint(storages_of(node))]
     kept = [node for node in inputs if not relied_on.isdisjoint(storages_of(node))] if changed else []
     pairs = [(one, other) for one in kept for other in changed if one is not other]
@@ -83,12 +83,6 @@ def _guard(compilation: Compilation, pairs: Sequence[tuple[torch.fx.Node, torch.
 def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
     first, second = _range_of(one), _range_of(other)
     return first.stop <= second.start or second.stop <= first.start
-
-
-def tensor_inputs(output: Any) -> list[torch.fx.Node]:
-    """The inputs of the graph that are tensors of the frame."""
-    arguments = {node: node.meta.get("grapharg") for node in output.graph.find_nodes(op="placeholder")}
-    return [node for node, argument in arguments.items() if argument is not None and argument.is_tensor]
 
 
 def _example(node: torch.fx.Node) -> Any:

@@ -15,6 +15,7 @@ import marshal
 import os
 import sys
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from types import CodeType
 
@@ -64,17 +65,7 @@ class Cache:
         self.distrusted = False
         self._fingerprint = fingerprint(rules)
         self._root = directory and directory.absolute()
-        self._directory: Path | None = None
         self.writable = not sys.dont_write_bytecode
-        self._opened = False
-
-    @property
-    def directory(self) -> Path | None:
-        """Where this process's entries live, None where there is no directory that can be used."""
-        if not self._opened:
-            self._opened = True
-            self._directory = self._open()
-        return self._directory
 
     def get(self, path: str, source: bytes) -> Rewritten | None:
         """The entry for the module at `path` with text `source`; None, and a trace, for any kind of miss."""
@@ -114,7 +105,9 @@ class Cache:
         stem = os.path.basename(path)[:40].removesuffix(".py")  # for people; short enough for any file system
         return os.path.join(str(self.directory), f"{stem}.{_digest(path.encode(errors='surrogateescape')).hex()}.gmc")
 
-    def _open(self) -> Path | None:
+    @cached_property
+    def directory(self) -> Path | None:
+        """Where this process's entries live, None where there is no directory that can be used."""
         root = self._root
         try:
             root = cache_root(root)

@@ -48,9 +48,6 @@ class MendingFinder(MetaPathFinder):
         self._ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
         return None
 
-    def invalidate_caches(self) -> None:
-        """Nothing to drop: the other finders are told by the import system itself."""
-
     def _from_others(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         """The spec that the import would have had without us.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,8 +14,7 @@ from ..parsing import check_mendable, is_directory_pattern, named
 from ..program import is_path_safe
 from .allowlist import Allowlist
 
-_SUFFIX = ".py"
-_ANY = "*?"
+_WILD = frozenset("*?")
 
 
 def source_file(name: str) -> str:
@@ -55,12 +55,7 @@ def _candidates(pattern: str) -> Iterator[tuple[str, str]]:
         return
     with named("MODULES"):
         check_mendable(pattern)
-    fixed = []
-    for segment in pattern.split("."):
-        if any(char in segment for char in _ANY):
-            break
-        fixed.append(segment)
-    name = ".".join(fixed)
+    name = ".".join(itertools.takewhile(_WILD.isdisjoint, pattern.split(".")))
     if not name:
         raise ConfigError(f"{pattern!r}: the name of the package cannot be a glob here; write it out")
     spec = _find(name)
@@ -78,7 +73,7 @@ def _below(directory: str, prefix: str) -> Iterator[tuple[str, str]]:
         package = prefix + ("" if below == os.curdir else f"{below.replace(os.sep, '.')}.")
         for file in sorted(files):
             stem, suffix = os.path.splitext(file)
-            if suffix == _SUFFIX and stem.isidentifier():
+            if suffix == ".py" and stem.isidentifier():
                 yield os.path.join(folder, file), package[:-1] if stem == "__init__" and package else package + stem
 
 

@@ -8,7 +8,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ..dynamo.question import question
 from ..dynamo.trace import Trace
-from ..dynamo.variables import Variable, fake_of, has_unbacked_size
+from ..dynamo.variables import Variable, fake_of, is_unbacked
 
 
 def has_known_shape(tensor: Any) -> bool:
@@ -18,4 +18,4 @@ def has_known_shape(tensor: Any) -> bool:
 
 @question(otherwise=True)
 def _has_unbacked_size(_trace: Trace, tensor: Variable) -> bool:
-    return has_unbacked_size(fake_of(tensor))
+    return is_unbacked(fake_of(tensor).shape)

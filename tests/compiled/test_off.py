@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import Counting, import_mended
 
-from graphmend_hook.dynamo import delivery
+from graphmend_hook.dynamo import delivery, epilogue, trust
 
 SOURCE = """
 import logging
@@ -74,8 +74,9 @@ def deliveries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(items))
         stock(items)
 
+    trust.prove()  # whose programs have deliveries of their own
     monkeypatch.setattr("graphmend_hook.dynamo.epilogue.deliver", counted)
-    monkeypatch.setattr("graphmend_hook.dynamo.epilogue._connected", False)
+    epilogue.connect.cache_clear()
     torch._dynamo.reset()
     return found
 

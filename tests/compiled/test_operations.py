@@ -214,7 +214,7 @@ def test_hand_made_entries(name: str) -> None:
     assert facts.writes is not None or name == "F.embedding_bag"
     if facts.writes is not None:
         assert written <= facts.writes
-        assert bool(written) == any(operations.written_operands(node))
+        assert bool(written) == bool(operations.written_nodes(node))
     assert facts.draws == drew
     assert operations.only_computes(node) == (not written and not drew)
 
@@ -227,7 +227,7 @@ def test_what_is_not_known_may_do_anything(target: Any, args: tuple[Any, ...]) -
     node = node_of(target, *args)
     assert operations.facts_of(node) == UNKNOWN
     assert not operations.only_computes(node)
-    assert operations.written_operands(node) == [node.args, node.kwargs]
+    assert operations.written_nodes(node) == node.all_input_nodes
 
 
 # --- operators of others ---

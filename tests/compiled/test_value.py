@@ -174,6 +174,16 @@ def test_what_the_data_decides_becomes_a_symbol(backend: str) -> None:
     assert compiled(-X) == compiled(X + 100) == compiled(X - 100) == 1
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_frame_that_is_given_no_tensor(backend: str) -> None:
+    compiled = Compiled("drawn", backend)
+    if backend == "inductor":  # which draws other numbers than eager
+        assert torch.compile(compiled.mended, fullgraph=True)(8).shape[1] == 4
+    else:
+        assert compiled(8) == compiled(8) == 1
+    assert not refusals.seen
+
+
 def test_a_test_of_a_symbol_leaves_the_read_where_it_was() -> None:
     compiled = Compiled("counted_and_tested")
     plain = Counting("eager")

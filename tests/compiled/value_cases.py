@@ -412,3 +412,9 @@ def moves_under_a_mask_without_dimensions(x):
     mask = kept > 0
     x[mask] = kept[mask]
     return x
+
+
+def drawn(count):
+    """No tensor comes in: what the frame is given is a number."""
+    x = torch.rand(count, 4)
+    return x[x[:, 0] > 0.5] * 2
