@@ -98,15 +98,11 @@ def settings_of(options: argparse.Namespace, program: Program | None = None) -> 
     return settings.with_given(given(options), Setting.option)
 
 
-def passed_on(options: argparse.Namespace) -> dict[Setting, str]:
-    """The settings that the command line names, as texts for a process that is started for this command.
+def passed_on(options: argparse.Namespace) -> dict[str, str]:
+    """The settings that the command line names, as variables for a process that is started for this command.
 
     Raises ConfigError for one that cannot be used.
     """
     words = given(options)
     settings = Settings().with_given(words, Setting.option)
-    return {each: each.write(getattr(settings, each.name)) for each in SETTINGS if each.name in words}
-
-
-def as_words(passed: Mapping[Setting, str]) -> list[str]:
-    return [f"{setting.option()}={text}" for setting, text in passed.items()]
+    return {each.variable(): each.write(getattr(settings, each.name)) for each in SETTINGS if each.name in words}

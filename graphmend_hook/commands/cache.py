@@ -10,6 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 
+import rich.filesize
+import rich.progress
+from rich.console import Console
+
 from ..config import Kind, Settings, settings_of_kind
 from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
@@ -49,13 +53,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _info(_options: argparse.Namespace, settings: Settings) -> int:
-    import rich.console
-
     stock = take_stock(settings.cache_dir)
     own = _fingerprint(settings)
     current = [entry for entry in stock.entries if entry.fingerprint == own]
     stale = [entry for entry in stock.entries if entry.fingerprint != own]
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     for label, value in (
         ("directory", str(stock.root or "none")),
         ("fingerprint", f"{own} (rules: {', '.join(settings.rules) or 'none'})"),
@@ -84,9 +86,6 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _warm(options: argparse.Namespace, settings: Settings) -> int:
-    import rich.console
-    import rich.progress
-
     patterns = [item for text in options.patterns for item in split_list(text)] or list(settings.modules)
     if not patterns:
         raise ConfigError("name the modules to mend, or set GRAPHMEND_MODULES")
@@ -100,7 +99,7 @@ def _warm(options: argparse.Namespace, settings: Settings) -> int:
         warm(found, settings, options.jobs or _cpus()),
         "mending",
         total=len(found),
-        console=rich.console.Console(stderr=True),
+        console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
@@ -125,8 +124,6 @@ def _fingerprint(settings: Settings) -> str:
 
 
 def _amount(entries: list[Entry]) -> str:
-    import rich.filesize
-
     return f"{counted(len(entries), 'entry')}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
 
 

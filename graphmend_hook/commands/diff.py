@@ -7,7 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
 
 from ..config import RULE_NAMES, Kind, settings_of_kind
 from ..diagnostics import ConfigError, Outcome, Site
@@ -16,10 +18,6 @@ from ..options import add_settings, settings_of
 from ..parsing import check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
 from ..rewrite import Change, active_rules, changes_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 HELP = "show the mended functions of a module, with what is added to them"
 _LEGEND = "numbered lines: the original, as eager runs it; +: added; GM: graphmend_hook.runtime"
@@ -40,8 +38,6 @@ def run(options: argparse.Namespace) -> int:
 
     Raises ConfigError for an argument that names nothing.
     """
-    import rich.console
-
     path = _path(options.target)
     source = _read(path)
     rules = active_rules(settings_of(options).rules)
@@ -53,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         changes = _in_function(changes, options.function)
     if options.rule is not None:
         changes = _by_rule(changes, options.rule)
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     sites = [change.site for change in changes]
     console.print(str(path), style="bold", markup=False)
     console.print(f"  {_summary(sites)}", markup=False)
@@ -113,8 +109,6 @@ def _summary(sites: Sequence[Site]) -> str:
 
 
 def _print_function(console: Console, function: Listing) -> None:
-    from rich.text import Text
-
     console.print()
     console.print(f"def {function.function}", style="bold", markup=False)
     for line in function.lines:
@@ -125,8 +119,6 @@ def _print_function(console: Console, function: Listing) -> None:
 
 
 def _styled(line: Line) -> Text:
-    from rich.text import Text
-
     added = not line.number
     styled = Text()
     styled.append(f"{' '.join(line.marks):<9} ", style="yellow" if any("-" in mark for mark in line.marks) else "cyan")

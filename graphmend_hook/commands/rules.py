@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ..diagnostics import ConfigError
 from ..manual import Code, codes, page, title
 from ..rules.order import ORDER
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 HELP = "list the rules and the codes, or explain one"
 
@@ -22,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what `options.name` asks for.  Raises ConfigError for a name that there is not."""
-    import rich.console
-
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     if options.name is None:
         _print_tables(console)
         return 0
@@ -49,10 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_tables(console: Console) -> None:
-    import rich.table
-    import rich.text
-
-    rules = rich.table.Table("rule", "version", "what it does", title="Rules", title_justify="left")
+    rules = Table("rule", "version", "what it does", title="Rules", title_justify="left")
     for rule in ORDER:
         rules.add_row(rule.name, str(rule.version), title(rule))
     console.print(rules)
@@ -63,9 +58,9 @@ def _print_tables(console: Console) -> None:
         "Left as it was written while tracing, because": [code for code in known if "-T" in code.code],
     }
     for heading, members in groups.items():
-        table = rich.table.Table("code", "rule", "sentence", title=heading, title_justify="left")
+        table = Table("code", "rule", "sentence", title=heading, title_justify="left")
         for code in members:
-            table.add_row(code.code, code.rule or "-", rich.text.Text(code.sentence))
+            table.add_row(code.code, code.rule or "-", Text(code.sentence))
         console.print()
         console.print(table)
 

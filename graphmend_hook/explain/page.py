@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config import RULE_NAMES
-from ..reporting.sources import function_at, is_foreign, statement_at
+from ..reporting.sources import function_at, statement_at
 from ..reporting.text import shorten
+from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, Json, by_region, of_first_call
+from .join import Explanation, by_region, of_first_call
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -73,8 +74,7 @@ def _tree(found: Explanation, number: int) -> Call:
         graphs = by_region(observed).get((region.name, region.file, region.line), [])
         for index, graph in enumerate(of_first_call(graphs)):
             for call in graph["calls"]:
-                stack = [tuple(place) for place in call["stack"] if not is_foreign(place[0], observed["torch"])]
-                root.add(arm, index, stack, call["operations"])
+                root.add(arm, index, call["stack"], call["operations"])
     return root
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from .sources import module_of, statement_at
+from .sources import Frame, module_of, statement_at
 from .text import shorten
 
 Json = dict[str, Any]
 Start = tuple[str, int]  # of a statement: its file, its first line
-Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
 class Verdict(NamedTuple):
