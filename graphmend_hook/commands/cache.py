@@ -23,7 +23,7 @@ from ..hook.warm import CacheError, Warmed, warm
 from ..options import add_settings, settings_of
 from ..parsing import split_list
 from ..reporting.ledger import Status
-from ..reporting.text import counted
+from ..reporting.text import PLAIN, counted
 from ..rewrite import active_rules
 
 HELP = "look at the cache of mended modules, empty it or fill it"
@@ -57,16 +57,16 @@ def _info(_options: argparse.Namespace, settings: Settings) -> int:
     own = _fingerprint(settings)
     current = [entry for entry in stock.entries if entry.fingerprint == own]
     stale = [entry for entry in stock.entries if entry.fingerprint != own]
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     for label, value in (
         ("directory", str(stock.root or "none")),
         ("fingerprint", f"{own} (rules: {', '.join(settings.rules) or 'none'})"),
         ("current", _amount(current)),
         ("stale", f"{_amount(stale)} (another version, python or choice of rules)"),
     ):
-        console.print(f"{label:<12} {value}", markup=False)
+        console.print(f"{label:<12} {value}")
     if stock.problem:
-        console.print(stock.problem, style="red", markup=False)
+        console.print(stock.problem, style="red")
     return 1 if stock.problem else 0
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from ..config import Kind, settings_of_kind
 from ..options import add_settings, passed_on
+from ..reporting.text import PLAIN
 
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _CACHE = "GRAPHMEND_CACHE_DIR"
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         mended = _run(backend, Path(folder), variables)
     if plain is None or mended is None:
         return 1
-    console = Console()
+    console = Console(**PLAIN)
     versions = plain["versions"]
     title = f"T5, transformers {versions['transformers']}, torch {versions['torch']}, backend {backend}"
     table = Table(title=title, title_justify="left")
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         table.add_row(*row)
     console.print(table)
     for record in plain["records"]:
-        console.print(f"  record: {record}", highlight=False, markup=False)
+        console.print(f"  record: {record}")
     same_outputs = plain["digest"] == mended["digest"]
     same_records = plain["records"] == mended["records"]
     outputs = "bit-equal" if same_outputs else "equal to eager within 1e-5" if mended["equal_to_eager"] else "DIFFERENT"

@@ -17,6 +17,7 @@ from ..hook.locate import source_file
 from ..options import add_settings, settings_of
 from ..parsing import check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
+from ..reporting.text import PLAIN
 from ..rewrite import Change, active_rules, changes_of
 
 HELP = "show the mended functions of a module, with what is added to them"
@@ -49,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         changes = _in_function(changes, options.function)
     if options.rule is not None:
         changes = _by_rule(changes, options.rule)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     sites = [change.site for change in changes]
-    console.print(str(path), style="bold", markup=False)
-    console.print(f"  {_summary(sites)}", markup=False)
+    console.print(str(path), style="bold")
+    console.print(f"  {_summary(sites)}")
     functions = listings(source, changes, max(options.context, 0))
     if functions:
-        console.print(f"  {_LEGEND}", style="dim", markup=False)
+        console.print(f"  {_LEGEND}", style="dim")
         for function in functions:
             _print_function(console, function)
     _print_declined_elsewhere(console, sites, functions)
@@ -110,7 +111,7 @@ def _summary(sites: Sequence[Site]) -> str:
 
 def _print_function(console: Console, function: Listing) -> None:
     console.print()
-    console.print(f"def {function.function}", style="bold", markup=False)
+    console.print(f"def {function.function}", style="bold")
     for line in function.lines:
         console.print(_styled(line) if line else Text(f"{'...':>15}", style="dim"))
     for site in function.sites:
@@ -137,8 +138,8 @@ def _print_declined_elsewhere(console: Console, sites: Sequence[Site], functions
             _print_declined(console, site, f" in {site.function}")
     elif rest:
         counts = ", ".join(f"{code} {count}" for code, count in Counter(site.code for site in rest).most_common())
-        console.print(f"\ndeclined in other functions: {counts}", style="yellow", markup=False)
+        console.print(f"\ndeclined in other functions: {counts}", style="yellow")
 
 
 def _print_declined(console: Console, site: Site, where: str = "") -> None:
-    console.print(f"{site.code} line {site.line}{where}: {site.reason}", style="yellow", markup=False)
+    console.print(f"{site.code} line {site.line}{where}: {site.reason}", style="yellow")

@@ -21,6 +21,7 @@ from ..doctor import environment, selftest
 from ..doctor import program as programs
 from ..doctor.findings import Finding, Level
 from ..options import OF_MENDING, add_settings, passed_on
+from ..reporting.text import PLAIN
 from ..version import __version__
 
 HELP = "say why nothing happened: settings, start-up, imports, cache, and a self-test"
@@ -70,8 +71,8 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
 def _print(finding: Finding) -> None:
     line = Text(f"{finding.level.value:<{_WIDTH}}", style=_STYLES[finding.level])
     line.append(f"{finding.check}: {finding.text}", style="none")
-    console = Console(highlight=False, emoji=False)
-    console.print(line, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
+    console.print(line)
     if finding.remedy:
-        console.print(Text(f"{'':<{_WIDTH}}-> {finding.remedy}"), soft_wrap=True)
+        console.print(f"{'':<{_WIDTH}}-> {finding.remedy}")
     sys.stdout.flush()  # before what the program says

@@ -7,10 +7,10 @@ import difflib
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from ..diagnostics import ConfigError
 from ..manual import Code, codes, page, title
+from ..reporting.text import PLAIN
 from ..rules.order import ORDER
 
 HELP = "list the rules and the codes, or explain one"
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what `options.name` asks for.  Raises ConfigError for a name that there is not."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     if options.name is None:
         _print_tables(console)
         return 0
@@ -30,13 +30,13 @@ def run(options: argparse.Namespace) -> int:
     known = codes()
     if options.name.lower() in rules:
         for line in page(rules[options.name.lower()]).split("\n"):
-            console.print(line, style="" if line[:1].isspace() else "bold", markup=False)
+            console.print(line, style="" if line[:1].isspace() else "bold")
     elif options.name.upper() in known:
         code = known[options.name.upper()]
         meaning = f"declined while rewriting, unless {code.sentence}" if code.is_obligation else code.sentence
-        console.print(f"{code.code}: {meaning}", style="bold", markup=False)
+        console.print(f"{code.code}: {meaning}", style="bold")
         for line in _advice(code):
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line}")
     else:
         names = [*rules, *known]
         near = difflib.get_close_matches(options.name.upper(), names, 5, 0.7)
@@ -60,7 +60,7 @@ def _print_tables(console: Console) -> None:
     for heading, members in groups.items():
         table = Table("code", "rule", "sentence", title=heading, title_justify="left")
         for code in members:
-            table.add_row(code.code, code.rule or "-", Text(code.sentence))
+            table.add_row(code.code, code.rule or "-", code.sentence)
         console.print()
         console.print(table)
 

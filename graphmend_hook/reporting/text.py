@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..config import Kind, changed
+from ..diagnostics import TOO_EARLY
 from .document import Document, as_json
 from .ledger import Ledger, Status
 
@@ -21,7 +22,6 @@ PLAIN: dict[str, Any] = {"force_jupyter": False, "highlight": False, "markup": F
 _UNLIMITED = 100_000  # columns where no terminal sets a width: lines in a file or a pipe are not wrapped
 _PLACES = 3  # examples of each reason
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
-_REMEDY = "import graphmend_hook, or call graphmend_hook.install, before it; `graphmend doctor` names who imports it"
 _UNMENDED = (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
 _Reason = tuple[str, str, str]  # the code, the sentence, and one place
 
@@ -175,7 +175,11 @@ def _left(document: Document) -> list[_Reason]:
 
 def _with_status(document: Document, status: Status) -> list[_Reason]:
     return [
-        ("", _REMEDY if status is Status.TOO_EARLY else module["why"], f"{module['name']} ({shorten(module['path'])})")
+        (
+            "",
+            TOO_EARLY if status is Status.TOO_EARLY else module["why"],
+            f"{module['name']} ({shorten(module['path'])})",
+        )
         for module in document["modules"]
         if module["status"] == status.value
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ..diagnostics import TOO_EARLY
 from .sources import Frame, module_of, statement_at
 from .text import shorten
 
@@ -70,8 +71,7 @@ class Verdicts:
             return Verdict("", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}")
         if module["status"] == "imported too early":
             said = f"{module['name']} was imported before the hook was installed, and runs as it is"
-            advice = "import graphmend_hook first, or start the program with python -m graphmend_hook; "
-            return Verdict("GM001", said, advice + "graphmend doctor says who imports it")
+            return Verdict("GM001", said, TOO_EARLY)
         if module["status"] == "passed over":
             said = f"{module['name']} is passed over: no compiled function was known to reach it"
             return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {module['name']}")
