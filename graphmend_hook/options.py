@@ -60,13 +60,11 @@ def split(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[list[str], 
         if option in takes_value and rest:
             option = f"{option}={rest.pop(0)}"  # as one word, or argparse takes a value such as -defer for an option
         own.append(option)
-    return own, rest
+    return own, rest[1:] if rest[:1] == ["--"] else rest
 
 
 def program_of(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
     """The program that the words after our options name; leaves through the parser's error if there is none."""
-    if rest[:1] == ["--"]:
-        rest = rest[1:]
     if not rest:
         parser.error("there is no program to run; name a script, or use -m MODULE or -c CODE")
     word, arguments = rest[0], rest[1:]

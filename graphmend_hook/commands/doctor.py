@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding on stdout.  Returns 1 if there is a problem, else 0."""
     env = os.environ | passed_on(options)
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    program = options.program
     if program and program[0].startswith("-") and program[0] not in ("-m", "-c", "-"):
         raise ConfigError(f"unknown option {program[0]}; name a script, -m MODULE or -c CODE")
     findings = []

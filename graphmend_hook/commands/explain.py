@@ -75,7 +75,7 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> Json:
     print(f"graphmend explain: running {what} ...", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "observed.json")
-        command = [sys.executable, "-m", "graphmend_hook.explain", str(out), *program]
+        command = [sys.executable, "-m", "graphmend_hook.explain", str(out), "--", *program]
         done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
         if done.returncode or not out.is_file():
             words = done.stderr[-4000:].rstrip()

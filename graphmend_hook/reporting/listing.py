@@ -99,8 +99,9 @@ class _Page:
         at, mark = change.statement, _mark(change.site)
         text = self.source[at.lineno - 1]
         before = text.encode()[: at.col_offset].decode()
+        el = "el" if text[len(before) :].startswith("elif") else ""  # goes in front of an added "if" as well
         if _is_head(change) and not before.strip():
-            self._replace_head(change, before, mark)
+            self._replace_head(change, before, el, mark)
             return
         if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
             added = "\n".join(ast.unparse(statement) for statement in change.emitted)
@@ -112,23 +113,17 @@ class _Page:
             line = self.source[number - 1]
             if number not in self.strings and line.startswith(before) and line.strip():  # not: a comment further left
                 self.own[number].text = before + _INDENT + line[len(before) :]
-        keyword = "elif" if text[len(before) :].startswith("elif") else "if"
-        if keyword == "elif":
-            self.own[at.lineno].text = before + _INDENT + text[len(before) + len("el") :]
-        added = ast.unparse(ast.If(switch.test, switch.body, [])).replace("if", keyword, 1) + "\nelse:"
+        self.own[at.lineno].text = before + _INDENT + text[len(before) + len(el) :]
+        added = el + ast.unparse(ast.If(switch.test, switch.body, [])) + "\nelse:"
         self.rows[at.lineno][:0] = _added(added, before, mark)
 
-    def _replace_head(self, change: Change, before: str, mark: str) -> None:
+    def _replace_head(self, change: Change, before: str, el: str, mark: str) -> None:
         """Show the new head of a statement with blocks instead of the old one."""
         at, new = change.statement, change.emitted[0]
-        first = self.source[at.lineno - 1]
-        keyword = "elif" if first[len(before) :].startswith("elif") else ""
-        headed = ast.unparse(
-            ast.copy_location(type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []}), new)
-        )
+        head = type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []})
         for number in range(at.lineno, _start(at.body[0])[0]):  # type: ignore[attr-defined]
             self.rows[number].remove(self.own[number])
-        self.rows[at.lineno][:0] = _added(keyword + headed.removeprefix("if") if keyword else headed, before, mark)
+        self.rows[at.lineno][:0] = _added(el + ast.unparse(ast.copy_location(head, new)), before, mark)
 
     def lines(self) -> Iterator[Line | None]:
         previous = 0
