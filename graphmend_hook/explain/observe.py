@@ -58,7 +58,7 @@ class Observer:
             if node.op.startswith("call"):
                 stack = (*outside, *_frames(node.meta.get("stack_trace")))
                 calls[stack] += 1
-        self.graphs[region].append(
+        self.graphs.setdefault(region, []).append(
             {
                 "call": self._calls[region],
                 "operations": sum(calls.values()),
@@ -69,7 +69,8 @@ class Observer:
     def _on_break(self, reason: str, error: BaseException) -> None:
         from ..dynamo.observing import compilation_id, kind_of, stack_of
 
-        outside, _ = self._around()
+        outside, region = self._around()
+        self.graphs.setdefault(region, [])  # of a frame that Dynamo gives up there is none
         whole = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.
         stack = [frame for frame in whole if not is_foreign(frame[0])] or outside or whole
@@ -83,7 +84,7 @@ class Observer:
         stack = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))][::-1]
         entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
         if entry is None:
-            return [], self._region(("(compiled without torch.compile)", "", 0))
+            return [], ("(compiled without torch.compile)", "", 0)
         callers = [each for each in stack[:entry] if not is_foreign(each.f_code.co_filename)] or stack[:entry]
         caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
         inside: list[Frame] = []
@@ -94,15 +95,11 @@ class Observer:
             if code.co_name.startswith(_RESUMED) and inside:
                 inside.pop()  # the part before the break, which called this one
             inside.append((code.co_filename, each.f_lineno or 0, name_of(code.co_name)))
-        region = self._region((_title(stack[entry].f_locals.get("fn")), *caller))
+        region = (_title(stack[entry].f_locals.get("fn")), *caller)
         if stack[entry].f_trace_lines:  # the mark of a call that is met for the first time: nothing else traces it
             stack[entry].f_trace_lines = False
             self._calls[region] += 1
         return inside, region
-
-    def _region(self, region: Region) -> Region:
-        self.graphs.setdefault(region, [])
-        return region
 
 
 def start(path: str) -> None:

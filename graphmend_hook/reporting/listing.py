@@ -81,18 +81,15 @@ class _Page:
     def fill(self, changes: Sequence[Change], context: int) -> None:
         covered = (0, 0)
         for change in changes:
-            self._show(change, context)
-            if change.emitted and _start(change.statement) >= covered:  # else it is part of what another one emitted
-                body = getattr(change.statement, "body", None)
-                covered = (body[0].lineno, 0) if body and _is_head(change) else _end(change.statement)
+            at = change.statement
+            last = _end(at)[0] if change.emitted else at.lineno
+            self.shown |= {number for number in self.rows if at.lineno - context <= number <= last + context}
+            if change.emitted and _start(at) >= covered:  # else it is part of what another one emitted
+                body = getattr(at, "body", None)
+                covered = (body[0].lineno, 0) if body and _is_head(change) else _end(at)
                 self._insert(change)
             else:
-                self.own[change.statement.lineno].marks += (_mark(change.site),)
-
-    def _show(self, change: Change, context: int) -> None:
-        at = change.statement
-        last = _end(at)[0] if change.emitted else at.lineno
-        self.shown |= {number for number in self.rows if at.lineno - context <= number <= last + context}
+                self.own[at.lineno].marks += (_mark(change.site),)
 
     def _insert(self, change: Change) -> None:
         """Add the emitted statements: around the original, or below it where it shares its lines with others."""
@@ -190,6 +187,4 @@ def _start(statement: ast.stmt) -> tuple[int, int]:
 
 
 def _end(statement: ast.stmt) -> tuple[int, int]:
-    assert statement.end_lineno is not None
-    assert statement.end_col_offset is not None
-    return statement.end_lineno, statement.end_col_offset
+    return statement.end_lineno or 0, statement.end_col_offset or 0
