@@ -17,6 +17,7 @@ from ..diagnostics import ConfigError, GraphmendError
 from ..explain import page, text
 from ..explain.join import Explanation, explain
 from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, passed_on
+from ..reporting.text import PLAIN
 from ..reporting.verdict import Json
 
 HELP = "run a program without and with the hook, and explain each graph break"
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--update-baseline needs --baseline FILE, the file to write")
     known = _read_baseline(options)
     found = _explain(options)
-    text.show(found, Console())
+    text.show(found, Console(**PLAIN))
     if options.json:
         Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     if options.html:
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     new = [each for each in found.remaining if known is not None and each.key not in known]
     if new:
-        text.show_new(new, options.baseline, Console(stderr=True))
+        text.show_new(new, options.baseline, Console(stderr=True, **PLAIN))
     return BROKEN if new or (options.fail_on_break and found.remaining) else 0
 
 
@@ -87,19 +88,16 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> Json:
 
 
 def _read_baseline(options: argparse.Namespace) -> set[str] | None:
-    if not options.baseline or options.update_baseline:
+    file = options.baseline
+    if not file or options.update_baseline:
         return None
     try:
-        known = json.loads(Path(options.baseline).read_text(encoding="utf-8"))
-        return set(known["breaks"])
+        return set(json.loads(Path(file).read_text(encoding="utf-8"))["breaks"])
     except OSError as error:
-        raise ConfigError(
-            f"--baseline: cannot read {options.baseline}: {error.strerror}; make it with --update-baseline"
-        ) from None
+        why = f"cannot read {file}: {error.strerror}; make it with --update-baseline"
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(
-            f"--baseline: {options.baseline} is not a baseline; make it anew with --update-baseline"
-        ) from None
+        why = f"{file} is not a baseline; make it anew with --update-baseline"
+    raise ConfigError(f"--baseline: {why}")
 
 
 def _write_baseline(file: str, found: Explanation) -> None:

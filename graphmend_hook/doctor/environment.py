@@ -102,12 +102,9 @@ def _judge_settings(settings: Settings) -> tuple[Level, str, str]:
     if not settings.rules:
         return Level.PROBLEM, "no rule may mend anything", "unset GRAPHMEND_RULES"
     if not settings.modules:
+        text = "GRAPHMEND_MODULES is not set, so that `import graphmend_hook` alone mends nothing"
         remedy = "set it (GRAPHMEND_MODULES=transformers), call graphmend_hook.install, or run python -m graphmend_hook"
-        return (
-            Level.WARNING,
-            "GRAPHMEND_MODULES is not set, so that `import graphmend_hook` alone mends nothing",
-            remedy,
-        )
+        return Level.WARNING, text, remedy
     return Level.OK, "", ""
 
 

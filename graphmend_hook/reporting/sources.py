@@ -12,6 +12,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..analysis.scopes import ModuleScope
+
 Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
@@ -25,7 +27,7 @@ class Statement:
 
 
 class _Source:
-    """The text of a file, and what stands where in it; nothing where it cannot be parsed.
+    """The text of a file, and what stands where in its functions; nothing where it cannot be parsed.
 
     statements: by line, the first line and the function of the innermost statement around it.
     functions: by qualified name, the first and the last line; a property has several of one name.
@@ -37,23 +39,12 @@ class _Source:
         self.statements: dict[int, tuple[int, str]] = {}
         self.functions: dict[str, tuple[int, int]] = {}
         with contextlib.suppress(SyntaxError, ValueError):
-            self._visit(ast.parse("".join(self.lines)), "<module>", "")
-
-    def _visit(self, node: ast.AST, function: str, prefix: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.ClassDef):
-                self._visit(child, function, f"{prefix}{child.name}.")
-                continue
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                inner = prefix + child.name
-                first, _ = self.functions.get(inner, (child.lineno, 0))
-                self.functions[inner] = first, child.end_lineno or first
-                self._visit(child, inner, f"{inner}.<locals>.")
-                continue
-            if isinstance(child, ast.stmt):
-                for line in range(child.lineno, (child.end_lineno or child.lineno) + 1):
-                    self.statements[line] = child.lineno, function
-            self._visit(child, function, prefix)
+            for place in ModuleScope(ast.parse("".join(self.lines))).places:  # each before those inside it
+                statement, node, name = place.statement, place.function.node, place.function.qualname
+                for line in range(statement.lineno, (statement.end_lineno or 0) + 1):
+                    self.statements[line] = statement.lineno, name
+                first, _ = self.functions.get(name, (node.lineno, 0))
+                self.functions[name] = first, node.end_lineno or 0
 
 
 def _source(file: str) -> _Source:
@@ -69,9 +60,9 @@ def _read(file: str, _stamp: int) -> _Source:
 
 
 def statement_at(file: str, line: int) -> Statement:
-    """The statement around a line; one that names the line itself where the file cannot be read."""
+    """The statement around a line; one that names the line itself outside functions, or where nothing can be read."""
     source = _source(file)
-    first, function = source.statements.get(line, (line, ""))
+    first, function = source.statements.get(line, (line, "<module>" if source.lines else ""))
     text = source.lines[first - 1].strip() if 0 < first <= len(source.lines) else ""
     return Statement(first, function, text)
 
