@@ -99,26 +99,20 @@ def breaks_of(observed: Json) -> list[Break]:
 def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [by_region(observed) for observed in (before, after)]
     for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
-        graphs = [arm.get((name, file, line), []) for arm in seen]
-        first = [of_first_call(arm) for arm in graphs]
+        (first, *later), (mended, *mended_later) = (arm.get((name, file, line), [[]]) for arm in seen)
         yield Region(
             name,
             file,
             line,
-            graphs=(len(first[0]), len(first[1])),
-            recompiled=(len(graphs[0]) - len(first[0]), len(graphs[1]) - len(first[1])),
-            operations=(_operations(first[0]), _operations(first[1])),
+            graphs=(len(first), len(mended)),
+            recompiled=(sum(map(len, later)), sum(map(len, mended_later))),
+            operations=(_operations(first), _operations(mended)),
         )
 
 
-def by_region(observed: Json) -> dict[tuple[str, str, int], list[Json]]:
-    """The graphs of each region; one that has none is there too: Dynamo gave its frame up."""
+def by_region(observed: Json) -> dict[tuple[str, str, int], list[list[Json]]]:
+    """The graphs of each region by its calls; one that has none is there too: Dynamo gave its frame up."""
     return {(region["name"], region["file"], region["line"]): region["graphs"] for region in observed["regions"]}
-
-
-def of_first_call(graphs: list[Json]) -> list[Json]:
-    """Those of a region's graphs that its first call made."""
-    return [graph for graph in graphs if graph["call"] == graphs[0]["call"]]
 
 
 def _operations(graphs: list[Json]) -> int:

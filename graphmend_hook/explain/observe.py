@@ -27,14 +27,15 @@ Region = tuple[str, str, int]  # what is compiled, and the file and the line tha
 class Observer:
     """The graphs and breaks of this process, in the order in which they are met, in frames of the user's.
 
-    graphs: by region, which is what one call of `torch.compile` made, called from one place.
+    graphs: by region, which is what one call of `torch.compile` made, called from one place, and by its calls.
+    count: how many graphs there are.
     breaks: each once for a compilation.
     """
 
     def __init__(self) -> None:
-        self.graphs: dict[Region, list[dict[str, Any]]] = {}
+        self.graphs: dict[Region, list[list[dict[str, Any]]]] = {}
+        self.count = 0
         self.breaks: list[dict[str, Any]] = []
-        self._calls: Counter[Region] = Counter()
         self._met: set[tuple[object, ...]] = set()
 
     def as_json(self) -> dict[str, Any]:
@@ -52,25 +53,20 @@ class Observer:
         return observed(self._on_graph, self._on_break)
 
     def _on_graph(self, module: Any) -> None:
-        outside, region = self._around()
+        outside, graphs = self._around()
         calls: Counter[tuple[Frame, ...]] = Counter()
         for node in module.graph.nodes:
             if node.op.startswith("call"):
                 stack = (*outside, *_frames(node.meta.get("stack_trace")))
                 calls[stack] += 1
-        self.graphs.setdefault(region, []).append(
-            {
-                "call": self._calls[region],
-                "operations": sum(calls.values()),
-                "calls": [{"stack": list(stack), "operations": count} for stack, count in calls.items()],
-            }
-        )
+        told = [{"stack": list(stack), "operations": count} for stack, count in calls.items()]
+        graphs.append({"operations": sum(calls.values()), "calls": told})
+        self.count += 1
 
     def _on_break(self, reason: str, error: BaseException) -> None:
         from ..dynamo.observing import compilation_id, kind_of, stack_of
 
-        outside, region = self._around()
-        self.graphs.setdefault(region, [])  # of a frame that Dynamo gives up there is none
+        outside, _ = self._around()
         whole = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.
         stack = [frame for frame in whole if not is_foreign(frame[0])] or outside or whole
@@ -79,12 +75,15 @@ class Observer:
             self._met.add(key)
             self.breaks.append({"kind": kind_of(error), "reason": reason, "stack": stack})
 
-    def _around(self) -> tuple[list[Frame], Region]:
-        """The frames of the program between the call of the region and the frame that is compiled, and the region."""
+    def _around(self) -> tuple[list[Frame], list[dict[str, Any]]]:
+        """The program's frames from the call of a region to the frame that is compiled, and the graphs of that call.
+
+        There is none of a frame that Dynamo gives up.
+        """
         stack = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))][::-1]
         entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
         if entry is None:
-            return [], ("(compiled without torch.compile)", "", 0)
+            return [], self.graphs.setdefault(("(compiled without torch.compile)", "", 0), [[]])[0]
         callers = [each for each in stack[:entry] if not is_foreign(each.f_code.co_filename)] or stack[:entry]
         caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
         inside: list[Frame] = []
@@ -95,11 +94,12 @@ class Observer:
             if code.co_name.startswith(_RESUMED) and inside:
                 inside.pop()  # the part before the break, which called this one
             inside.append((code.co_filename, each.f_lineno or 0, name_of(code.co_name)))
-        region = (_title(stack[entry].f_locals.get("fn")), *caller)
-        if stack[entry].f_trace_lines:  # the mark of a call that is met for the first time: nothing else traces it
+        region = self.graphs.setdefault((_title(stack[entry].f_locals.get("fn")), *caller), [])
+        # The mark of a call that is met for the first time: nothing else traces it, but another observer may be first.
+        if stack[entry].f_trace_lines or not region:
             stack[entry].f_trace_lines = False
-            self._calls[region] += 1
-        return inside, region
+            region.append([])
+        return inside, region[-1]
 
 
 def start(path: str) -> None:

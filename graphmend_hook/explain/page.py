@@ -16,7 +16,7 @@ from ..reporting.text import shorten
 from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, by_region, of_first_call
+from .join import Explanation, by_region
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -71,8 +71,8 @@ def _tree(found: Explanation, number: int) -> Call:
     region = found.regions[number]
     root = Call(region.name, region.file, region.line)
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
-        graphs = by_region(observed).get((region.name, region.file, region.line), [])
-        for index, graph in enumerate(of_first_call(graphs)):
+        first, *_later = by_region(observed).get((region.name, region.file, region.line), [[]])
+        for index, graph in enumerate(first):
             for call in graph["calls"]:
                 root.add(arm, index, call["stack"], call["operations"])
     return root

@@ -31,9 +31,8 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
             result = torch.compile(fn_or_module, backend=backend)(*args, **kwargs)
     finally:
         torch.compiler.reset()
-    graphs = sum(map(len, observer.graphs.values()))
-    if graphs != 1 or observer.breaks:
-        raise AssertionError(_text(graphs, breaks_of(observer.as_json())))
+    if observer.count != 1 or observer.breaks:
+        raise AssertionError(_text(observer.count, breaks_of(observer.as_json())))
     return result
 
 

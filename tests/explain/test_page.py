@@ -42,12 +42,13 @@ def observed(
                 "file": file,
                 "line": 11,
                 "graphs": [
-                    {
-                        "call": 1,
-                        "operations": sum(count for _, count in calls),
-                        "calls": [{"stack": stack, "operations": count} for stack, count in calls],
-                    }
-                    for calls in graphs
+                    [
+                        {
+                            "operations": sum(count for _, count in calls),
+                            "calls": [{"stack": stack, "operations": count} for stack, count in calls],
+                        }
+                        for calls in graphs
+                    ]
                 ],
             }
         ],
