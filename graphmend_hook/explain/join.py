@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from ..reporting.sources import module_of, statement_at
 from ..reporting.verdict import Json, Start, Verdicts
+from .observe import Graph
 
 SCHEMA = 1
 
@@ -110,13 +111,13 @@ def _regions(before: Json, after: Json) -> Iterable[Region]:
         )
 
 
-def by_region(observed: Json) -> dict[tuple[str, str, int], list[list[Json]]]:
+def by_region(observed: Json) -> dict[tuple[str, str, int], list[list[Graph]]]:
     """The graphs of each region by its calls; one that has none is there too: Dynamo gave its frame up."""
     return {(region["name"], region["file"], region["line"]): region["graphs"] for region in observed["regions"]}
 
 
-def _operations(graphs: list[Json]) -> int:
-    return sum(graph["operations"] for graph in graphs)
+def _operations(graphs: list[Graph]) -> int:
+    return sum(each["operations"] for graph in graphs for each in graph)
 
 
 def _breaks(before: Json, after: Json) -> Iterable[Break]:

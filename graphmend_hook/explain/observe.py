@@ -22,6 +22,7 @@ from ..reporting.sources import Frame, is_foreign
 
 _RESUMED = "torch_dynamo_resume_in_"
 Region = tuple[str, str, int]  # what is compiled, and the file and the line that call it
+Graph = list[dict[str, Any]]  # its operations by their traceback, and how many have it
 
 
 class Observer:
@@ -33,7 +34,7 @@ class Observer:
     """
 
     def __init__(self) -> None:
-        self.graphs: dict[Region, list[list[dict[str, Any]]]] = {}
+        self.graphs: dict[Region, list[list[Graph]]] = {}
         self.count = 0
         self.breaks: list[dict[str, Any]] = []
         self._met: set[tuple[object, ...]] = set()
@@ -59,8 +60,7 @@ class Observer:
             if node.op.startswith("call"):
                 stack = (*outside, *_frames(node.meta.get("stack_trace")))
                 calls[stack] += 1
-        told = [{"stack": list(stack), "operations": count} for stack, count in calls.items()]
-        graphs.append({"operations": sum(calls.values()), "calls": told})
+        graphs.append([{"stack": stack, "operations": count} for stack, count in calls.items()])
         self.count += 1
 
     def _on_break(self, reason: str, error: BaseException) -> None:
@@ -75,7 +75,7 @@ class Observer:
             self._met.add(key)
             self.breaks.append({"kind": kind_of(error), "reason": reason, "stack": stack})
 
-    def _around(self) -> tuple[list[Frame], list[dict[str, Any]]]:
+    def _around(self) -> tuple[list[Frame], list[Graph]]:
         """The program's frames from the call of a region to the frame that is compiled, and the graphs of that call.
 
         There is none of a frame that Dynamo gives up.

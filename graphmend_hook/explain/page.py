@@ -73,7 +73,7 @@ def _tree(found: Explanation, number: int) -> Call:
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
         first, *_later = by_region(observed).get((region.name, region.file, region.line), [[]])
         for index, graph in enumerate(first):
-            for call in graph["calls"]:
+            for call in graph:
                 root.add(arm, index, call["stack"], call["operations"])
     return root
 

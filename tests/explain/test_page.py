@@ -41,15 +41,7 @@ def observed(
                 "name": "Model",
                 "file": file,
                 "line": 11,
-                "graphs": [
-                    [
-                        {
-                            "operations": sum(count for _, count in calls),
-                            "calls": [{"stack": stack, "operations": count} for stack, count in calls],
-                        }
-                        for calls in graphs
-                    ]
-                ],
+                "graphs": [[[{"stack": stack, "operations": count} for stack, count in calls] for calls in graphs]],
             }
         ],
         "breaks": [{"kind": "K", "reason": "why <b>", "stack": [[file, line, "f"]]} for line in breaks],
