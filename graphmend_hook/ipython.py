@@ -33,7 +33,7 @@ _CELL = "graphmend_cell"  # the attribute of a cell's tree: its text, and the na
 
 
 class CellMender:
-    """What one shell was given: the AST transformer (`visit`), the compiler, the magic, and the way back."""
+    """Switches a shell on when it is made: the AST transformer (`visit`), the compiler, the magic, and the way back."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell

@@ -16,7 +16,7 @@ from ..reporting.text import shorten
 from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, by_region
+from .join import Explanation, Region, by_region
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -53,7 +53,7 @@ class Call:
 
 def html(found: Explanation) -> str:
     """The page; it needs no network and no other file."""
-    regions = [_tree(found, number) for number in range(len(found.regions))]
+    regions = [_tree(found, region) for region in found.regions]
     data = {
         "command": " ".join(found.command),
         "regions": [
@@ -67,8 +67,7 @@ def html(found: Explanation) -> str:
     return _TEMPLATE.read_text(encoding="utf-8").replace("/*DATA*/null", text)
 
 
-def _tree(found: Explanation, number: int) -> Call:
-    region = found.regions[number]
+def _tree(found: Explanation, region: Region) -> Call:
     root = Call(region.name, region.file, region.line)
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
         first, *_later = by_region(observed).get((region.name, region.file, region.line), [[]])
