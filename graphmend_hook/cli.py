@@ -57,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     subparsers.add_parser("run", help="run a program with its libraries mended")
-    modules = {name: importlib.import_module(f".commands.{name}", __package__) for name in commands.NAMES}
-    for name, module in modules.items():
+    for name in commands.NAMES:
+        module = importlib.import_module(f".commands.{name}", __package__)
         command = subparsers.add_parser(name, help=module.HELP, description=_description(module))
         module.add_arguments(command)
         command.set_defaults(run=module.run)

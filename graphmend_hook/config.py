@@ -66,54 +66,38 @@ class Setting(parsing.Syntax):
 Form = Callable[[Setting], str]
 
 
-def about(kind: Kind, text: str, syntax: parsing.Syntax) -> dict[str, Any]:
-    """What a field of `Settings` says of itself."""
-    return {"kind": kind, "help": text, **vars(syntax)}
+def declared(default: Any, kind: Kind, text: str, syntax: parsing.Syntax) -> Any:
+    """A field of `Settings`, with what it says of itself."""
+    return field(default=default, metadata={"kind": kind, "help": text, **vars(syntax)})
 
 
 @dataclass(frozen=True)
 class Settings:
     """Everything that steers a hook, checked and immutable."""
 
-    modules: tuple[str, ...] = field(
-        default=(), metadata=about(Kind.MODULES, "modules to mend", parsing.MENDABLE_MODULES)
+    modules: tuple[str, ...] = declared((), Kind.MODULES, "modules to mend", parsing.MENDABLE_MODULES)
+    deny: tuple[str, ...] = declared((), Kind.MODULES, "modules to leave alone all the same", parsing.ANY_MODULES)
+    rules: tuple[str, ...] = declared(
+        RULE_NAMES, Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.choice_of_rules(RULE_NAMES)
     )
-    deny: tuple[str, ...] = field(
-        default=(), metadata=about(Kind.MODULES, "modules to leave alone all the same", parsing.ANY_MODULES)
+    guards: str = declared(
+        GUARD_MODES[0],
+        Kind.TRACING,
+        "guards on tensors: exact (default), async, keep",
+        parsing.one_of(GUARD_MODES, "a way to treat guards"),
     )
-    rules: tuple[str, ...] = field(
-        default=RULE_NAMES,
-        metadata=about(Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.choice_of_rules(RULE_NAMES)),
+    values: tuple[str, ...] = declared(
+        (), Kind.TRACING, "inputs on whose values compiled code may be specialised", parsing.NAMES
     )
-    guards: str = field(
-        default=GUARD_MODES[0],
-        metadata=about(
-            Kind.TRACING,
-            "guards on tensors: exact (default), async, keep",
-            parsing.one_of(GUARD_MODES, "a way to treat guards"),
-        ),
+    cache_dir: Path | None = declared(  # noqa: RUF009  it is a field
+        None, Kind.STORAGE, "where transformed bytecode is kept", parsing.DIRECTORY
     )
-    values: tuple[str, ...] = field(
-        default=(),
-        metadata=about(Kind.TRACING, "inputs on whose values compiled code may be specialised", parsing.NAMES),
+    strict: bool = declared(
+        False, Kind.PROCESS, "fail if nothing was mended, or a module was imported too early", parsing.SWITCH
     )
-    cache_dir: Path | None = field(
-        default=None, metadata=about(Kind.STORAGE, "where transformed bytecode is kept", parsing.DIRECTORY)
-    )
-    strict: bool = field(
-        default=False,
-        metadata=about(Kind.PROCESS, "fail if nothing was mended, or a module was imported too early", parsing.SWITCH),
-    )
-    report: str = field(
-        default="", metadata=about(Kind.PROCESS, "report at exit (stderr, or JSON to PATH)", parsing.REPORT)
-    )
-    log: str = field(
-        default="",
-        metadata=about(Kind.PROCESS, "show the tool's own messages: debug, info, warning, error", parsing.LEVEL),
-    )
-    disable: bool = field(
-        default=False, metadata=about(Kind.PROCESS, "mend nothing; wins over everything else", parsing.SWITCH)
-    )
+    report: str = declared("", Kind.PROCESS, "report at exit (stderr, or JSON to PATH)", parsing.REPORT)
+    log: str = declared("", Kind.PROCESS, "show the tool's own messages: debug, info, warning, error", parsing.LEVEL)
+    disable: bool = declared(False, Kind.PROCESS, "mend nothing; wins over everything else", parsing.SWITCH)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:

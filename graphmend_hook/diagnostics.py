@@ -55,14 +55,14 @@ class Site(NamedTuple):
         return Outcome.DECLINED if self.code else Outcome.MENDED
 
 
-# What to do about a module that is imported too early.
-IMPORT_FIRST = (
-    "import graphmend_hook (or call graphmend_hook.install) before it, or start the program with "
-    "python -m graphmend_hook; graphmend doctor names who imports it"
+# What to do about a module that was imported before the hook was installed.
+TOO_EARLY = (
+    "import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m "
+    "graphmend_hook; `graphmend doctor` names who imports it"
 )
 # Messages about the tool's own work.  A code is never reused for another meaning.
 NOTICES = {
-    "GM001": "{module} was imported before graphmend_hook was installed and runs unmended; " + IMPORT_FIRST,
+    "GM001": "{module} was imported before graphmend_hook was installed and runs unmended; " + TOO_EARLY,
     "GM002": "{module} runs unmended: mending it failed with {error}; please report this, and set "
     "GRAPHMEND_DENY={module} to silence it",
     "GM003": "the cache directory {directory} is not used: {why}; set GRAPHMEND_CACHE_DIR to a directory that only "

@@ -33,7 +33,7 @@ _CELL = "graphmend_cell"  # the attribute of a cell's tree: its text, and the na
 
 
 class CellMender:
-    """What one shell was given: the AST transformer (`visit`), the compiler, the magic, and the way back."""
+    """Switches a shell on when it is made: the AST transformer (`visit`), the compiler, the magic, and the way back."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -43,12 +43,10 @@ class CellMender:
         settings = replace(Settings.from_env(), modules=())
         self._hook: Hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
         self._rules: tuple[Rule, ...] = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
-
-    def load(self) -> None:
         runtime.connect()  # where torch was imported before us; from now on the finder does it
-        self._shell.compile = self._compiler
-        self._shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
-        self._shell.register_magic_function(_report, "line", _MAGIC)
+        shell.compile = self._compiler
+        shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
+        shell.register_magic_function(_report, "line", _MAGIC)
 
     def unload(self) -> None:
         """Leave the cells to come as they are.  What is defined stays mended."""
@@ -104,8 +102,7 @@ _loaded: dict[int, CellMender] = {}
 def load(shell: Any) -> None:
     """Mend the cells of `shell` from now on.  IPython loads an extension once; twice is no error here either."""
     if id(shell) not in _loaded:
-        _loaded[id(shell)] = mender = CellMender(shell)
-        mender.load()
+        _loaded[id(shell)] = CellMender(shell)
 
 
 def unload(shell: Any) -> None:

@@ -60,13 +60,11 @@ def split(parser: argparse.ArgumentParser, argv: list[str]) -> tuple[list[str], 
         if option in takes_value and rest:
             option = f"{option}={rest.pop(0)}"  # as one word, or argparse takes a value such as -defer for an option
         own.append(option)
-    return own, rest
+    return own, rest[1:] if rest[:1] == ["--"] else rest
 
 
 def program_of(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
     """The program that the words after our options name; leaves through the parser's error if there is none."""
-    if rest[:1] == ["--"]:
-        rest = rest[1:]
     if not rest:
         parser.error("there is no program to run; name a script, or use -m MODULE or -c CODE")
     word, arguments = rest[0], rest[1:]
@@ -98,15 +96,11 @@ def settings_of(options: argparse.Namespace, program: Program | None = None) -> 
     return settings.with_given(given(options), Setting.option)
 
 
-def passed_on(options: argparse.Namespace) -> dict[Setting, str]:
-    """The settings that the command line names, as texts for a process that is started for this command.
+def passed_on(options: argparse.Namespace) -> dict[str, str]:
+    """The settings that the command line names, as variables for a process that is started for this command.
 
     Raises ConfigError for one that cannot be used.
     """
     words = given(options)
     settings = Settings().with_given(words, Setting.option)
-    return {each: each.write(getattr(settings, each.name)) for each in SETTINGS if each.name in words}
-
-
-def as_words(passed: Mapping[Setting, str]) -> list[str]:
-    return [f"{setting.option()}={text}" for setting, text in passed.items()]
+    return {each.variable(): each.write(getattr(settings, each.name)) for each in SETTINGS if each.name in words}

@@ -109,7 +109,7 @@ def read_list(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return split_list(value)
     items = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not isinstance(value, Iterable) or not all(isinstance(item, str) for item in items):
+    if not all(isinstance(item, str) for item in items):
         raise ConfigError(f"{value!r} is not a list of names; use a text such as 'a,b', or a list of texts")
     return items
 

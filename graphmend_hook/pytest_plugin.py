@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .config import SETTINGS, Kind, Setting, changed
+from .parsing import read_list
 
 if TYPE_CHECKING:
     from .hook.install import Hook
@@ -188,8 +189,7 @@ def _hooks() -> tuple[Hook, ...]:
 
 def _why_not(modules: str | Iterable[str] = (), rules: str | Iterable[str] = ()) -> str:
     """Why a test that needs the hook for `modules` with `rules` cannot run, "" if it can."""
-    names = [modules] if isinstance(modules, str) else list(modules)
-    needed = {rules} if isinstance(rules, str) else set(rules)
+    names, needed = read_list(modules), set(read_list(rules))
     hint = f"run pytest --graphmend={','.join(names) or 'MODULES'}"
     hooks = _hooks()
     if not hooks:

@@ -10,8 +10,8 @@ import contextlib
 import importlib.util
 import io
 import linecache
-import marshal
 import os
+import pkgutil
 import re
 import runpy
 import sys
@@ -26,7 +26,6 @@ from .parsing import UNMENDABLE
 from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PYC_HEADER = 16
 _COOKIE = re.compile(r"coding[:=]")
 
 
@@ -94,7 +93,7 @@ def _code_of_pyc(data: bytes) -> CodeType:
         raise RuntimeError("Bad magic number in .pyc file")
     code = None
     with contextlib.suppress(EOFError, ValueError, TypeError):
-        code = marshal.loads(memoryview(data)[_PYC_HEADER:])
+        code = pkgutil.read_code(io.BytesIO(data))
     if not isinstance(code, CodeType):
         raise RuntimeError("Bad code object in .pyc file")
     return code

@@ -1,7 +1,7 @@
 """The commands of ``graphmend``, one module each.
 
 A module of a command has HELP, a line for the list of commands, ``add_arguments(parser)``, and ``run(options)``, which
-returns the exit status.  It imports what is heavy (torch, rich) only in `run`.
+returns the exit status.  It imports no torch.
 """
 
 from __future__ import annotations

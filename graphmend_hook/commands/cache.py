@@ -10,6 +10,10 @@ from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 
+import rich.filesize
+import rich.progress
+from rich.console import Console
+
 from ..config import Kind, Settings, settings_of_kind
 from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
@@ -19,7 +23,7 @@ from ..hook.warm import CacheError, Warmed, warm
 from ..options import add_settings, settings_of
 from ..parsing import split_list
 from ..reporting.ledger import Status
-from ..reporting.text import counted
+from ..reporting.text import PLAIN, counted
 from ..rewrite import active_rules
 
 HELP = "look at the cache of mended modules, empty it or fill it"
@@ -49,22 +53,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _info(_options: argparse.Namespace, settings: Settings) -> int:
-    import rich.console
-
     stock = take_stock(settings.cache_dir)
     own = _fingerprint(settings)
     current = [entry for entry in stock.entries if entry.fingerprint == own]
     stale = [entry for entry in stock.entries if entry.fingerprint != own]
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     for label, value in (
         ("directory", str(stock.root or "none")),
         ("fingerprint", f"{own} (rules: {', '.join(settings.rules) or 'none'})"),
         ("current", _amount(current)),
         ("stale", f"{_amount(stale)} (another version, python or choice of rules)"),
     ):
-        console.print(f"{label:<12} {value}", markup=False)
+        console.print(f"{label:<12} {value}")
     if stock.problem:
-        console.print(stock.problem, style="red", markup=False)
+        console.print(stock.problem, style="red")
     return 1 if stock.problem else 0
 
 
@@ -84,9 +86,6 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _warm(options: argparse.Namespace, settings: Settings) -> int:
-    import rich.console
-    import rich.progress
-
     patterns = [item for text in options.patterns for item in split_list(text)] or list(settings.modules)
     if not patterns:
         raise ConfigError("name the modules to mend, or set GRAPHMEND_MODULES")
@@ -100,7 +99,7 @@ def _warm(options: argparse.Namespace, settings: Settings) -> int:
         warm(found, settings, options.jobs or _cpus()),
         "mending",
         total=len(found),
-        console=rich.console.Console(stderr=True),
+        console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
@@ -125,12 +124,8 @@ def _fingerprint(settings: Settings) -> str:
 
 
 def _amount(entries: list[Entry]) -> str:
-    import rich.filesize
-
     return f"{counted(len(entries), 'entry')}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
 
 
 def _cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

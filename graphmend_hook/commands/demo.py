@@ -11,8 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+
 from ..config import Kind, settings_of_kind
-from ..options import add_settings, as_words, passed_on
+from ..options import add_settings, passed_on
+from ..reporting.text import PLAIN
 
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _CACHE = "GRAPHMEND_CACHE_DIR"
@@ -31,26 +35,23 @@ def run(options: argparse.Namespace) -> int:
 
     Returns 0 if the hook lost nothing and left one graph, else 1.
     """
-    import rich.console
-    import rich.table
-
-    backend, words = options.backend, as_words(passed_on(options))
+    backend, variables = options.backend, passed_on(options)
     with tempfile.TemporaryDirectory() as folder:
         plain = _run(backend, Path(folder), None)
-        mended = _run(backend, Path(folder), words)
+        mended = _run(backend, Path(folder), variables)
     if plain is None or mended is None:
         return 1
-    console = rich.console.Console()
+    console = Console(**PLAIN)
     versions = plain["versions"]
     title = f"T5, transformers {versions['transformers']}, torch {versions['torch']}, backend {backend}"
-    table = rich.table.Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
     for heading in ("", "without the hook", "with the hook"):
         table.add_column(heading, no_wrap=True)
     for row in zip(_ROWS, _cells(plain), _cells(mended), strict=True):
         table.add_row(*row)
     console.print(table)
     for record in plain["records"]:
-        console.print(f"  record: {record}", highlight=False, markup=False)
+        console.print(f"  record: {record}")
     same_outputs = plain["digest"] == mended["digest"]
     same_records = plain["records"] == mended["records"]
     outputs = "bit-equal" if same_outputs else "equal to eager within 1e-5" if mended["equal_to_eager"] else "DIFFERENT"
@@ -59,16 +60,16 @@ def run(options: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
-def _run(backend: str, folder: Path, options: list[str] | None) -> dict[str, Any] | None:
+def _run(backend: str, folder: Path, variables: dict[str, str] | None) -> dict[str, Any] | None:
     """One arm in a fresh process; None, and its own words on stderr, if it failed.
 
-    options: of the hook; None is the arm without it.
+    variables: the settings of the hook; None is the arm without it.
     """
-    hook = options is not None
+    hook = variables is not None
     out, report = folder / f"{hook}.json", folder / f"{hook}.report.json"
-    launcher = [] if options is None else ["-m", "graphmend_hook", f"--report={report}", *options]
+    launcher = ["-m", "graphmend_hook", f"--report={report}"] if hook else []
     kept = {key: text for key, text in os.environ.items() if not key.startswith("GRAPHMEND_") or key == _CACHE}
-    env = kept | {"HF_HUB_OFFLINE": "1"}
+    env = kept | {"HF_HUB_OFFLINE": "1"} | (variables or {})
     command = [sys.executable, *launcher, str(_PROGRAM), str(out), backend]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:

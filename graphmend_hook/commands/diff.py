@@ -7,7 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
 
 from ..config import RULE_NAMES, Kind, settings_of_kind
 from ..diagnostics import ConfigError, Outcome, Site
@@ -15,11 +17,8 @@ from ..hook.locate import source_file
 from ..options import add_settings, settings_of
 from ..parsing import check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
+from ..reporting.text import PLAIN
 from ..rewrite import Change, active_rules, changes_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 HELP = "show the mended functions of a module, with what is added to them"
 _LEGEND = "numbered lines: the original, as eager runs it; +: added; GM: graphmend_hook.runtime"
@@ -40,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
 
     Raises ConfigError for an argument that names nothing.
     """
-    import rich.console
-
     path = _path(options.target)
     source = _read(path)
     rules = active_rules(settings_of(options).rules)
@@ -53,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         changes = _in_function(changes, options.function)
     if options.rule is not None:
         changes = _by_rule(changes, options.rule)
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     sites = [change.site for change in changes]
-    console.print(str(path), style="bold", markup=False)
-    console.print(f"  {_summary(sites)}", markup=False)
+    console.print(str(path), style="bold")
+    console.print(f"  {_summary(sites)}")
     functions = listings(source, changes, max(options.context, 0))
     if functions:
-        console.print(f"  {_LEGEND}", style="dim", markup=False)
+        console.print(f"  {_LEGEND}", style="dim")
         for function in functions:
             _print_function(console, function)
     _print_declined_elsewhere(console, sites, functions)
@@ -113,10 +110,8 @@ def _summary(sites: Sequence[Site]) -> str:
 
 
 def _print_function(console: Console, function: Listing) -> None:
-    from rich.text import Text
-
     console.print()
-    console.print(f"def {function.function}", style="bold", markup=False)
+    console.print(f"def {function.function}", style="bold")
     for line in function.lines:
         console.print(_styled(line) if line else Text(f"{'...':>15}", style="dim"))
     for site in function.sites:
@@ -125,8 +120,6 @@ def _print_function(console: Console, function: Listing) -> None:
 
 
 def _styled(line: Line) -> Text:
-    from rich.text import Text
-
     added = not line.number
     styled = Text()
     styled.append(f"{' '.join(line.marks):<9} ", style="yellow" if any("-" in mark for mark in line.marks) else "cyan")
@@ -145,8 +138,8 @@ def _print_declined_elsewhere(console: Console, sites: Sequence[Site], functions
             _print_declined(console, site, f" in {site.function}")
     elif rest:
         counts = ", ".join(f"{code} {count}" for code, count in Counter(site.code for site in rest).most_common())
-        console.print(f"\ndeclined in other functions: {counts}", style="yellow", markup=False)
+        console.print(f"\ndeclined in other functions: {counts}", style="yellow")
 
 
 def _print_declined(console: Console, site: Site, where: str = "") -> None:
-    console.print(f"{site.code} line {site.line}{where}: {site.reason}", style="yellow", markup=False)
+    console.print(f"{site.code} line {site.line}{where}: {site.reason}", style="yellow")

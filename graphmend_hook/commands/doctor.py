@@ -13,9 +13,15 @@ import os
 import sys
 from collections.abc import Iterator
 
+from rich.console import Console
+from rich.text import Text
+
 from ..diagnostics import ConfigError
+from ..doctor import environment, selftest
+from ..doctor import program as programs
 from ..doctor.findings import Finding, Level
 from ..options import OF_MENDING, add_settings, passed_on
+from ..reporting.text import PLAIN
 from ..version import __version__
 
 HELP = "say why nothing happened: settings, start-up, imports, cache, and a self-test"
@@ -32,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding on stdout.  Returns 1 if there is a problem, else 0."""
-    env = os.environ | {setting.variable(): text for setting, text in passed_on(options).items()}
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    env = os.environ | passed_on(options)
+    program = options.program
     if program and program[0].startswith("-") and program[0] not in ("-m", "-c", "-"):
         raise ConfigError(f"unknown option {program[0]}; name a script, -m MODULE or -c CODE")
     findings = []
@@ -48,11 +54,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
-    from rich.console import Console
-
-    from ..doctor import environment, selftest
-    from ..doctor import program as programs
-
     yield environment.check_versions()
     found, settings = environment.check_settings(env)
     yield from found
@@ -68,13 +69,10 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
 
 
 def _print(finding: Finding) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     line = Text(f"{finding.level.value:<{_WIDTH}}", style=_STYLES[finding.level])
     line.append(f"{finding.check}: {finding.text}", style="none")
-    console = Console(highlight=False, emoji=False)
-    console.print(line, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
+    console.print(line)
     if finding.remedy:
-        console.print(Text(f"{'':<{_WIDTH}}-> {finding.remedy}"), soft_wrap=True)
+        console.print(f"{'':<{_WIDTH}}-> {finding.remedy}")
     sys.stdout.flush()  # before what the program says

@@ -8,13 +8,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from ..diagnostics import GraphmendError
+from rich.console import Console
+
+from ..diagnostics import ConfigError, GraphmendError
+from ..explain import page, text
 from ..explain.join import Explanation, explain
-from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, as_words, passed_on
+from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, passed_on
+from ..reporting.text import PLAIN
+from ..reporting.verdict import Json
 
 HELP = "run a program without and with the hook, and explain each graph break"
 BROKEN = 1
@@ -22,10 +26,6 @@ BROKEN = 1
 
 class ProgramFailedError(GraphmendError):
     """The program ended with an error, or compiled nothing, so there is nothing to explain."""
-
-
-class BaselineError(GraphmendError):
-    """The file of known breaks cannot be used."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,17 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Returns 0, or 1 where ``--fail-on-break`` or ``--baseline`` ask for it."""
-    from rich.console import Console
-
-    from ..explain import page, text
-
     if not options.program:
-        raise ProgramFailedError("there is no program to run; name a script, or use -m MODULE or -c CODE")
+        raise ConfigError("there is no program to run; name a script, or use -m MODULE or -c CODE")
     if options.update_baseline and not options.baseline:
-        raise BaselineError("--update-baseline needs --baseline FILE, the file to write")
+        raise ConfigError("--update-baseline needs --baseline FILE, the file to write")
     known = _read_baseline(options)
     found = _explain(options)
-    text.show(found, Console())
+    text.show(found, Console(**PLAIN))
     if options.json:
         Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     if options.html:
@@ -60,58 +56,48 @@ def run(options: argparse.Namespace) -> int:
         return 0
     new = [each for each in found.remaining if known is not None and each.key not in known]
     if new:
-        text.show_new(new, options.baseline, Console(stderr=True))
+        text.show_new(new, options.baseline, Console(stderr=True, **PLAIN))
     return BROKEN if new or (options.fail_on_break and found.remaining) else 0
 
 
-@dataclass(frozen=True)
-class _Arm:
-    observed: dict[str, Any]
-    report: dict[str, Any]
-
-
 def _explain(options: argparse.Namespace) -> Explanation:
-    words = as_words(passed_on(options))
-    with tempfile.TemporaryDirectory() as folder:
-        before = _run("without the hook", ["--disable"], options.program, Path(folder, "before"))
-        after = _run("with the hook", words, options.program, Path(folder, "after"))
-    if not before.observed["regions"] and not after.observed["regions"]:
+    variables = passed_on(options)
+    before = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1"})
+    after = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables})
+    if not before["regions"] and not after["regions"]:
         raise ProgramFailedError(
             "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"
         )
-    return explain(options.program, before.observed, after.observed, after.report)
+    return explain(options.program, before, after)
 
 
-def _run(what: str, own: list[str], program: list[str], folder: Path) -> _Arm:
-    """The program in a fresh process; its words are kept back, unless it fails."""
-    folder.mkdir()
-    observed, report = folder / "observed.json", folder / "report.json"
-    command = [sys.executable, "-m", "graphmend_hook.explain", str(observed), f"--report={report}", *own, *program]
-    env = {name: value for name, value in os.environ.items() if name != "GRAPHMEND_DISABLE"}
+def _run(what: str, program: list[str], variables: Mapping[str, str]) -> Json:
+    """What was observed of the program in a fresh process; its words are kept back, unless it fails."""
     print(f"graphmend explain: running {what} ...", file=sys.stderr)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode or not observed.is_file():
-        raise ProgramFailedError(
-            f"{what}, the program ended with status {done.returncode}; its last words:\n{done.stderr[-4000:].rstrip()}"
-        )
-    said = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {"modules": [], "traced": []}
-    return _Arm(json.loads(observed.read_text(encoding="utf-8")), said)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "observed.json")
+        command = [sys.executable, "-m", "graphmend_hook.explain", str(out), "--", *program]
+        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+        if done.returncode or not out.is_file():
+            words = done.stderr[-4000:].rstrip()
+            raise ProgramFailedError(
+                f"{what}, the program ended with status {done.returncode}; its last words:\n{words}"
+            )
+        observed: Json = json.loads(out.read_text(encoding="utf-8"))
+    return observed
 
 
 def _read_baseline(options: argparse.Namespace) -> set[str] | None:
-    if not options.baseline or options.update_baseline:
+    file = options.baseline
+    if not file or options.update_baseline:
         return None
     try:
-        known = json.loads(Path(options.baseline).read_text(encoding="utf-8"))
-        return set(known["breaks"])
+        return set(json.loads(Path(file).read_text(encoding="utf-8"))["breaks"])
     except OSError as error:
-        raise BaselineError(
-            f"--baseline: cannot read {options.baseline}: {error.strerror}; make it with --update-baseline"
-        ) from None
+        why = f"cannot read {file}: {error.strerror}; make it with --update-baseline"
     except (ValueError, KeyError, TypeError):
-        raise BaselineError(
-            f"--baseline: {options.baseline} is not a baseline; make it anew with --update-baseline"
-        ) from None
+        why = f"{file} is not a baseline; make it anew with --update-baseline"
+    raise ConfigError(f"--baseline: {why}")
 
 
 def _write_baseline(file: str, found: Explanation) -> None:

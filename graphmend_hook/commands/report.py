@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from rich.console import Console
+
 from ..reporting import files
 from ..reporting.merge import ReportError, load, merge
+from ..reporting.text import PLAIN, draw
 
 HELP = "show report files (GRAPHMEND_REPORT=PATH), or merge those of a job"
 
@@ -21,10 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print tables on stdout.  Raises ReportError for a file that cannot be read or written; returns 0."""
-    from rich.console import Console
-
-    from ..reporting.text import PLAIN, draw
-
     reports = [(file, load(file)) for file in options.files]
     console = Console(**PLAIN)
     if options.action == "show":

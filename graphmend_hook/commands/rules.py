@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
 
 from ..diagnostics import ConfigError
 from ..manual import Code, codes, page, title
+from ..reporting.text import PLAIN
 from ..rules.order import ORDER
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 HELP = "list the rules and the codes, or explain one"
 
@@ -22,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what `options.name` asks for.  Raises ConfigError for a name that there is not."""
-    import rich.console
-
-    console = rich.console.Console(highlight=False, soft_wrap=True)
+    console = Console(**PLAIN, soft_wrap=True)
     if options.name is None:
         _print_tables(console)
         return 0
@@ -32,13 +30,13 @@ def run(options: argparse.Namespace) -> int:
     known = codes()
     if options.name.lower() in rules:
         for line in page(rules[options.name.lower()]).split("\n"):
-            console.print(line, style="" if line[:1].isspace() else "bold", markup=False)
+            console.print(line, style="" if line[:1].isspace() else "bold")
     elif options.name.upper() in known:
         code = known[options.name.upper()]
         meaning = f"declined while rewriting, unless {code.sentence}" if code.is_obligation else code.sentence
-        console.print(f"{code.code}: {meaning}", style="bold", markup=False)
+        console.print(f"{code.code}: {meaning}", style="bold")
         for line in _advice(code):
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line}")
     else:
         names = [*rules, *known]
         near = difflib.get_close_matches(options.name.upper(), names, 5, 0.7)
@@ -49,10 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_tables(console: Console) -> None:
-    import rich.table
-    import rich.text
-
-    rules = rich.table.Table("rule", "version", "what it does", title="Rules", title_justify="left")
+    rules = Table("rule", "version", "what it does", title="Rules", title_justify="left")
     for rule in ORDER:
         rules.add_row(rule.name, str(rule.version), title(rule))
     console.print(rules)
@@ -63,9 +58,9 @@ def _print_tables(console: Console) -> None:
         "Left as it was written while tracing, because": [code for code in known if "-T" in code.code],
     }
     for heading, members in groups.items():
-        table = rich.table.Table("code", "rule", "sentence", title=heading, title_justify="left")
+        table = Table("code", "rule", "sentence", title=heading, title_justify="left")
         for code in members:
-            table.add_row(code.code, code.rule or "-", rich.text.Text(code.sentence))
+            table.add_row(code.code, code.rule or "-", code.sentence)
         console.print()
         console.print(table)
 

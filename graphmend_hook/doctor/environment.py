@@ -63,12 +63,11 @@ def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
     torch = found["torch"]
     if torch is None:
         return Level.WARNING, "nothing can be compiled without torch; is this the environment that you meant?"
-    number = re.match(r"(\d+)\.(\d+)", torch)
-    release = (int(number[1]), int(number[2])) if number else _OLDEST_TORCH
+    release = tuple(map(int, re.findall(r"\d+", torch)[:2]))
     if release < _OLDEST_TORCH:
         return Level.PROBLEM, "graphmend_hook needs torch {}.{} or newer".format(*_OLDEST_TORCH)
     first, last = _TESTED_TORCH
-    if number and not first <= release <= last:
+    if not first <= release <= last:
         tested = "tested with torch {}.{} to {}.{}".format(*first, *last)
         return Level.WARNING, f"{tested}; with another, what does not work is found at the first trace (GM011)"
     return Level.OK, ""
@@ -103,12 +102,9 @@ def _judge_settings(settings: Settings) -> tuple[Level, str, str]:
     if not settings.rules:
         return Level.PROBLEM, "no rule may mend anything", "unset GRAPHMEND_RULES"
     if not settings.modules:
+        text = "GRAPHMEND_MODULES is not set, so that `import graphmend_hook` alone mends nothing"
         remedy = "set it (GRAPHMEND_MODULES=transformers), call graphmend_hook.install, or run python -m graphmend_hook"
-        return (
-            Level.WARNING,
-            "GRAPHMEND_MODULES is not set, so that `import graphmend_hook` alone mends nothing",
-            remedy,
-        )
+        return Level.WARNING, text, remedy
     return Level.OK, "", ""
 
 

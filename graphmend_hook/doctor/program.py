@@ -14,6 +14,7 @@ from typing import Any
 from ..hook.allowlist import Allowlist
 from ..parsing import UNMENDABLE
 from ..reporting.text import counted, shorten
+from .environment import BOOTSTRAP
 from .findings import Finding, Level
 
 _PROBE = str(Path(__file__).parent / "probe")
@@ -23,7 +24,7 @@ _UNSEEN = "python itself or a .pth file"  # before any sitecustomize, so before 
 _NO_PROGRAM = ("-c", "import graphmend_hook")
 _HOW = (
     "run it by python -m graphmend_hook, or import graphmend_hook in its first line with GRAPHMEND_MODULES set, or set "
-    "PYTHONPATH={bootstrap} too"
+    f"PYTHONPATH={BOOTSTRAP} too"
 )
 
 
@@ -71,15 +72,13 @@ def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] |
 
 
 def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
-    from .environment import BOOTSTRAP
-
     if _OURS in seen["at_start"]:
         return Finding("hook", Level.OK, "on from the start of every python here, by sitecustomize")
     who = "the program" if program else "a program"
     if seen["report"] is not None:
         return Finding("hook", Level.OK, f"on from where {who} imports graphmend_hook" if not program else "on")
     text = f"{who} that only imports graphmend_hook has no hook" if not program else f"{who} never installed the hook"
-    return Finding("hook", Level.PROBLEM, text, _HOW.format(bootstrap=BOOTSTRAP))
+    return Finding("hook", Level.PROBLEM, text, _HOW)
 
 
 def _finders(seen: Mapping[str, Any]) -> Finding:

@@ -36,8 +36,8 @@ def failures() -> list[str]:
             for how, step in arms.items():
                 [seen] = calls_of(step, (x,))
                 found += [f"{name}, {how}: {difference}" for difference in differences(seen, expected)]
-    if len(observer.graphs) != 1:
-        found.append(f"there were {len(observer.graphs)} graphs instead of one")
+    if observer.count != 1:
+        found.append(f"there were {observer.count} graphs instead of one")
     found += [f"does not work on torch {torch.__version__}: {mechanism.value}" for mechanism in trust.failed]
     found += [f"{code}: {REFUSALS[code]}" for code, *_place in refusals.seen]
     return found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from ..reporting.sources import is_foreign, module_of, statement_at
-from ..reporting.verdict import Start, Verdicts
+from ..reporting.sources import module_of, statement_at
+from ..reporting.verdict import Json, Start, Verdicts
+from .observe import Graph
 
-Json = dict[str, Any]
 SCHEMA = 1
 
 _EXPLANATION = "Explanation: "
@@ -88,53 +87,41 @@ class Explanation:
         }
 
 
-def explain(command: Iterable[str], before: Json, after: Json, report: Json) -> Explanation:
-    """Join two observations (`observe`) and the report of the mended run."""
-    return Explanation(
-        tuple(command), tuple(_regions(before, after)), tuple(_breaks(before, after, report)), before, after
-    )
+def explain(command: Iterable[str], before: Json, after: Json) -> Explanation:
+    """Join two observations (`observe`), without the hook and with it."""
+    return Explanation(tuple(command), tuple(_regions(before, after)), tuple(_breaks(before, after)), before, after)
 
 
-def breaks_of(observed: Json, report: Json) -> list[Break]:
+def breaks_of(observed: Json) -> list[Break]:
     """The breaks of one observation alone; all of them are "new"."""
-    return list(_breaks({**observed, "breaks": []}, observed, report))
+    return list(_breaks({"breaks": []}, observed))
 
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [by_region(observed) for observed in (before, after)]
     for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
-        graphs = [arm.get((name, file, line), []) for arm in seen]
-        first = [of_first_call(arm) for arm in graphs]
+        (first, *later), (mended, *mended_later) = (arm.get((name, file, line), [[]]) for arm in seen)
         yield Region(
             name,
             file,
             line,
-            graphs=(len(first[0]), len(first[1])),
-            recompiled=(len(graphs[0]) - len(first[0]), len(graphs[1]) - len(first[1])),
-            operations=(_operations(first[0]), _operations(first[1])),
+            graphs=(len(first), len(mended)),
+            recompiled=(sum(map(len, later)), sum(map(len, mended_later))),
+            operations=(_operations(first), _operations(mended)),
         )
 
 
-def by_region(observed: Json) -> dict[tuple[str, str, int], list[Json]]:
-    """The graphs of each region; one that has none is there too: Dynamo gave its frame up."""
-    names = [(region["name"], region["file"], region["line"]) for region in observed["regions"]]
-    found: dict[tuple[str, str, int], list[Json]] = {name: [] for name in names}
-    for graph in observed["graphs"]:
-        found[names[graph["region"]]].append(graph)
-    return found
+def by_region(observed: Json) -> dict[tuple[str, str, int], list[list[Graph]]]:
+    """The graphs of each region by its calls; one that has none is there too: Dynamo gave its frame up."""
+    return {(region["name"], region["file"], region["line"]): region["graphs"] for region in observed["regions"]}
 
 
-def of_first_call(graphs: list[Json]) -> list[Json]:
-    """Those of a region's graphs that its first call made."""
-    return [graph for graph in graphs if graph["call"] == graphs[0]["call"]]
+def _operations(graphs: list[Graph]) -> int:
+    return sum(each["operations"] for graph in graphs for each in graph)
 
 
-def _operations(graphs: list[Json]) -> int:
-    return sum(graph["operations"] for graph in graphs)
-
-
-def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
-    verdicts = Verdicts(report)
+def _breaks(before: Json, after: Json) -> Iterable[Break]:
+    verdicts = Verdicts(after["report"])
     seen = [_by_start(observed) for observed in (before, after)]
     for start in dict.fromkeys((*seen[0], *seen[1])):
         arms = [arm.get(start, []) for arm in seen]
@@ -158,19 +145,11 @@ def _breaks(before: Json, after: Json, report: Json) -> Iterable[Break]:
 
 
 def _by_start(observed: Json) -> dict[Start, list[Json]]:
-    """The breaks by the innermost statement of the user's; each once for a compilation."""
+    """The breaks by the innermost statement."""
     found: dict[Start, list[Json]] = {}
-    met: set[tuple[Any, ...]] = set()
     for each in observed["breaks"]:
-        # A frame of the standard library that is compiled by itself is told of the user's line that called it.
-        stacks = (each["stack"], each["outside"])
-        own = ([place for place in stack if not is_foreign(place[0], observed["torch"])] for stack in stacks)
-        stack = next(filter(None, own), each["stack"])
-        file, line, _ = stack[-1]
-        key = (tuple(each["compilation"]), each["kind"], *map(tuple, each["outside"]), *map(tuple, stack))
-        if key not in met:
-            met.add(key)
-            found.setdefault((file, statement_at(file, line).line), []).append({**each, "stack": stack})
+        file, line, _ = each["stack"][-1]
+        found.setdefault((file, statement_at(file, line).line), []).append(each)
     return found
 
 

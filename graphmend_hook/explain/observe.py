@@ -13,34 +13,39 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
-from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
-_OWN = str(Path(__file__).resolve().parents[1]) + os.sep
-_RESUMED = "torch_dynamo_resume_in_"
+from ..reporting.document import as_json
+from ..reporting.ledger import ledger
+from ..reporting.sources import Frame, is_foreign
 
-# (file, line, function), as of a traceback.
-Frame = tuple[str, int, str]
+_RESUMED = "torch_dynamo_resume_in_"
+Region = tuple[str, str, int]  # what is compiled, and the file and the line that call it
+Graph = list[dict[str, Any]]  # its operations by their traceback, and how many have it
 
 
 class Observer:
-    """The regions, graphs and breaks of this process, in the order in which they are met.
+    """The graphs and breaks of this process, in the order in which they are met, in frames of the user's.
 
-    A region is what one call of `torch.compile` made, called from one place.
+    graphs: by region, which is what one call of `torch.compile` made, called from one place, and by its calls.
+    count: how many graphs there are.
+    breaks: each once for a compilation.
     """
 
     def __init__(self) -> None:
-        self.regions: dict[tuple[str, str, int], int] = {}
-        self._calls: Counter[int] = Counter()
-        self.graphs: list[dict[str, Any]] = []
+        self.graphs: dict[Region, list[list[Graph]]] = {}
+        self.count = 0
         self.breaks: list[dict[str, Any]] = []
+        self._met: set[tuple[object, ...]] = set()
 
     def as_json(self) -> dict[str, Any]:
-        regions = [{"name": name, "file": file, "line": line} for name, file, line in self.regions]
-        torch = os.path.dirname(sys.modules["torch"].__file__ or "")
-        return {"torch": torch, "regions": regions, "graphs": self.graphs, "breaks": self.breaks}
+        """What was seen, and the report of this process."""
+        regions = [
+            {"name": name, "file": file, "line": line, "graphs": graphs}
+            for (name, file, line), graphs in self.graphs.items()
+        ]
+        return {"regions": regions, "breaks": self.breaks, "report": as_json(ledger)}
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""
@@ -49,61 +54,52 @@ class Observer:
         return observed(self._on_graph, self._on_break)
 
     def _on_graph(self, module: Any) -> None:
-        outside, region = self._around()
+        outside, graphs = self._around()
         calls: Counter[tuple[Frame, ...]] = Counter()
         for node in module.graph.nodes:
             if node.op.startswith("call"):
-                inside = _frames(node.meta.get("stack_trace"))
-                calls[tuple(chain(outside, inside))] += 1
-        self.graphs.append(
-            {
-                "region": region,
-                "call": self._calls[region],
-                "operations": sum(calls.values()),
-                "calls": [{"stack": list(stack), "operations": count} for stack, count in calls.items()],
-            }
-        )
+                stack = (*outside, *_frames(node.meta.get("stack_trace")))
+                calls[stack] += 1
+        graphs.append([{"stack": stack, "operations": count} for stack, count in calls.items()])
+        self.count += 1
 
     def _on_break(self, reason: str, error: BaseException) -> None:
         from ..dynamo.observing import compilation_id, kind_of, stack_of
 
-        outside, region = self._around()
-        stack = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
-        self.breaks.append(
-            {
-                "region": region,
-                "compilation": compilation_id(),
-                "kind": kind_of(error),
-                "reason": reason,
-                "outside": outside,
-                "stack": stack,
-            }
-        )
+        outside, _ = self._around()
+        whole = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
+        # A frame of the standard library that is compiled by itself is told of the user's line that called it.
+        stack = [frame for frame in whole if not is_foreign(frame[0])] or outside or whole
+        key = (*compilation_id(), kind_of(error), *outside, *stack)
+        if key not in self._met:
+            self._met.add(key)
+            self.breaks.append({"kind": kind_of(error), "reason": reason, "stack": stack})
 
-    def _around(self) -> tuple[list[Frame], int]:
-        """The frames of the program between the call of the region and the frame that is compiled, and the region."""
+    def _around(self) -> tuple[list[Frame], list[Graph]]:
+        """The program's frames from the call of a region to the frame that is compiled, and the graphs of that call.
+
+        There is none of a frame that Dynamo gives up.
+        """
         stack = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))][::-1]
         entry = next((index for index, each in enumerate(stack) if _is_entry(each)), None)
         if entry is None:
-            return [], self._region("(compiled without torch.compile)", "", 0)
-        callers = [each for each in stack[:entry] if not _is_internal(each.f_code)]
+            return [], self.graphs.setdefault(("(compiled without torch.compile)", "", 0), [[]])[0]
+        callers = [each for each in stack[:entry] if not is_foreign(each.f_code.co_filename)] or stack[:entry]
         caller = (callers[-1].f_code.co_filename, callers[-1].f_lineno or 0) if callers else ("", 0)
         inside: list[Frame] = []
         for each in stack[entry:]:
             code = each.f_code
-            if _is_internal(code):
+            if is_foreign(code.co_filename):
                 continue
             if code.co_name.startswith(_RESUMED) and inside:
                 inside.pop()  # the part before the break, which called this one
             inside.append((code.co_filename, each.f_lineno or 0, name_of(code.co_name)))
-        region = self._region(_title(stack[entry].f_locals.get("fn")), *caller)
-        if stack[entry].f_trace_lines:  # the mark of a call that is met for the first time: nothing else traces it
+        region = self.graphs.setdefault((_title(stack[entry].f_locals.get("fn")), *caller), [])
+        # The mark of a call that is met for the first time: nothing else traces it, but another observer may be first.
+        if stack[entry].f_trace_lines or not region:
             stack[entry].f_trace_lines = False
-            self._calls[region] += 1
-        return inside, region
-
-    def _region(self, name: str, file: str, line: int) -> int:
-        return self.regions.setdefault((name, file, line), len(self.regions))
+            region.append([])
+        return inside, region[-1]
 
 
 def start(path: str) -> None:
@@ -126,12 +122,6 @@ def _is_entry(frame: FrameType) -> bool:
     return code.co_name == "compile_wrapper" and code.co_filename.endswith(os.path.join("_dynamo", "eval_frame.py"))
 
 
-def _is_internal(code: CodeType) -> bool:
-    file = code.co_filename
-    internal = (os.path.join("torch", "_dynamo", ""), os.path.join("torch", "nn", "modules", "module.py"))
-    return file.startswith(("<", _OWN)) or any(part in file for part in internal)
-
-
 def _title(function: Any) -> str:
     owner = getattr(function, "__self__", None)
     if owner is not None and not isinstance(owner, type):
@@ -152,5 +142,5 @@ def _frames(trace: str | None) -> Iterable[Frame]:
         head, _, rest = line.strip().partition('", line ')
         number, _, function = rest.partition(", in ")
         file = head.removeprefix('File "')
-        if head.startswith('File "') and number.isdigit() and not file.startswith(_OWN):
+        if head.startswith('File "') and number.isdigit() and not is_foreign(file):
             yield file, int(number), name_of(function)

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config import RULE_NAMES
-from ..reporting.sources import function_at, is_foreign, statement_at
+from ..reporting.sources import function_at, statement_at
 from ..reporting.text import shorten
+from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, Json, by_region, of_first_call
+from .join import Explanation, Region, by_region
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -52,7 +53,7 @@ class Call:
 
 def html(found: Explanation) -> str:
     """The page; it needs no network and no other file."""
-    regions = [_tree(found, number) for number in range(len(found.regions))]
+    regions = [_tree(found, region) for region in found.regions]
     data = {
         "command": " ".join(found.command),
         "regions": [
@@ -66,15 +67,13 @@ def html(found: Explanation) -> str:
     return _TEMPLATE.read_text(encoding="utf-8").replace("/*DATA*/null", text)
 
 
-def _tree(found: Explanation, number: int) -> Call:
-    region = found.regions[number]
+def _tree(found: Explanation, region: Region) -> Call:
     root = Call(region.name, region.file, region.line)
     for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
-        graphs = by_region(observed).get((region.name, region.file, region.line), [])
-        for index, graph in enumerate(of_first_call(graphs)):
-            for call in graph["calls"]:
-                stack = [tuple(place) for place in call["stack"] if not is_foreign(place[0], observed["torch"])]
-                root.add(arm, index, stack, call["operations"])
+        first, *_later = by_region(observed).get((region.name, region.file, region.line), [[]])
+        for index, graph in enumerate(first):
+            for call in graph:
+                root.add(arm, index, call["stack"], call["operations"])
     return root
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from ..reporting.text import counted, shorten
 from .join import NEW, REMAINING, REMOVED, Break, Explanation
@@ -24,18 +24,17 @@ def show(found: Explanation, console: Console) -> None:
     for state, (heading, colour) in _HEADINGS.items():
         breaks = [each for each in found.breaks if each.state == state]
         if breaks:
-            console.print(f"\n[bold {colour}]{heading}: {len(breaks)}[/]")
+            console.print(f"\n{heading}: {len(breaks)}", style=f"bold {colour}")
             for each in breaks:
                 _show_break(each, console, brief=state == REMOVED)
     if not found.remaining:
-        console.print("\n[bold green]No graph break remains.[/]")
+        console.print("\nNo graph break remains.", style="bold green")
 
 
 def show_new(breaks: Sequence[Break], baseline: str, console: Console) -> None:
-    found = f"{counted(len(breaks), 'break')} that {escape(baseline)} does not know:"
-    console.print(f"[bold red]{found}[/]", soft_wrap=True)
+    console.print(f"{counted(len(breaks), 'break')} that {baseline} does not know:", style="bold red", soft_wrap=True)
     for each in breaks:
-        console.print(f"  {escape(each.key)}", soft_wrap=True, highlight=False)
+        console.print(f"  {each.key}", soft_wrap=True)
 
 
 def _regions(found: Explanation) -> Table:
@@ -49,23 +48,18 @@ def _regions(found: Explanation) -> Table:
             for graphs, operations in zip(region.graphs, region.operations, strict=True)
         )
         again = "/".join(map(str, region.recompiled)) if any(region.recompiled) else ""
-        table.add_row(escape(region.name), escape(where), before, after, again)
+        table.add_row(region.name, where, before, after, again)
     return table
 
 
 def _show_break(each: Break, console: Console, brief: bool) -> None:
     where = f"{shorten(each.file)}:{each.line}"
-    console.print(
-        f"\n  [bold]{escape(where)}[/] in {escape(each.function)}{_times(each)}", soft_wrap=True, highlight=False
-    )
-    lines = [f"[cyan]{escape(each.text)}[/]"]
-    if not brief:
-        lines.append(f"Dynamo: {escape(each.headline)}")
-    code = f"{each.code} " if each.code else ""
-    lines.append(f"{code}{escape(each.said)}")
-    if each.advice:
-        lines.append(f"[bold]→ {escape(each.advice)}[/]")
-    console.print(Padding("\n".join(lines), (0, 0, 0, 4)), highlight=False)
+    console.print(Text.assemble("\n  ", (where, "bold"), f" in {each.function}{_times(each)}"), soft_wrap=True)
+    reason = Text("" if brief else f"Dynamo: {each.headline}")
+    said = Text(f"{each.code} {each.said}".lstrip())
+    advice = Text(each.advice and f"→ {each.advice}", "bold")
+    lines = Text("\n").join(filter(None, (Text(each.text, "cyan"), reason, said, advice)))
+    console.print(Padding(lines, (0, 0, 0, 4)))
 
 
 def _times(each: Break) -> str:

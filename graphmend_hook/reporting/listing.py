@@ -8,7 +8,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..analysis.scopes import Function
 from ..diagnostics import Site
@@ -18,7 +18,7 @@ from ..templates import readable
 _INDENT = "    "
 
 
-@dataclass(frozen=True)
+@dataclass
 class Line:
     """One line.  number: its place in the file, 0 for an added one.  marks: rules or codes of sites that begin here."""
 
@@ -62,71 +62,65 @@ def encloses(outer: ast.stmt, inner: ast.stmt) -> bool:
     return _start(outer) <= _start(inner) and _end(inner) <= _end(outer)
 
 
-@dataclass
 class _Page:
-    """The lines of one function while they are put together."""
+    """The lines of one function while they are put together.
 
-    source: list[str]
-    strings: frozenset[int]
-    function: Function
-    shown: set[int] = field(default_factory=set)
-    marks: dict[int, list[str]] = field(default_factory=dict)
-    moved: dict[int, str] = field(default_factory=dict)
-    dropped: set[int] = field(default_factory=set)
-    before: dict[int, list[Line]] = field(default_factory=dict)
-    after: dict[int, list[Line]] = field(default_factory=dict)
+    own, rows: by its number, a line of the file, and what is shown in its place, with what is added before and after.
+    shown: the numbers of the lines that are shown.
+    """
+
+    def __init__(self, source: list[str], strings: frozenset[int], function: Function) -> None:
+        self.source = source
+        self.strings = strings
+        self.function = function
+        numbers = range(function.header[0], _end(function.node)[0] + 1)
+        self.own = {number: Line(source[number - 1], number) for number in numbers}
+        self.rows = {number: [line] for number, line in self.own.items()}
+        self.shown: set[int] = set()
 
     def fill(self, changes: Sequence[Change], context: int) -> None:
         covered = (0, 0)
         for change in changes:
-            self._show(change, context)
-            if change.emitted and _start(change.statement) >= covered:  # else it is part of what another one emitted
-                body = getattr(change.statement, "body", None)
-                covered = (body[0].lineno, 0) if body and _is_head(change) else _end(change.statement)
+            at = change.statement
+            last = _end(at)[0] if change.emitted else at.lineno
+            self.shown |= {number for number in self.rows if at.lineno - context <= number <= last + context}
+            if change.emitted and _start(at) >= covered:  # else it is part of what another one emitted
+                body = getattr(at, "body", None)
+                covered = (body[0].lineno, 0) if body and _is_head(change) else _end(at)
                 self._insert(change)
             else:
-                self.marks.setdefault(change.statement.lineno, []).append(_mark(change.site))
-
-    def _show(self, change: Change, context: int) -> None:
-        at = change.statement
-        last = _end(at)[0] if change.emitted else at.lineno
-        begin, end = self.function.header[0], _end(self.function.node)[0]
-        self.shown |= set(range(max(begin, at.lineno - context), min(end, last + context) + 1))
+                self.own[at.lineno].marks += (_mark(change.site),)
 
     def _insert(self, change: Change) -> None:
         """Add the emitted statements: around the original, or below it where it shares its lines with others."""
         at, mark = change.statement, _mark(change.site)
         text = self.source[at.lineno - 1]
         before = text.encode()[: at.col_offset].decode()
+        el = "el" if text[len(before) :].startswith("elif") else ""  # goes in front of an added "if" as well
         if _is_head(change) and not before.strip():
-            self._replace_head(change, before, mark)
+            self._replace_head(change, before, el, mark)
             return
         if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
             added = "\n".join(ast.unparse(statement) for statement in change.emitted)
-            self.after.setdefault(_end(at)[0], []).extend(_added(added, re.sub(r"\S", " ", before), mark))
+            self.rows[_end(at)[0]] += _added(added, re.sub(r"\S", " ", before), mark)
             return
         switch = change.emitted[0]
         assert isinstance(switch, ast.If)
         for number in range(at.lineno, _end(at)[0] + 1):
             line = self.source[number - 1]
             if number not in self.strings and line.startswith(before) and line.strip():  # not: a comment further left
-                self.moved[number] = before + _INDENT + line[len(before) :]
-        keyword = "elif" if text[len(before) :].startswith("elif") else "if"
-        if keyword == "elif":
-            self.moved[at.lineno] = before + _INDENT + text[len(before) + len("el") :]
-        added = ast.unparse(ast.If(switch.test, switch.body, [])).replace("if", keyword, 1) + "\nelse:"
-        self.before[at.lineno] = _added(added, before, mark)
+                self.own[number].text = before + _INDENT + line[len(before) :]
+        self.own[at.lineno].text = before + _INDENT + text[len(before) + len(el) :]
+        added = el + ast.unparse(ast.If(switch.test, switch.body, [])) + "\nelse:"
+        self.rows[at.lineno][:0] = _added(added, before, mark)
 
-    def _replace_head(self, change: Change, before: str, mark: str) -> None:
+    def _replace_head(self, change: Change, before: str, el: str, mark: str) -> None:
         """Show the new head of a statement with blocks instead of the old one."""
         at, new = change.statement, change.emitted[0]
-        first = self.source[at.lineno - 1]
-        keyword = "elif" if first[len(before) :].startswith("elif") else ""
-        headed = ast.unparse(
-            ast.copy_location(type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []}), new)
-        )
-        self.before[at.lineno] = _added(keyword + headed.removeprefix("if") if keyword else headed, before, mark)
-        self.dropped |= set(range(at.lineno, _start(at.body[0])[0]))  # type: ignore[attr-defined]
+        head = type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []})
+        for number in range(at.lineno, _start(at.body[0])[0]):  # type: ignore[attr-defined]
+            self.rows[number].remove(self.own[number])
+        self.rows[at.lineno][:0] = _added(el + ast.unparse(ast.copy_location(head, new)), before, mark)
 
     def lines(self) -> Iterator[Line | None]:
         previous = 0
@@ -134,12 +128,7 @@ class _Page:
             if previous and number > previous + 1:
                 yield None
             previous = number
-            yield from self.before.get(number, ())
-            marks = tuple(self.marks.get(number, ()))
-            if number in self.dropped:
-                continue
-            yield Line(self.moved.get(number, self.source[number - 1]), number, marks)
-            yield from self.after.get(number, ())
+            yield from self.rows[number]
 
     def _ends_its_line(self, statement: ast.stmt) -> bool:
         line, column = _end(statement)
@@ -198,6 +187,4 @@ def _start(statement: ast.stmt) -> tuple[int, int]:
 
 
 def _end(statement: ast.stmt) -> tuple[int, int]:
-    assert statement.end_lineno is not None
-    assert statement.end_col_offset is not None
-    return statement.end_lineno, statement.end_col_offset
+    return statement.end_lineno or 0, statement.end_col_offset or 0

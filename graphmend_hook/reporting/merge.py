@@ -61,7 +61,8 @@ def merge(reports: Sequence[tuple[str, Document]]) -> Document:
         for entry in document["modules"]:
             known = _unite(modules, entry, first, varying=("cached", "seconds", "processes"))
             if known is not None:
-                known["cached"] = _both_cached(known["cached"], entry["cached"])
+                asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
+                known["cached"] = all(asked) if asked else None
                 known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
         for entry in document["traced"]:
             _unite(traced, entry, first, varying=("processes",))
@@ -95,10 +96,6 @@ def _unite(known: dict[str, Document], entry: Document, first: int, varying: Seq
         return None
     known[key]["processes"] += processes
     return known[key]
-
-
-def _both_cached(one: bool | None, other: bool | None) -> bool | None:
-    return other if one is None else one if other is None else one and other
 
 
 def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import linecache
 import os
+import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..analysis.scopes import ModuleScope
+
+Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
 @dataclass(frozen=True)
@@ -20,59 +26,52 @@ class Statement:
     text: str
 
 
-def _statements(file: str) -> tuple[dict[int, tuple[int, str]], list[str]]:
-    """By line: the first line and the function of the innermost statement around it; and the lines."""
+class _Source:
+    """The text of a file, and what stands where in its functions; nothing where it cannot be parsed.
+
+    statements: by line, the first line and the function of the innermost statement around it.
+    functions: by qualified name, the first and the last line; a property has several of one name.
+    """
+
+    def __init__(self, file: str) -> None:
+        linecache.checkcache(file)
+        self.lines = linecache.getlines(file)
+        self.statements: dict[int, tuple[int, str]] = {}
+        self.functions: dict[str, tuple[int, int]] = {}
+        with contextlib.suppress(SyntaxError, ValueError):
+            for place in ModuleScope(ast.parse("".join(self.lines))).places:  # each before those inside it
+                statement, node, name = place.statement, place.function.node, place.function.qualname
+                for line in range(statement.lineno, (statement.end_lineno or 0) + 1):
+                    self.statements[line] = statement.lineno, name
+                first, _ = self.functions.get(name, (node.lineno, 0))
+                self.functions[name] = first, node.end_lineno or 0
+
+
+def _source(file: str) -> _Source:
     try:
-        stamp = os.stat(file).st_mtime_ns
+        return _read(file, os.stat(file).st_mtime_ns)
     except OSError:
-        stamp = 0  # a cell of a notebook, whose name is that of its text
-    return _parsed(file, stamp)
+        return _read(file, 0)  # a cell of a notebook, whose name is that of its text
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(file: str, _stamp: int) -> tuple[dict[int, tuple[int, str]], list[str]]:
-    linecache.checkcache(file)
-    lines = linecache.getlines(file)
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return {}, lines
-    found: dict[int, tuple[int, str]] = {}
-
-    def visit(node: ast.AST, function: str, prefix: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                inner = prefix + child.name
-                is_class = isinstance(child, ast.ClassDef)
-                visit(child, function if is_class else inner, f"{inner}." if is_class else f"{inner}.<locals>.")
-                continue
-            if isinstance(child, ast.stmt):
-                for line in range(child.lineno, (child.end_lineno or child.lineno) + 1):
-                    found[line] = (child.lineno, function)
-            visit(child, function, prefix)
-
-    visit(tree, "<module>", "")
-    return found, lines
+def _read(file: str, _stamp: int) -> _Source:
+    return _Source(file)
 
 
 def statement_at(file: str, line: int) -> Statement:
-    """The statement around a line; one that names the line itself where the file cannot be read."""
-    found, lines = _statements(file)
-    first, function = found.get(line, (line, ""))
-    text = lines[first - 1].strip() if 0 < first <= len(lines) else ""
+    """The statement around a line; one that names the line itself outside functions, or where nothing can be read."""
+    source = _source(file)
+    first, function = source.statements.get(line, (line, "<module>" if source.lines else ""))
+    text = source.lines[first - 1].strip() if 0 < first <= len(source.lines) else ""
     return Statement(first, function, text)
 
 
 def function_at(file: str, function: str) -> tuple[int, str]:
     """The first line and the text of a function by its qualified name; (0, "") where there is none."""
-    found, lines = _statements(file)
-    inside = [line for line, (_, name) in found.items() if name == function or name.startswith(f"{function}.<locals>.")]
-    if not inside or not function or function == "<module>":
-        return 0, ""
-    first = min(inside)
-    while first > 1 and not lines[first - 1].lstrip().startswith(("def ", "async def ")):
-        first -= 1
-    return first, "".join(lines[first - 1 : max(inside)]).rstrip("\n")
+    source = _source(file)
+    first, last = source.functions.get(function, (0, 0))
+    return first, "".join(source.lines[first - 1 : last]).rstrip("\n") if first else ""
 
 
 def module_of(file: str) -> str:
@@ -86,9 +85,10 @@ def module_of(file: str) -> str:
     return ".".join(parts)
 
 
-def is_foreign(file: str, torch: str) -> bool:
-    """Is it part of torch (whose directory is given), of Python or of this package?  It has no line of the user's."""
-    if file.startswith(("<", _OWN, torch + os.sep)):
+@functools.cache
+def is_foreign(file: str) -> bool:
+    """Is it part of torch, which is imported, of Python or of this package?  It has no line of the user's."""
+    if file.startswith(("<", _OWN, os.path.join(os.path.dirname(sys.modules["torch"].__file__ or ""), ""))):
         return True
     return file.startswith(_STDLIB) and not file.startswith(_SITES)
 

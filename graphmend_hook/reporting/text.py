@@ -7,16 +7,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
 
 from ..config import Kind, changed
-from ..diagnostics import IMPORT_FIRST
+from ..diagnostics import TOO_EARLY
 from .document import Document, as_json
 from .ledger import Ledger, Status
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 # Text of a program's may look like rich's markup.
 PLAIN: dict[str, Any] = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
@@ -29,30 +28,23 @@ _Reason = tuple[str, str, str]  # the code, the sentence, and one place
 
 def as_text(ledger: Ledger) -> str:
     """The report of this process, without colours, in lines that are not wrapped."""
-    from rich.console import Console
-
-    stream = io.StringIO()
-    draw(as_json(ledger), Console(file=stream, force_terminal=False, color_system=None, **PLAIN))
-    return stream.getvalue().rstrip("\n")
+    return as_text_for(io.StringIO(), as_json(ledger), force_terminal=False, color_system=None).rstrip("\n")
 
 
 def as_html(ledger: Ledger) -> str:
     """The report of this process for a notebook: what a terminal shows, with its colours."""
-    from rich.console import Console
-
     console = Console(file=io.StringIO(), record=True, **PLAIN)
     draw(as_json(ledger), console)
     return console.export_html(inline_styles=True, code_format='<pre style="white-space: pre-wrap">{code}</pre>')
 
 
-def as_text_for(stream: TextIO, document: Document) -> str:
+def as_text_for(stream: TextIO, document: Document, **terminal: Any) -> str:
     """The report as it is to be written to `stream`: fitted to its width and with colours where it is a terminal.
 
+    terminal: what rich is told of the stream instead of asking it.
     rich does not write it: where the reader of a pipe is gone, it would redirect the program's stdout and exit.
     """
-    from rich.console import Console
-
-    console = Console(file=stream, **PLAIN)
+    console = Console(file=stream, **PLAIN, **terminal)
     with console.capture() as capture:
         draw(document, console)
     return capture.get()
@@ -156,8 +148,6 @@ def _sites(document: Document) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in (headings[0], "host") else "right")
@@ -187,7 +177,7 @@ def _with_status(document: Document, status: Status) -> list[_Reason]:
     return [
         (
             "",
-            IMPORT_FIRST if status is Status.TOO_EARLY else module["why"],
+            TOO_EARLY if status is Status.TOO_EARLY else module["why"],
             f"{module['name']} ({shorten(module['path'])})",
         )
         for module in document["modules"]

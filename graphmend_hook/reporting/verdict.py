@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..diagnostics import IMPORT_FIRST
-from .sources import module_of, statement_at
+from ..diagnostics import TOO_EARLY
+from .sources import Frame, module_of, statement_at
 from .text import shorten
 
 Json = dict[str, Any]
 Start = tuple[str, int]  # of a statement: its file, its first line
-Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
 class Verdict(NamedTuple):
@@ -70,16 +69,14 @@ class Verdicts:
             name = module_of(file)
             said = f"{name} is not among the modules that are mended"
             return Verdict("", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}")
-        if module["status"] == "imported too early":
-            said = f"{module['name']} was imported before the hook was installed, and runs as it is"
-            return Verdict("GM001", said, IMPORT_FIRST)
-        if module["status"] == "passed over":
-            said = f"{module['name']} is passed over: no compiled function was known to reach it"
-            return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {module['name']}")
-        if module["status"] in ("not eligible", "failed"):
-            return Verdict(
-                "", f"{module['name']} runs as it is, {module['status']}: {module['why']}", "graphmend doctor"
-            )
+        name, status = module["name"], module["status"]
+        if status == "imported too early":
+            return Verdict("GM001", f"{name} was imported before the hook was installed, and runs as it is", TOO_EARLY)
+        if status == "passed over":
+            said = f"{name} is passed over: no compiled function was known to reach it"
+            return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {name}")
+        if status in ("not eligible", "failed"):
+            return Verdict("", f"{name} runs as it is, {status}: {module['why']}", "graphmend doctor")
         return None
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..explain.join import Break, breaks_of
 from ..explain.observe import Observer
-from ..reporting.document import as_json
-from ..reporting.ledger import ledger
 from ..reporting.text import counted
 
 
@@ -33,8 +31,8 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
             result = torch.compile(fn_or_module, backend=backend)(*args, **kwargs)
     finally:
         torch.compiler.reset()
-    if len(observer.graphs) != 1 or observer.breaks:
-        raise AssertionError(_text(len(observer.graphs), breaks_of(observer.as_json(), as_json(ledger))))
+    if observer.count != 1 or observer.breaks:
+        raise AssertionError(_text(observer.count, breaks_of(observer.as_json())))
     return result
 
 

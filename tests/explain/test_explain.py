@@ -89,7 +89,7 @@ def by_place(explanation: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any
 
 @pytest.mark.slow
 def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[str], write: Write) -> None:
-    found, text = explained(*program)
+    found, text = explained(*program, RANK="0", WORLD_SIZE="2")  # a report at exit would have a rank in its name
     breaks = by_place(found)
     said = {place: (each["state"], each["code"], each["said"], each["advice"]) for place, each in breaks.items()}
     assert said["model.py", 9] == ("removed", "", "mended by [defer] at app/model.py:9", "")

@@ -36,28 +36,15 @@ def observed(
 ) -> dict[str, Any]:
     """What `observe` writes: for each graph its calls (traceback and operations), and the lines of breaks."""
     return {
-        "torch": "/nowhere",
-        "regions": [{"name": "Model", "file": file, "line": 11}],
-        "graphs": [
+        "regions": [
             {
-                "region": 0,
-                "call": 1,
-                "operations": sum(count for _, count in calls),
-                "calls": [{"stack": stack, "operations": count} for stack, count in calls],
+                "name": "Model",
+                "file": file,
+                "line": 11,
+                "graphs": [[[{"stack": stack, "operations": count} for stack, count in calls] for calls in graphs]],
             }
-            for calls in graphs
         ],
-        "breaks": [
-            {
-                "region": 0,
-                "compilation": [number, 0],
-                "kind": "K",
-                "reason": "why <b>",
-                "outside": [],
-                "stack": [[file, line, "f"]],
-            }
-            for number, line in enumerate(breaks)
-        ],
+        "breaks": [{"kind": "K", "reason": "why <b>", "stack": [[file, line, "f"]]} for line in breaks],
     }
 
 
@@ -71,7 +58,7 @@ def page(write: Callable[[str, str], Path], tmp_path: Path) -> Path:
     after = observed(file, [[first, second, third]], [13])
     site = {"rule": "defer", "function": "Block.forward", "line": 7, "outcome": "mended", "code": "", "reason": ""}
     module = {"name": "model", "path": file, "status": "mended", "why": "", "sites": [site]}
-    found = explain(["train.py"], before, after, {"modules": [module], "traced": []})
+    found = explain(["train.py"], before, {**after, "report": {"modules": [module], "traced": []}})
     path = tmp_path / "page.html"
     path.write_text(html(found), encoding="utf-8")
     return path

@@ -144,34 +144,27 @@ def test_children_of_a_run_have_every_option(python: Callable[..., Any]) -> None
 def test_explain_hands_every_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
     arms = []
 
-    def run(_what: str, own: list[str], *_rest: object) -> Any:
-        arms.append(own)
-        return explain._Arm({"regions": []}, {})
+    def run(_what: str, _program: list[str], variables: dict[str, str]) -> Any:
+        arms.append(Settings.from_env(variables))
+        return {"regions": []}
 
     monkeypatch.setattr(explain, "_run", run)
     assert cli.main(["explain", *every_option(*MENDING), "train.py"]) == 2  # "compiled nothing"
-    parser = run_parser("")
-    given = [vars(parser.parse_args(own)) for own in arms]
-    read = [{each.name: each.read(words[each.name] or "") for each in SETTINGS} for words in given]
-    assert read[0] == {each.name: each.read("1" if each.name == "disable" else "") for each in SETTINGS}
-    for setting in SETTINGS:
-        value = EXAMPLES[setting.name][1] if setting.kind in MENDING else getattr(Settings(), setting.name)
-        assert read[1][setting.name] == value, setting.name
+    every = {each.name: EXAMPLES[each.name][1] for each in SETTINGS if each.kind in MENDING}
+    assert arms == [Settings(disable=True), Settings(**every)]
 
 
 def test_demo_hands_every_option_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ran = []
 
-    def run(command: list[str], **_kwargs: object) -> subprocess.CompletedProcess[str]:
-        ran.append(command)
+    def run(command: list[str], env: dict[str, str], **_kwargs: object) -> subprocess.CompletedProcess[str]:
+        ran.append(Settings.from_env(env))
         return subprocess.CompletedProcess(command, 1, "", "stopped")
 
     monkeypatch.setattr(subprocess, "run", run)
-    options = every_option(*OPTIONS["demo"])
-    assert cli.main(["demo", *options]) == 1
-    stock, hooked = ran
-    assert not any(word.startswith("--") for word in stock)
-    assert [word for word in hooked if word.startswith("--") and "report" not in word] == options
+    assert cli.main(["demo", *every_option(*OPTIONS["demo"])]) == 1
+    every = {each.name: EXAMPLES[each.name][1] for each in SETTINGS if each.kind in OPTIONS["demo"]}
+    assert ran == [Settings(cache_dir=Settings.from_env().cache_dir), Settings(**every)]
 
 
 def test_doctor_looks_as_every_option_says(monkeypatch: pytest.MonkeyPatch) -> None:

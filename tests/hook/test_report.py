@@ -105,7 +105,7 @@ not eligible
     e (/e.so)
 
 imported too early
-  5 modules: import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m graphmend_hook; graphmend doctor names who imports it
+  5 modules: import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m graphmend_hook; `graphmend doctor` names who imports it
     early0 (/early0.py)
     early1 (/early1.py)
     early2 (/early2.py)

@@ -53,7 +53,7 @@ LAYERS = {
         *("order", "reporting", "rewrite", "version"),
     },
     "testing": {"dynamo", "explain", "reporting"},
-    "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "reporting", "testing"},
+    "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "testing"},
     "ipython": {
         *("analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime"),
         "templates",
