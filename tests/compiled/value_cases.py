@@ -316,6 +316,11 @@ def counted_off(x, places):
     return x
 
 
+def repeated(x, counts: torch.Tensor):
+    """Each count is of one row, a single one of all of them."""
+    return x.repeat_interleave(counts, dim=0), torch.repeat_interleave(counts), x[0].repeat_interleave(repeats=counts[:1])
+
+
 def fractions_of_what_is_written_later(x, mask):
     rows = mask[:, 0].sum()
     step = 1 / rows

@@ -22,19 +22,17 @@ _SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
 class Question:
     """What is asked in the place of an expression: a call of the runtime, which gives what is known while tracing.
 
-    text: the call, with the names A and B for `operands`, which are parts of the expression, or all of it.
+    text: the call, with the names A, B and C for `operands`, which are parts of the expression, or all of it.
     may_fail: it gives None where there is no answer; then the expression stands, over the operands at hand.
-    keyword: the argument that the answer becomes, of a call that otherwise stays; "" where the answer is all.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
     may_fail: bool = False
-    keyword: str = ""
 
     def asked(self, operands: Sequence[ast.expr], at: ast.expr) -> ast.expr:
         """The call of the runtime."""
-        return expression(self.text, at, **dict(zip("AB", operands, strict=False)))
+        return expression(self.text, at, **dict(zip("ABC", operands, strict=False)))
 
     def original(self, node: ast.expr, operands: Sequence[ast.expr]) -> ast.expr:
         """The expression, over operands that have been evaluated."""
@@ -74,10 +72,9 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         operands.insert(0, call.func.value)
     if not operands or None in options or any(isinstance(operand, ast.Starred) for operand in operands):
         return None
-    if name == "repeat_interleave" and options.keys() <= {"repeats", "dim"}:
-        counts = options.get("repeats") or operands[-1 if len(operands) == 1 else 1]
-        return Question("GM.total(A)", (counts,), keyword="output_size") if is_chain(counts) else None
-    if name == "repeat_interleave" or len(operands) > 1 or (name == "where" and not of_torch):
+    if name == "repeat_interleave":
+        return _repeated(operands, options, of_torch)
+    if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
         text, flag = "GM.nonzero(A, {})", options.pop("as_tuple", ast.Constant(name == "where"))
@@ -86,6 +83,14 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
     if options or not isinstance(flag, ast.Constant):
         return None
     return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
+
+
+def _repeated(operands: list[ast.expr], options: dict[str | None, ast.expr], of_torch: bool) -> Question | None:
+    given = (*operands, *options.values())
+    if tuple(options) != ("repeats", "dim")[len(operands) - 1 :][: len(options)] or (len(given) == 1 and not of_torch):
+        return None
+    texts = {1: "GM.repeated(None, A)", 2: "GM.repeated(A, B)", 3: "GM.repeated(A, B, C)"}
+    return Question(texts[len(given)], given, may_fail=True) if len(given) in texts else None
 
 
 def is_grouped_read(call: ast.Call) -> bool:

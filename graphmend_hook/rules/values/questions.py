@@ -116,7 +116,7 @@ class Finder:
         else:
             name, of_torch = forms.called(call, self._scope)
             shaped = forms.shaped_by_data(call, name, of_torch)
-            if shaped and (not shaped.keyword or self._may_be_tensor(shaped.operands[0])):
+            if shaped and (name != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
                 self._ask(call, shaped)
             self._sizes(call, name, of_torch)
 

@@ -1,7 +1,8 @@
 """Functions and methods of torch that take sizes and positions as numbers of Python, as data.
 
-A tensor of one element that is given for such a number is read, which breaks the graph.
-`tests/compiled/test_operations.py` compares the tables with the schemas.
+A tensor of one element that is given for such a number is read, which breaks the graph, or gives a size that is not known.
+Not all such arguments are here: of most, a tensor becomes a symbol of the graph without our help.
+`tests/compiled/test_operations.py` compares the tables with the schemas, and has the reason for each that is left out.
 """
 
 from __future__ import annotations
@@ -23,18 +24,25 @@ FUNCTIONS: dict[str, tuple[int, ...]] = dict.fromkeys(
     "reshape": (1,),
     "roll": (1,),
     "split": (1,),
+    "tile": (1,),
+    "topk": (1,),
+    "unflatten": (2,),
 }
 # By method of Tensor; the tensor itself is not counted.
 METHODS: dict[str, tuple[int, ...]] = dict.fromkeys(
-    ("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "view"), (EVERY,)
+    ("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "tile", "view"), (EVERY,)
 ) | {
     "chunk": (0,),
     "narrow": (0, 1, 2),
+    "new_full": (0,),
     "roll": (0,),
     "split": (0,),
+    "topk": (0,),
     "unflatten": (1,),
 }
-_KEYWORDS = frozenset({"pad", "size", "steps"})  # of those functions and methods
+_KEYWORDS = frozenset(  # of those functions and methods
+    "dims end k length m n pad repeats shape shifts size sizes split_size split_size_or_sections start steps".split()
+)
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 TAKE_NOTHING_ELSE = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
 # These also of what an annotation says is a number, which is often said of a tensor of one.

@@ -15,9 +15,9 @@ from ...dynamo import capture
 from ..branches.traced_conditions import has_elements, holds_data
 from ..traced_shapes import has_known_shape
 from . import traced_contents
-from .traced_value import MOST_CONSTANTS, is_asked, known_elements
+from .traced_value import is_asked, known_elements
 
-CALLED = ("nonzero", "taken", "positions", "distinct", "total")  # by rewritten code
+CALLED = ("nonzero", "taken", "positions", "distinct", "repeated")  # by rewritten code
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -111,17 +111,21 @@ def _distinct(tensor: Any, name: str, counts: bool) -> Any:
     return (made, torch.tensor([count for _, count in found], device=tensor.device)) if counts else made
 
 
-def total(tensor: Any) -> int | None:
-    """The sum of whole numbers where they are known, for the `output_size` of ``repeat_interleave``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
+    """``torch.repeat_interleave(tensor, counts, dim)``, or without a tensor, ``torch.repeat_interleave(counts)``."""
+    if not is_asked(counts) or not has_elements(counts) or counts.dtype not in (torch.int32, torch.int64):
         return None
-    if tensor.dtype.is_floating_point:
+    numbers = known_elements(counts)
+    if numbers is None or any([number < 0 for number in numbers]):  # noqa: C419
+        traced_contents.refuse()
         return None
-    numbers = known_elements(tensor)
-    if numbers is not None:
-        return int(sum(numbers))
-    traced_contents.refuse()
-    return None
+    if tensor is None:
+        return torch.repeat_interleave(counts, output_size=sum(numbers))
+    if not is_asked(tensor):
+        return None
+    if len(numbers) == 1:  # of all rows
+        return torch.repeat_interleave(tensor, numbers[0], dim)
+    return torch.repeat_interleave(tensor, counts, dim, output_size=sum(numbers))
 
 
 def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:

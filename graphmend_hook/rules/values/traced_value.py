@@ -20,7 +20,7 @@ from . import traced_contents
 
 # By rewritten code:
 CALLED = ("item", "tolist", "known", "elements", "decide", "settle", "settled", "groupby", "answered")
-MOST_CONSTANTS = 1024  # of a list, in the trace
+_MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
@@ -47,7 +47,7 @@ def item(tensor: Any) -> Any:
 
 def tolist(tensor: Any) -> Any:
     """``tensor.tolist()``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     numbers = known_elements(tensor)
     if numbers is not None:
@@ -136,7 +136,7 @@ def is_asked(tensor: Any) -> bool:
 
 def known_elements(tensor: Any) -> list[Any] | None:
     """The elements, one after the other, where they are known and not too many for the trace."""
-    if not has_known_shape(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+    if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     text = traced_contents.text(tensor)
     if not text:

@@ -118,12 +118,7 @@ class ValueCandidate:
         ]
         if question.may_fail:
             return self._fallible(question, node, operands)
-        asked = question.asked(operands, node)
-        if question.keyword:
-            assert isinstance(node, ast.Call)
-            keyword = ast.copy_location(ast.keyword(question.keyword, asked), node)
-            return ast.copy_location(ast.Call(node.func, node.args, [*node.keywords, keyword]), node)
-        return asked
+        return question.asked(operands, node)
 
     def _fallible(self, question: Question, node: ast.expr, operands: list[ast.expr]) -> ast.expr:
         """The answer, or where there is none, the expression over what its operands were: then the graph breaks there.
@@ -169,7 +164,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 5
+    version = 6
     fallback = True
     trigger = re.compile(rb"\btorch\b")
 
