@@ -270,6 +270,7 @@ FORMS = {
     "fractions": (X, MASK),
     "tested_with_numpy": (X, 5),
     "any_of_a_mask": (X.repeat(3, 1), torch.tensor([0, 1, 7])),
+    "sized": (X, torch.tensor([1, 1])),
     "counted_off": (X, torch.tensor([0, 1, 2, 2])),
 }
 
