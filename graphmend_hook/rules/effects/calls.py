@@ -35,7 +35,9 @@ CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the ca
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
 FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
 FILE = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
-NOISY = Refusal("GM101-R09", "text is formatted before a later argument makes a call; make the call a statement before")
+NOISY = Refusal(
+    "GM101-R09", "text is formatted before a later argument makes a call; make that call in a statement before"
+)
 COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
 
 

@@ -34,7 +34,7 @@ _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.unaryop, ast.e
 
 NEEDED = Refusal(
     "GM101-R10",
-    "what is drawn is used beside the left of < and >, or the call is not plain; draw it where it is needed",
+    "the number is used elsewhere than left of < and its kin, or its call is not plain; draw it where it is used",
 )
 
 

@@ -54,7 +54,7 @@ def _parts(index: Any) -> tuple[Any, ...]:
 
 
 def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
-    """Have the masks the shape of the dimensions that they select from?  Places would not tell."""
+    """Has each mask the shape of the dimensions that it selects from?  Where it has not it fails; places would not."""
     dimension = 0
     for number, part in enumerate(parts):
         if part is Ellipsis:
@@ -129,7 +129,7 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
 
 
 def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """What an operation gives whose shape the data decides, as a symbol of the graph; None, recorded, if it may not."""
+    """What the operation gives, with a symbol for the size that data decides; None, recorded, where none is allowed."""
     if not capture.begin_shape():
         traced_contents.refuse()
         return None

@@ -71,7 +71,7 @@ def _is_beyond(tensor: Any, value: Any) -> bool:
 
 
 def _is_symbol(number: Any) -> bool:
-    """Is it a whole number that only the graph knows?  It fits into 64 bits."""
+    """Is it a whole number that only the graph knows?  Such a number fits into 64 bits."""
     return type(number) is int and is_dynamo_compiling() and _is_of_graph(number)
 
 

@@ -110,7 +110,7 @@ def settled(test: Any) -> Any:
 
 
 def groupby(items: Any, key: Any) -> Any:
-    """``itertools.groupby(items, key)`` of a list that nobody else has; Dynamo traces it of few iterators."""
+    """``itertools.groupby(items, key)`` of a list that nobody else has, in a form that Dynamo traces."""
     if not is_dynamo_compiling():
         return itertools.groupby(items, key)
     groups: list[tuple[Any, list[Any]]] = []
@@ -130,12 +130,12 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
 
 
 def is_asked(tensor: Any) -> bool:
-    """Is it a tensor, and Dynamo there to tell what it holds?"""
+    """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
     return is_dynamo_compiling() and undecided(tensor)
 
 
 def known_elements(tensor: Any) -> list[Any] | None:
-    """The elements, one after the other, where they are known and not too many for the trace."""
+    """The elements of the tensor, in order, where they are known and not too many for the trace."""
     if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     text = traced_contents.text(tensor)
