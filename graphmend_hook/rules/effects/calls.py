@@ -64,15 +64,10 @@ def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value
-    if not _is_effect(place, call, scope):
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS
+    if not is_method and not is_known_function(place, call, scope):
         return None
     return _refusal(place, call, scope) or _take_apart(place, statement, call, scope)
-
-
-def _is_effect(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS:
-        return True
-    return is_known_function(place, call, scope)
 
 
 def is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:

@@ -80,24 +80,21 @@ def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
     for value in values:
         if type(value) is not int and type(value) is not float:
             return "GM101-T04"
-    if not _gives_a_number(target, values):
-        return "GM101-T01"
-    if _draws_at_once():
-        return "GM101-T13"
-    return refusal_here(False, True, values)
+    return _refusal_of_numbers(target, values) or refusal_here(False, True, values)
 
 
-@question(otherwise=False)
-def _gives_a_number(_trace: Trace, target: Variable, values: tuple[Any, ...]) -> bool:
-    """Is it a method of numpy's global generator that gives one number, and does not fail?
+@question(otherwise="GM101-T01")
+def _refusal_of_numbers(trace: Trace, target: Variable, values: tuple[Any, ...]) -> str:
+    """The code unless it is a method of numpy's global generator that gives a number, which may be drawn later.
 
     It is tried on another generator, so that the global one does not move.
     """
-    numpy = sys.modules.get("numpy")
-    function = python_of(target)
+    numpy, function = sys.modules.get("numpy"), python_of(target)
     if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
-        return False
-    return isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float)
+        return "GM101-T01"
+    if not isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float):
+        return "GM101-T01"
+    return "GM101-T13" if trace.compilation.attempts.of(DrawOrders).at_once else ""
 
 
 @question(otherwise=None)
@@ -123,9 +120,3 @@ def _trace_anew(compilation: Compilation) -> None:
     if not orders.at_once:
         orders.at_once = True
         trace_anew("a number is drawn")
-
-
-@question(otherwise=True)
-def _draws_at_once(trace: Trace) -> bool:
-    """Is each draw of this compilation made where it stands?"""
-    return trace.compilation.attempts.of(DrawOrders).at_once

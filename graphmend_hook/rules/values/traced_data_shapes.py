@@ -86,14 +86,13 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
 
 def distinct(tensor: Any, name: str, counts: bool) -> Any:
     """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
-    if is_asked(tensor) and holds_data(tensor) and tensor.dim() == 1:
-        found = _distinct(tensor, name, counts)
-        if found is None:
-            return _captured(
-                torch.unique if name == "unique" else torch.unique_consecutive, tensor, return_counts=counts
-            )
+    if not is_asked(tensor) or not holds_data(tensor) or tensor.dim() != 1:
+        return None
+    found = _distinct(tensor, name, counts)
+    if found is not None:
         return found
-    return None
+    operation = torch.unique if name == "unique" else torch.unique_consecutive
+    return _captured(operation, tensor, return_counts=counts)
 
 
 def _distinct(tensor: Any, name: str, counts: bool) -> Any:

@@ -80,11 +80,9 @@ def rows_at(mask: Any, hits: Any, place: Any) -> Any:
 @question(otherwise=False)
 def _may_list(trace: Trace, hits: Variable) -> bool:
     size = tensor_node(hits).meta["example_value"].shape[0]
-    if not _is_possible(trace) or type(size) is not int:
+    steps = _room_for(trace, size) if type(size) is int else None
+    if steps is None:
         return False
-    if not _is_within(trace, size):
-        return False
-    steps = _steps(trace.compilation)
     steps.lists.append(trace.line)
     steps.is_listed = size > 0
     return True
@@ -92,18 +90,16 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
 
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
-    lists = _steps(trace.compilation).lists
+    lists = trace.compilation.of(_Steps).lists
     _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
 
 
 @question(otherwise=False)
 def _begin(trace: Trace, index: Variable) -> bool:
     rows = tensor_node(index).meta["example_value"]
-    if rows.dim() != 1 or not is_unbacked(rows.shape[0]):
+    steps = _room_for(trace, 1) if rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
+    if steps is None:
         return False
-    if not _is_possible(trace) or not _is_within(trace, 1):
-        return False
-    steps = _steps(trace.compilation)
     steps.count += 1
     steps.is_listed = False
     steps.open.append(_OpenStep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
@@ -113,7 +109,7 @@ def _begin(trace: Trace, index: Variable) -> bool:
 
 @question(otherwise=None)
 def _end(trace: Trace) -> None:
-    steps = _steps(trace.compilation)
+    steps = trace.compilation.of(_Steps)
     if not steps.open or steps.open[-1].frame is not _outside(trace):
         return
     step = steps.open.pop()
@@ -166,8 +162,15 @@ class _Steps:
     is_watched: bool = False
 
 
-def _steps(compilation: Compilation) -> _Steps:
+def _room_for(trace: Trace, count: int) -> _Steps | None:
+    """The steps of this attempt, if so many more may be made; else None."""
+    compilation = trace.compilation
+    if is_harmful(trace) or trace.output.export or is_uncaptured(compilation) or trace.is_in_a_body:
+        return None
     steps = compilation.of(_Steps)
+    if steps.count + count > _MOST:
+        record("GM105-T03")
+        return None
     if not steps.is_watched:
         steps.is_watched = True
         compilation.judge(lambda _module: _judge(compilation))
@@ -186,18 +189,6 @@ def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: s
     compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
     record(code)
     trace_without(compilation, line, "a step of a loop does more than compute")
-
-
-def _is_possible(trace: Trace) -> bool:
-    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace.compilation) or trace.is_in_a_body)
-
-
-def _is_within(trace: Trace, steps: int) -> bool:
-    """Are there few enough steps with so many more?"""
-    few = _steps(trace.compilation).count + steps <= _MOST
-    if not few:
-        record("GM105-T03")
-    return few
 
 
 def _outside(trace: Trace) -> Any:

@@ -125,7 +125,8 @@ class ValueCandidate:
 
         Operands and answer get names.  In a comprehension, where they cannot, they are arguments of functions.
         """
-        *spelled, answer = [self._temporary() for _ in (*operands, None)]
+        *spelled, answer = [f"{OWN}{self.temporaries + place}" for place in range(1, len(operands) + 2)]
+        self.temporaries += len(operands) + 1
         loaded = [name(each, node) for each in spelled]
         original = question.original(node, loaded)
         if id(node) in self.enclosed:
@@ -154,10 +155,6 @@ class ValueCandidate:
         assert isinstance(function, ast.Lambda)
         function.args.args = [argument(each, node) for each in arguments]
         return function
-
-    def _temporary(self) -> str:
-        self.temporaries += 1
-        return f"{OWN}{self.temporaries}"
 
 
 class Value:
