@@ -114,14 +114,14 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
     """``torch.repeat_interleave(tensor, counts, dim)``, or without a tensor, ``torch.repeat_interleave(counts)``."""
     if not is_asked(counts) or not has_elements(counts) or counts.dtype not in (torch.int32, torch.int64):
         return None
+    if counts.dim() > 1 or (tensor is not None and not (is_asked(tensor) and tensor.device == counts.device)):
+        return None
     numbers = known_elements(counts)
     if numbers is None or any([number < 0 for number in numbers]):  # noqa: C419
         traced_contents.refuse()
         return None
     if tensor is None:
         return torch.repeat_interleave(counts, output_size=sum(numbers))
-    if not is_asked(tensor):
-        return None
     if len(numbers) == 1:  # of all rows
         return torch.repeat_interleave(tensor, numbers[0], dim)
     return torch.repeat_interleave(tensor, counts, dim, output_size=sum(numbers))
