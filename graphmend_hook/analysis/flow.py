@@ -41,10 +41,6 @@ class Flow:
     def bound_before(self, statement: ast.stmt) -> Names:
         return self._bound.get(id(statement), _NONE)
 
-    def bound_at_end(self, block: Sequence[ast.stmt]) -> Names | None:
-        """The names that are certainly bound at the end of a block that is not empty, None where control leaves it."""
-        return self._after(block[-1], self.bound_before(block[-1]))
-
     def needed_after(self, statement: ast.stmt) -> Names:
         return self._needed.get(id(statement), _NONE) | self.captured
 

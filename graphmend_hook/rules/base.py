@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..analysis.scopes import ModuleScope, Place
@@ -35,6 +36,16 @@ class Candidate(Protocol):
 
         mended: the statement with those inside it mended; the statement itself where there are none.
         """
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A candidate in whose place stand statements that do not depend on those inside it."""
+
+    statements: list[ast.stmt]
+
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        return self.statements
 
 
 class Rule(Protocol):

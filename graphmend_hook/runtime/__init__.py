@@ -16,7 +16,7 @@ TRACED = (
     *("values.traced_value", "values.traced_data_shapes", "values.traced_numbers"),
     "values.traced_sweep",
 )
-ABI = 13  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 14  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False
 

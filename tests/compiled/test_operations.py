@@ -346,3 +346,82 @@ def test_sizes_are_numbers_in_the_schemas(table: dict[str, tuple[int, ...]], bef
 def _is_number(overload: Any, place: int) -> bool:
     arguments = [str(argument.type) for argument in overload._schema.arguments if not argument.kwarg_only]
     return place < len(arguments) and arguments[place] in ("int", "number", "List[int]")
+
+
+# What the tables lack.  Of these Dynamo makes a symbol of a tensor by itself:
+SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
+    "broadcast_to": lambda x, n: x[:1].broadcast_to((n, 4)),
+    "multinomial": torch.multinomial,
+    "narrow_copy": lambda x, n: x.narrow_copy(0, 0, n),
+    "normal": lambda x, n: torch.normal(0.0, 1.0, (n,)),
+    "randint": lambda x, n: torch.randint(0, n, (n,)),
+    "randperm": lambda x, n: torch.randperm(n),
+    "split_with_sizes": lambda x, n: x.split_with_sizes([n, 6 - n])[0],
+    "unsafe_split_with_sizes": lambda x, n: torch.unsafe_split_with_sizes(x, [n, 6 - n])[0],
+}
+# And the others, with the reason.
+LEFT_OUT = {
+    "a layer's configuration": """
+        adaptive_avg_pool2d adaptive_avg_pool3d channel_shuffle conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+        conv_transpose3d embedding layer_norm max_unpool2d max_unpool3d nll_loss rms_norm""",
+    "called by torch's own functions, on numbers": """
+        affine_grid_generator constant_pad_nd convolution cudnn_convolution cudnn_convolution_add_relu
+        cudnn_convolution_relu cudnn_convolution_transpose miopen_convolution miopen_convolution_add_relu
+        miopen_convolution_relu miopen_convolution_transpose miopen_depthwise_convolution mkldnn_convolution
+        native_channel_shuffle native_group_norm native_layer_norm slice_inverse to_padded_tensor unsafe_split""",
+    "a view's copy, for function transforms": """
+        as_strided_copy as_strided_scatter expand_copy select_copy select_scatter slice_copy slice_scatter split_copy
+        split_with_sizes_copy view_copy""",
+    "memory laid out by hand": """
+        as_strided as_strided_ empty_permuted empty_strided new_empty_strided resize resize_ set_
+        sparse_compressed_tensor""",
+    "no size: it decides what is in a result": "bincount nonzero_static randint_like",
+    "a tensor there is an argument of its own": "repeat_interleave tensor_split",
+}
+
+
+def _lacking() -> dict[str, set[str]]:
+    """By name of a function or method: the arguments that its schemas have as symbols, and the tables do not know."""
+    lacking: dict[str, set[str]] = {}
+    for name, (space, table, before) in itertools.product(
+        sorted({name for each in SPACES for name in dir(each)}),
+        [(torch, sizes.FUNCTIONS, 0), (F, sizes.FUNCTIONS, 0), (torch.Tensor, sizes.METHODS, 1)],
+    ):
+        if name.startswith("_") or "backward" in name or not callable(getattr(space, name, None)):
+            continue
+        positions = table.get(name, ())
+        for overload in schemas.overloads_named(name):
+            for place, argument in enumerate(overload._schema.arguments):
+                by_keyword = positions and argument.name in sizes._KEYWORDS
+                by_position = argument.kwarg_only or sizes.EVERY in positions or place - before in positions
+                if _is_symbol(argument.real_type) and not (by_keyword and by_position):
+                    lacking.setdefault(name, set()).add(argument.name)
+    return lacking
+
+
+def _is_symbol(of: Any) -> bool:
+    while hasattr(of, "getElementType"):
+        of = of.getElementType()
+    return bool(of.kind() == "SymIntType")
+
+
+def test_sizes_in_the_schemas_are_known_or_left_out_for_a_reason() -> None:
+    left_out = {name for names in LEFT_OUT.values() for name in names.split()} | SYMBOLS.keys()
+    found = _lacking()
+    assert {name: arguments for name, arguments in found.items() if name not in left_out} == {}
+    assert left_out - found.keys() <= {name for name in left_out if not hasattr(torch.ops.aten, name)}
+
+
+@pytest.mark.parametrize("name", SYMBOLS)
+def test_a_tensor_becomes_a_symbol_where_the_tables_lack_a_size(name: str) -> None:
+    def call(x: torch.Tensor, counts: torch.Tensor) -> Any:
+        return SYMBOLS[name](x, counts.sum())
+
+    compiled = torch.compile(call, backend="eager", fullgraph=True, dynamic=False)
+    x = torch.arange(1.0, 25.0).reshape(6, 4)
+    for count in (2, 3, 1):
+        counts = torch.tensor([0, count])
+        torch.manual_seed(0)
+        expected = call(x, counts)
+        torch.manual_seed(0)
+        assert torch.equal(compiled(x, counts), expected)

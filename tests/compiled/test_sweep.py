@@ -70,6 +70,25 @@ def test_one_graph(name: str, backend: str) -> None:
     assert outcomes(name, backend, fullgraph=True) == (1, [])
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.slow
+def test_half_precision_is_rounded_as_inductor_rounds_it(dtype: torch.dtype) -> None:
+    """H: a kernel computes in float32 and rounds at its end; stock Inductor makes one graph of the loop without tests."""
+    torch.manual_seed(0)
+    plain, mended = PLAIN.AroundNothing().to(dtype), MENDED.Around().to(dtype)
+    mended.load_state_dict(plain.state_dict())
+    compiled = torch.compile(mended, backend="inductor", dynamic=False, fullgraph=True)
+    stock = torch.compile(plain, backend="inductor", dynamic=False, fullgraph=True)
+    for chosen in CHOICES:
+        x, index = torch.randn(5, 3, dtype=dtype), torch.tensor(chosen)
+        with torch.no_grad(), torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+            expected = stock(x, index)
+        with torch.no_grad():
+            found = compiled(x, index)
+            torch.testing.assert_close(found, plain(x, index))
+        assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize("name", [name for name in MENDABLE if name not in WITHOUT_WEIGHTS])
 def test_gradients_of_experts_without_rows_stay_none(name: str) -> None:
     _, codes = outcomes(name, grad=True)

@@ -269,6 +269,7 @@ def test_a_branch_whose_sides_cannot_be_merged_is_decided(monkeypatch: pytest.Mo
 
 MASK = torch.ones(8, 16, dtype=torch.long)
 MASK[6:] = 0
+COUNTS = torch.tensor([1, 0, 2, 3, 1, 0, 0, 2])
 FORMS = {
     "rows_by_size": (X, torch.tensor([[8, 6], [4, 8]])),
     "called_longer_than": (X,),
@@ -279,6 +280,7 @@ FORMS = {
     "fractions": (X, MASK),
     "tested_with_numpy": (X, 5),
     "any_of_a_mask": (X.repeat(3, 1), torch.tensor([0, 1, 7])),
+    "sized": (X, torch.tensor([1, 1])),
     "counted_off": (X, torch.tensor([0, 1, 2, 2])),
 }
 
@@ -289,6 +291,15 @@ def test_forms_in_which_numbers_are_handed_on(name: str, backend: str) -> None:
     given = FORMS[name]
     compiled = Compiled(name, backend, fullgraph=True)
     assert compiled(*given) == compiled(given[0] * 1, *given[1:]) == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_counts_of_rows(backend: str) -> None:
+    """H: the sum of the counts is no number of rows, where a single count is of all of them."""
+    compiled = Compiled("repeated", backend, fullgraph=True)
+    assert compiled(X, COUNTS) == 1
+    torch._dynamo.reset()
+    assert Compiled("repeated", backend, fullgraph=True)(X, COUNTS[2:3]) == 1
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -76,6 +76,22 @@ def test_equal_to_eager_on_inductor(name: str) -> None:
     compare(name, "inductor", False)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["if_else", "without_else"])
+@pytest.mark.slow
+def test_half_precision_is_rounded_as_inductor_rounds_it(name: str, dtype: torch.dtype) -> None:
+    """H: a kernel computes in float32 and rounds at its end; sides are merged in one that rounds where each did."""
+    plain, mended = (
+        torch.compile(getattr(module, name), backend="inductor", dynamic=False) for module in (PLAIN, MENDED)
+    )
+    for sign in (1, -1):
+        x = (sign * torch.linspace(-0.3, 2.3, 37)).to(dtype)
+        with torch.no_grad():
+            found = mended(x)
+            assert torch.equal(found, plain(x))  # its branch is a break, and each side one kernel
+            torch.testing.assert_close(found, getattr(PLAIN, name)(x), rtol=0, atol=4 * torch.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("name", EXPECT)
 def test_eager_is_untouched(name: str) -> None:
     plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))

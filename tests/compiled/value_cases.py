@@ -324,6 +324,23 @@ def counted_off(x, places):
     return x
 
 
+def sized(x, counts: torch.Tensor):
+    count = counts.sum()
+    rows = x.new_full(size=(count, 4), fill_value=2.0).tile(count, 1)
+    best = torch.topk(x, k=count, dim=0)[0]
+    least = x.kthvalue(count, dim=0)[0] + x.select(0, count) + x.sum_to_size(count // 2, 4)
+    return rows.sum(0) if best.shape[0] > 1 else best.sum(0), least, x.tril(diagonal=count), torch.triu(x, count)
+
+
+def repeated(x, counts: torch.Tensor):
+    """Each count is of one row, a single one of all of them."""
+    return (
+        x.repeat_interleave(counts, dim=0),
+        torch.repeat_interleave(counts),
+        x[0].repeat_interleave(repeats=counts[:1]),
+    )
+
+
 def fractions_of_what_is_written_later(x, mask):
     rows = mask[:, 0].sum()
     step = 1 / rows

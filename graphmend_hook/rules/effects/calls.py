@@ -35,7 +35,9 @@ CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the ca
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
 FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
 FILE = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
-NOISY = Refusal("GM101-R09", "text is formatted before a later argument makes a call; make the call a statement before")
+NOISY = Refusal(
+    "GM101-R09", "text is formatted before a later argument makes a call; make that call in a statement before"
+)
 COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
 
 
@@ -62,15 +64,10 @@ def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value
-    if not _is_effect(place, call, scope):
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS
+    if not is_method and not is_known_function(place, call, scope):
         return None
     return _refusal(place, call, scope) or _take_apart(place, statement, call, scope)
-
-
-def _is_effect(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr in LOGGER_METHODS:
-        return True
-    return is_known_function(place, call, scope)
 
 
 def is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:

@@ -52,12 +52,11 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template
-from ..base import AnyOf
+from ..base import AnyOf, Ready
 from ..known_calls import LOGGER_METHODS
 from . import calls, draws
 
@@ -71,21 +70,6 @@ else:
 )
 
 USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
-
-
-@dataclass(frozen=True)
-class LookupCandidate:
-    """``name = logging.getLogger(...)``: Dynamo cannot trace the lookup, which has one result for ever."""
-
-    statement: ast.Assign
-    lookup: ast.Call
-
-    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
-        at = self.statement
-        return _LOOKED_UP.fill(at, STORED=at.targets[0], LOOKUP=calls.lookup(at, self.lookup), ORIGINAL=at)
-
-
-Candidate = calls.EffectCall | LookupCandidate | draws.DrawCandidate
 
 
 class Defer:
@@ -103,7 +87,7 @@ class Defer:
         rb"\.random\b",
     )
 
-    def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> calls.EffectCall | Ready | Refusal | None:
         statement = place.statement
         if isinstance(statement, ast.Expr):
             return calls.effect_of(place, scope)
@@ -112,12 +96,16 @@ class Defer:
         call = statement.value
         if isinstance(statement, ast.Assign):
             if calls.is_lookup(place, call, scope):
-                return LookupCandidate(statement, call) if _is_plain_assignment(statement) else None
+                return _looked_up(statement, call)
             drawn = draws.match(place, statement, call, scope)
             if drawn is not None:
                 return drawn
         return USED if calls.is_known_function(place, call, scope) else None
 
 
-def _is_plain_assignment(statement: ast.Assign) -> bool:
-    return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+def _looked_up(statement: ast.Assign, call: ast.Call) -> Ready | None:
+    """``name = logging.getLogger(...)``: Dynamo cannot trace the lookup, which has one result for ever."""
+    if len(statement.targets) > 1 or not isinstance(statement.targets[0], ast.Name):
+        return None
+    looked_up = calls.lookup(statement, call)
+    return Ready(_LOOKED_UP.fill(statement, STORED=statement.targets[0], LOOKUP=looked_up, ORIGINAL=statement))

@@ -7,12 +7,12 @@ it is a side effect like any other, and `defer` defers it.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from ...analysis.names import walk
 from ...analysis.scopes import Function, ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template, display
+from ..base import Ready
 from ..known_calls import DRAWS
 from ..surroundings import compiled_elsewhere
 
@@ -34,33 +34,23 @@ _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.unaryop, ast.e
 
 NEEDED = Refusal(
     "GM101-R10",
-    "what is drawn is used beside the left of < and >, or the call is not plain; draw it where it is needed",
+    "the number is used elsewhere than left of < and its kin, or its call is not plain; draw it where it is used",
 )
 
 
-@dataclass(frozen=True)
-class DrawCandidate:
-    """A draw and the name that it is bound to."""
-
-    statement: ast.Assign
-    call: ast.Call
-
-    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
-        at, call = self.statement, self.call
-        arguments = display(call.args, call)
-        return _DEFERRED.fill(at, STORED=at.targets[0], FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at)
-
-
-def match(place: Place, statement: ast.Assign, call: ast.Call, scope: ModuleScope) -> DrawCandidate | Refusal | None:
+def match(place: Place, at: ast.Assign, call: ast.Call, scope: ModuleScope) -> Ready | Refusal | None:
     """The candidate for ``name = call``; None if it is no draw."""
     if not scope.names_one_of(call.func, DRAWS, place.function):
         return None
-    target, function = statement.targets[0], place.function
-    if len(statement.targets) > 1 or not isinstance(target, ast.Name) or not _is_plain(call):
+    target, function = at.targets[0], place.function
+    if len(at.targets) > 1 or not isinstance(target, ast.Name) or not _is_plain(call):
         return NEEDED
     if function.is_async or function.reads_its_frame or compiled_elsewhere(place, scope):
         return NEEDED
-    return DrawCandidate(statement, call) if _is_only_compared(target.id, function) else NEEDED
+    if not _is_only_compared(target.id, function):
+        return NEEDED
+    arguments = display(call.args, call)
+    return Ready(_DEFERRED.fill(at, STORED=target, FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at))
 
 
 def _is_plain(call: ast.Call) -> bool:

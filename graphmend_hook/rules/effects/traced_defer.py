@@ -34,7 +34,7 @@ _DEEPEST = 3
 
 @question(otherwise=None)
 def record(_trace: Trace, code: str) -> None:
-    """Remember that the statement that is being traced stays as it was written, and why."""
+    """Remember the code of why the statement at hand is traced as it was written."""
     record_here(code)
 
 
@@ -64,7 +64,10 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values:
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
-    """Put an item where the epilogue finds it; `refusal` has been asked."""
+    """Put an item where the epilogue finds it; `refusal` has given no reason against it.
+
+    is_guard: it may raise an exception of the program.
+    """
     if place.is_in_a_body():
         place.in_any_body(queue.graphmend_pending.append, item)
     else:
@@ -89,13 +92,13 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
 
 
 def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
-    """The code of the refusal if nothing made of `values` can wait for the end of the graph at this place, else "".
+    """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
     is_warning, repeats: as `place.hindrance` has them.
     """
     if not queue.understood:
         return "GM101-T09"
-    why = why_not_deferrable(is_warning, repeats, values) or _unstable_item(values, 0)
+    why = why_not_deferrable(is_warning, repeats, values) or _why_items_differ(values, 0)
     return why or ("GM101-T12" if follows_guard() else "")
 
 
@@ -119,6 +122,7 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Va
 
 
 def _is_effect(target: object, method: str) -> bool:
+    """Is it a logger, whose method is called, or a function that is known to have an effect?"""
     # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method:
         return isinstance(target, logging.Logger)
@@ -134,8 +138,8 @@ def _is_effect(target: object, method: str) -> bool:
     )
 
 
-def _unstable(value: object, depth: int) -> str:
-    """The code of the refusal if the text of `value` may differ at the end of the graph, else "".
+def _why_it_differs(value: object, depth: int) -> str:
+    """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
@@ -149,19 +153,20 @@ def _unstable(value: object, depth: int) -> str:
             return "GM101-T02"
         return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is tuple or kind is list:
-        return _unstable_item(value, depth + 1)  # type: ignore[arg-type]
+        return _why_items_differ(value, depth + 1)  # type: ignore[arg-type]
     if kind is dict:
-        return _unstable_item(value, depth + 1) or _unstable_item(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+        return _why_items_differ(value, depth + 1) or _why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
     return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
 
 
-def _unstable_item(values: Collection[object], depth: int) -> str:
+def _why_items_differ(values: Collection[object], depth: int) -> str:
+    """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
     if depth > _DEEPEST or len(values) > _MOST_ITEMS:
         return "GM101-T04"
     for value in values:
-        why = _unstable(value, depth)
+        why = _why_it_differs(value, depth)
         if why:
             return why
     return ""

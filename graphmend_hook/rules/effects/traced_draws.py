@@ -1,4 +1,4 @@
-"""What [Defer] makes of a draw from numpy's generator: it is made after the graph, if nobody looks at the number."""
+"""Draws from numpy's generator, which [Defer] makes after the graph where traced code does not look at the number."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CALLED = ("drawable", "draw")  # by rewritten code
 
 @dataclass
 class DrawOrders:
-    """What further attempts do.  at_once: numbers are drawn where it is written."""
+    """What further attempts to trace a frame do.  at_once: each draw is made where it stands in the source."""
 
     at_once: bool = False
 
 
 class Drawn:
-    """Stands for a number that is drawn after the graph, or has been by then; it can be compared."""
+    """Stands for a number that is drawn after the graph; to compare it, the number is needed."""
 
     number: Any
 
@@ -57,7 +57,7 @@ def drawable(target: Callable[..., Any], values: tuple[Any, ...]) -> bool:
 
 
 def draw(function: Callable[..., Any], values: tuple[Any, ...]) -> Drawn:
-    """What stands for ``function(*values)``, which is left for the epilogue."""
+    """Leave ``function(*values)`` for the epilogue, and give what stands for its number."""
     drawn = Drawn()
     append((ITEM, deliver, drawn, function, *values))
     _expect_no_other_draws()
@@ -70,7 +70,7 @@ def deliver(drawn: Drawn, values: tuple[Any, ...]) -> None:
 
 
 def number_of(drawn: Drawn) -> Any:
-    """The number; while it is not drawn, the trace cannot go on without it."""
+    """The number; a trace that comes here before the draw begins anew, with draws made where they stand."""
     if tracing() and not hasattr(drawn, "number"):
         _draw_at_once()
     return drawn.number
@@ -80,49 +80,43 @@ def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
     for value in values:
         if type(value) is not int and type(value) is not float:
             return "GM101-T04"
-    if not _gives_a_number(target, values):
-        return "GM101-T01"
-    if _draws_at_once():
-        return "GM101-T13"
-    return refusal_here(False, True, values)
+    return _refusal_of_numbers(target, values) or refusal_here(False, True, values)
 
 
-@question(otherwise=False)
-def _gives_a_number(_trace: Trace, target: Variable, values: tuple[Any, ...]) -> bool:
-    """Is it a method of numpy's global generator that gives one number, and does not fail?  Another generator tells."""
-    numpy = sys.modules.get("numpy")
-    function = python_of(target)
+@question(otherwise="GM101-T01")
+def _refusal_of_numbers(trace: Trace, target: Variable, values: tuple[Any, ...]) -> str:
+    """The code unless it is a method of numpy's global generator that gives a number, which may be drawn later.
+
+    It is tried on another generator, so that the global one does not move.
+    """
+    numpy, function = sys.modules.get("numpy"), python_of(target)
     if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
-        return False
-    return isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float)
+        return "GM101-T01"
+    if not isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float):
+        return "GM101-T01"
+    return "GM101-T13" if trace.compilation.attempts.of(DrawOrders).at_once else ""
 
 
 @question(otherwise=None)
 def _expect_no_other_draws(trace: Trace) -> None:
-    """Draw where it is written if the graph has operations of others: they may draw from the same generator."""
+    """Trace anew if the graph has operations of other libraries, which may draw from the same generator before us."""
     compilation = trace.compilation
 
     def judge(module: Any) -> None:
         if not all(map(is_of_torch, operations(module))):
-            _order(compilation)
+            _trace_anew(compilation)
 
     compilation.judge(judge)
 
 
 @question(otherwise=None)
 def _draw_at_once(trace: Trace) -> None:
-    """Trace the frame anew, with numbers drawn where they are written."""
-    _order(trace.compilation)
+    _trace_anew(trace.compilation)
 
 
-def _order(compilation: Compilation) -> None:
+def _trace_anew(compilation: Compilation) -> None:
+    """Trace the frame anew, with each draw made where it stands; unless that has been ordered already."""
     orders = compilation.attempts.of(DrawOrders)
     if not orders.at_once:
         orders.at_once = True
         trace_anew("a number is drawn")
-
-
-@question(otherwise=True)
-def _draws_at_once(trace: Trace) -> bool:
-    """Is every number in this compilation to be drawn where it is written?"""
-    return trace.compilation.attempts.of(DrawOrders).at_once

@@ -1,6 +1,6 @@
-"""Loggers that are off at the level of a call: nothing is delivered, and a guard looks whether that is still so.
+"""Loggers that are off at the level of a call: nothing is delivered, and a guard asks whether they still are.
 
-A delivery takes some microseconds of each call, to find out what a logger could have said beforehand.
+A delivery would take some microseconds of each call of the compiled code, only for the logger to say nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _METHODS = {
 
 @question(otherwise=False)
 def is_silent(trace: Trace, method: str, target: Variable) -> bool:
-    """Is the logger off for that method?  Then a guard looks whether it still is."""
+    """Is the logger off for that method?  Then the code is compiled for that, with a guard."""
     if method not in _LEVELS or target.source is None:
         return False
     found = frame_guards.inputs_at([target.source], trace.compilation)
     if found is None:
         return False
     [logger] = found
-    silent = _question(type(logger), method)
+    silent = _test_of(type(logger), method)
     if not silent(logger) or any(map(_is_of_logging, trace.output.side_effects.store_attr_mutations)):
         return False
     note = f"{method} of the logger is off"
@@ -51,8 +51,8 @@ def _is_of_logging(changed: Any) -> bool:
     return isinstance(getattr(changed, "value", None), (logging.Logger, logging.Manager))
 
 
-def _question(kind: Any, method: str) -> Callable[[Any], bool]:
-    """Does that method of a logger, which is nobody's own, have nothing to do?  It is asked before each call."""
+def _test_of(kind: Any, method: str) -> Callable[[Any], bool]:
+    """The test, made before each call, that this method of a logger of class `kind` is Python's, and says nothing."""
     level, methods = _LEVELS[method], {name: _METHODS.get(name) for name in (method, "isEnabledFor")}
     stock, enabled = methods.values()
 

@@ -1,4 +1,4 @@
-"""Known functions that raise if a condition does not hold, as data; `traced_guards` decides on the objects."""
+"""Known functions that raise if a condition does not hold, as data; `traced_guards` asks where each is defined."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """How a check function is called.
+    """A check function, and how it is called.
 
     position: where the condition stands among the arguments.
     reads_condition: it takes a Python bool, so a tensor was read into one before; otherwise every element must hold.
-    needs_tensor: it takes nothing but a tensor.
+    needs_tensor: it takes no Python bool.
     keyword: the condition's parameter.
     """
 

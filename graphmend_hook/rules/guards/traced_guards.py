@@ -1,4 +1,4 @@
-"""Effects and guards under a condition that is a tensor: how they reach the end of the graph."""
+"""Effects and guards under a condition that is a tensor: what they become in the graph, and at its end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ def is_check(function: Any) -> bool:
 
 
 def asserted(value: Any) -> Any:
-    """`value`, the condition of an ``assert`` that is about to be traced as it was written."""
+    """The condition of an ``assert`` that is traced as it was written.
+
+    Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, so there may be none around it.
+    """
     if is_dynamo_compiling() and isinstance(value, torch.Tensor):
         expect_no_handler()
     return value
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:
-    """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable before the first one.
+    """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
 
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
         "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
@@ -69,7 +72,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
 
 
 def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
-    """Does ``target[mask] = value`` not fail, and write the same to every row, however many the mask selects?"""
+    """May ``target[mask] = value`` be made for any mask: it cannot fail, and each row gets the same?"""
     if not (is_tensor(target) and is_tensor(mask) and is_tensor(value)) or mask.dtype is not torch.bool:
         return False
     if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):

@@ -58,7 +58,7 @@ from typing import TypeGuard
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import Template, expression
+from ...templates import expression
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, of_data
 from ..branches.side import Side, assigning, guarding
@@ -67,8 +67,6 @@ from ..surroundings import unsuitable
 from .checks import CHECKS, Check
 
 CODE = "GM103"
-_ASSERTED = Template("assert GM.asserted(TEST), MESSAGE")
-_PLAIN_ASSERTED = Template("assert GM.asserted(TEST)")
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
 
 
@@ -76,7 +74,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 3
+    version = 4
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
 
@@ -105,8 +103,8 @@ class Trap:
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = guarding(statement, failing, Side(lowering))
-        holes = {} if statement.msg is None else {"MESSAGE": statement.msg}
-        (checked,) = (_ASSERTED if holes else _PLAIN_ASSERTED).fill(statement, **holes)
+        asserted = expression("GM.asserted(TEST)", statement)
+        checked = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
         return BranchCandidate(statement, lowering.test(statement.test), branch, checked=checked)
 
     @staticmethod

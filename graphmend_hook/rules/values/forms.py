@@ -21,19 +21,17 @@ _SHAPED_BY_DATA = _PLACES | _DISTINCT
 class Question:
     """What is asked in the place of an expression: a call of the runtime, which gives what is known while tracing.
 
-    text: the call, with the names A and B for `operands`, which are parts of the expression, or all of it.
+    text: the call, with the names A, B and C for `operands`, which are parts of the expression, or all of it.
     may_fail: it gives None where there is no answer; then the expression stands, over the operands at hand.
-    adds_keywords: the answer is a dict of further arguments of the call, which otherwise stays.
     """
 
     text: str
     operands: tuple[ast.expr, ...]
     may_fail: bool = False
-    adds_keywords: bool = False
 
     def asked(self, operands: Sequence[ast.expr], at: ast.expr) -> ast.expr:
         """The call of the runtime."""
-        return expression(self.text, at, **dict(zip("AB", operands, strict=False)))
+        return expression(self.text, at, **dict(zip("ABC", operands, strict=False)))
 
     def original(self, node: ast.expr, operands: Sequence[ast.expr]) -> ast.expr:
         """The expression, over operands that have been evaluated."""
@@ -73,6 +71,8 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         operands.insert(0, call.func.value)
     if not operands or None in options or any(isinstance(operand, ast.Starred) for operand in operands):
         return None
+    if name == "repeat_interleave":
+        return _repeated(operands, options, of_torch)
     if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
@@ -84,15 +84,12 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
     return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
 
 
-def counts_of_repeats(call: ast.Call, name: str, of_torch: bool) -> ast.expr | None:
-    """What says how often each row is repeated, in ``repeat_interleave``."""
-    options = {keyword.arg: keyword.value for keyword in call.keywords}
-    if name != "repeat_interleave" or not options.keys() <= {"repeats", "dim"}:
+def _repeated(operands: list[ast.expr], options: dict[str | None, ast.expr], of_torch: bool) -> Question | None:
+    given = (*operands, *options.values())
+    if tuple(options) != ("repeats", "dim")[len(operands) - 1 :][: len(options)] or (len(given) == 1 and not of_torch):
         return None
-    if any(isinstance(argument, ast.Starred) for argument in call.args):
-        return None
-    given = [*call.args, *filter(None, [options.get("repeats")])]
-    return given[1 if of_torch and len(given) > 1 else 0] if given else None
+    texts = {1: "GM.repeated(None, A)", 2: "GM.repeated(A, B)", 3: "GM.repeated(A, B, C)"}
+    return Question(texts[len(given)], given, may_fail=True) if len(given) in texts else None
 
 
 def is_grouped_read(call: ast.Call) -> bool:

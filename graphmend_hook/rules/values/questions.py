@@ -135,25 +135,13 @@ class Finder:
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:
             function, of_torch = forms.called(call, self._scope, self._place.function)
-            counts = forms.counts_of_repeats(call, function, of_torch)
-            if counts is not None and self._may_be_tensor(counts):
-                self._repeats(call, counts, of_torch)
             shaped = forms.shaped_by_data(call, function, of_torch)
-            if shaped is not None:
+            if shaped and (function != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
                 self._ask(call, shaped)
             self._sizes(call, function, of_torch)
 
     def _is_builtin(self, function: ast.expr, names: frozenset[str]) -> bool:
         return isinstance(function, ast.Name) and self._scope.names_one_of(function, names, self._place.function)
-
-    def _repeats(self, call: ast.Call, counts: ast.expr, of_torch: bool) -> None:
-        """``repeat_interleave(x, counts)``: how many rows that gives is one more argument, where it is known."""
-        owner = None if of_torch or not isinstance(call.func, ast.Attribute) else self._again(call.func.value)
-        again = self._again(counts)
-        if again is not None and (of_torch or owner is not None):
-            text = "GM.repeats(A)" if owner is None else "GM.repeats_of(B, A)"
-            operands = (again,) if owner is None else (again, owner)
-            self._ask(call, Question(text, operands, adds_keywords=True))
 
     def _sizes(self, call: ast.Call, function: str, of_torch: bool) -> None:
         """The arguments of the call that stand for numbers, and may be tensors."""

@@ -1,7 +1,7 @@
 """Functions and methods of torch that take sizes and positions as numbers of Python, as data.
 
-A tensor of one element that is given for such a number is read, which breaks the graph.
-`tests/compiled/test_operations.py` compares the tables with the schemas.
+A tensor of one element that is given for such a number is read: a break, or a size that is not known.
+`tests/compiled/test_operations.py` compares the tables with the schemas, and has the reason for each that is left out.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from collections.abc import Iterator
 
 EVERY = -1
 # By function of torch or torch.nn.functional: the positions of its arguments that are such numbers, EVERY for all.
-FUNCTIONS: dict[str, tuple[int, ...]] = dict.fromkeys(
-    ("arange", "empty", "eye", "ones", "rand", "randn", "zeros"), (EVERY,)
-) | {
-    "chunk": (1,),
+FUNCTIONS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("arange", "empty", "eye", "ones", "rand", "randn", "zeros"), (EVERY,)),
+    **dict.fromkeys(("chunk", "interpolate", "kthvalue", "pad", "reshape", "roll", "split"), (1,)),
+    **dict.fromkeys(("tile", "topk", "tril", "triu"), (1,)),
+    **dict.fromkeys(("linspace", "select", "unflatten"), (2,)),
     "full": (0,),
-    "interpolate": (1,),
-    "linspace": (2,),
     "narrow": (1, 2, 3),
-    "pad": (1,),
-    "reshape": (1,),
-    "roll": (1,),
-    "split": (1,),
 }
 # By method of Tensor; the tensor itself is not counted.
-METHODS: dict[str, tuple[int, ...]] = dict.fromkeys(
-    ("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape", "view"), (EVERY,)
-) | {
-    "chunk": (0,),
+METHODS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape"), (EVERY,)),
+    **dict.fromkeys(("sum_to_size", "tile", "view"), (EVERY,)),
+    **dict.fromkeys(("chunk", "kthvalue", "new_full", "roll", "split", "topk"), (0,)),
+    **dict.fromkeys(("tril", "tril_", "triu", "triu_"), (0,)),
+    **dict.fromkeys(("select", "unflatten"), (1,)),
     "narrow": (0, 1, 2),
-    "roll": (0,),
-    "split": (0,),
-    "unflatten": (1,),
 }
-_KEYWORDS = frozenset({"pad", "size", "steps"})  # of those functions and methods
+_KEYWORDS = frozenset(  # of those functions and methods
+    {
+        *("diagonal", "dims", "end", "index", "k", "length", "m", "n", "pad", "repeats", "shape", "shifts", "size"),
+        *("sizes", "split_size", "split_size_or_sections", "start", "steps"),
+    }
+)
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 TAKE_NOTHING_ELSE = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
 # These also of what an annotation says is a number, which is often said of a tensor of one.

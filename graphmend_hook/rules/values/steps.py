@@ -11,8 +11,6 @@ from ...analysis.scopes import Place
 from ...templates import name
 from ..declined import Declined
 
-_EMPTY = (ast.Eq,)
-_FILLED = (ast.Gt, ast.NotEq)
 ADDING = "index_add_"
 
 
@@ -40,7 +38,7 @@ def emptiness(statement: ast.If) -> tuple[bool, ast.expr | None]:
         return False, None
     skips = only_continues(statement)
     right = compared.comparators[0]
-    if not isinstance(compared.ops[0], _EMPTY if skips else _FILLED):
+    if not isinstance(compared.ops[0], ast.Eq if skips else (ast.Gt, ast.NotEq)):
         return skips, None
     if not isinstance(right, ast.Constant) or right.value != 0 or isinstance(right.value, bool):
         return skips, None

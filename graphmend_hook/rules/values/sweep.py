@@ -55,6 +55,7 @@ from dataclasses import dataclass, replace
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template, expression
+from ..base import Ready
 from ..declined import Declined
 from ..surroundings import unsuitable
 from . import hit_lists
@@ -62,16 +63,6 @@ from .steps import ADDING, adds, check, emptiness, ends_in_adding
 
 CODE = "GM105"
 _END = Template("if GM.compiling():\n    GM.swept()")
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a statement becomes that takes part in a step."""
-
-    statements: list[ast.stmt]
-
-    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
-        return self.statements
 
 
 @dataclass(frozen=True)
@@ -94,14 +85,14 @@ class Sweep:
     fallback = False
     trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
 
-    def match(self, place: Place, scope: ModuleScope) -> Step | Tested | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Ready | Tested | Refusal | None:
         try:
             found = _found(place, scope)
         except Declined as declined:
             return declined.refusal(CODE)
         if found is None:
             return None
-        return unsuitable(place, scope, CODE) or (found if isinstance(found, Tested) else Step(found))
+        return unsuitable(place, scope, CODE) or (found if isinstance(found, Tested) else Ready(found))
 
 
 def _found(place: Place, scope: ModuleScope) -> list[ast.stmt] | Tested | None:

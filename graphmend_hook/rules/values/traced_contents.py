@@ -31,7 +31,7 @@ _DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06"}
 
 @dataclass
 class Asked:
-    """refusal: why the last tensor that an attempt asked for is not known."""
+    """What an attempt has asked for last.  refusal: the code of why it is not known."""
 
     refusal: str = "GM104-T01"
 
@@ -60,14 +60,14 @@ def text(trace: Trace, tensor: Variable) -> str:
 
 @question(otherwise=None)
 def refuse(trace: Trace) -> None:
-    """Remember that the statement stays as it was, for the reason found last; where nobody asked, T01."""
+    """Remember that the statement is traced as it was written, because what was asked for last is not known."""
     compilation = trace.compilation
     denied = compilation.of(Captured).denied
     record(_DENIED[denied] if denied else compilation.of(Asked).refusal)
 
 
 def _making(compilation: Compilation, root: torch.fx.Node) -> Making:
-    """What makes the tensor, what was written to it or to an alias of it included."""
+    """How the graph makes the tensor, writes to it and to its aliases included; raises Unknown."""
     found: set[torch.fx.Node] = set()
     waiting = [root]
     while waiting:
@@ -108,7 +108,7 @@ def _is_floating(node: torch.fx.Node) -> bool:
 
 
 def _writes(compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
-    """The other operations that may have written to one of the tensors, or to an alias."""
+    """The operations, other than these, that write to one of the tensors or to an alias; raises Unknown."""
     storages = {storage for node in tensors for storage in storages_of(node)}
     writes = [(node, written) for node in graph.nodes if (written := written_by(node))]
     for node, written in writes:
@@ -123,6 +123,7 @@ def _writes(compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.
 
 
 def _check_leaf(node: torch.fx.Node) -> None:
+    """Raise Unknown unless the input of the graph is a plain tensor that holds data and has no gradient."""
     argument = node.meta.get("grapharg")
     if argument is None or not argument.is_tensor:
         raise Unknown("GM104-T01")

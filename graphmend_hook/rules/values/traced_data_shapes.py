@@ -13,12 +13,11 @@ import torch
 
 from ...dynamo import capture
 from ..branches.traced_conditions import has_elements, holds_data
-from ..branches.traced_speculated import is_tensor
 from ..traced_shapes import has_known_shape
 from . import traced_contents
-from .traced_value import MOST_CONSTANTS, is_asked, known_elements
+from .traced_value import is_asked, known_elements
 
-CALLED = ("nonzero", "taken", "positions", "distinct", "repeats", "repeats_of")  # by rewritten code
+CALLED = ("nonzero", "taken", "positions", "distinct", "repeated")  # by rewritten code
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -55,7 +54,7 @@ def _parts(index: Any) -> tuple[Any, ...]:
 
 
 def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
-    """Have the masks the shape of the dimensions that they select from?  Places would not tell."""
+    """Has each mask the shape of the dimensions that it selects from?  Where it has not it fails; places would not."""
     dimension = 0
     for number, part in enumerate(parts):
         if part is Ellipsis:
@@ -87,14 +86,13 @@ def _positions_of(part: Any) -> tuple[Any, ...]:
 
 def distinct(tensor: Any, name: str, counts: bool) -> Any:
     """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
-    if is_asked(tensor) and holds_data(tensor) and tensor.dim() == 1:
-        found = _distinct(tensor, name, counts)
-        if found is None:
-            return _captured(
-                torch.unique if name == "unique" else torch.unique_consecutive, tensor, return_counts=counts
-            )
+    if not is_asked(tensor) or not holds_data(tensor) or tensor.dim() != 1:
+        return None
+    found = _distinct(tensor, name, counts)
+    if found is not None:
         return found
-    return None
+    operation = torch.unique if name == "unique" else torch.unique_consecutive
+    return _captured(operation, tensor, return_counts=counts)
 
 
 def _distinct(tensor: Any, name: str, counts: bool) -> Any:
@@ -112,26 +110,25 @@ def _distinct(tensor: Any, name: str, counts: bool) -> Any:
     return (made, torch.tensor([count for _, count in found], device=tensor.device)) if counts else made
 
 
-def repeats(counts: Any) -> dict[str, int]:
-    """The `output_size` of ``torch.repeat_interleave``, where the counts are known."""
-    if not is_asked(counts) or not has_elements(counts) or not 0 < counts.numel() <= MOST_CONSTANTS:
-        return {}
-    if counts.dtype.is_floating_point:
-        return {}
+def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
+    """``torch.repeat_interleave(tensor, counts, dim)``, or without a tensor, ``torch.repeat_interleave(counts)``."""
+    if not is_asked(counts) or not has_elements(counts) or counts.dtype not in (torch.int32, torch.int64):
+        return None
+    if counts.dim() > 1 or (tensor is not None and not (is_asked(tensor) and tensor.device == counts.device)):
+        return None
     numbers = known_elements(counts)
-    if numbers is not None:
-        return {"output_size": int(sum(numbers))}
-    traced_contents.refuse()
-    return {}
-
-
-def repeats_of(owner: Any, counts: Any) -> dict[str, int]:
-    """As `repeats`, for a method of `owner`: only a tensor's takes that argument."""
-    return repeats(counts) if is_tensor(owner) else {}
+    if numbers is None or any([number < 0 for number in numbers]):  # noqa: C419
+        traced_contents.refuse()
+        return None
+    if tensor is None:
+        return torch.repeat_interleave(counts, output_size=sum(numbers))
+    if len(numbers) == 1:  # of all rows
+        return torch.repeat_interleave(tensor, numbers[0], dim)
+    return torch.repeat_interleave(tensor, counts, dim, output_size=sum(numbers))
 
 
 def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """What an operation gives whose shape the data decides, as a symbol of the graph; None, recorded, if it may not."""
+    """What the operation gives, with a symbol for the size that data decides; None, recorded, where none is allowed."""
     if not capture.begin_shape():
         traced_contents.refuse()
         return None

@@ -49,18 +49,14 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
         return operation(0, right)
     if numbers[1] and _is_beyond(right, left):
         return operation(left, 0)
-    if undecided(left) and undecided(right) and numbers[0] and numbers[1]:
-        if left.dtype is right.dtype:
-            return operation(left, right)
-    elif undecided(left) and numbers[0] and not undecided(right):
-        if _is_exact(left, right):
-            return operation(left, right)
-    elif undecided(right) and numbers[1] and not undecided(left) and _is_exact(right, left):
+    stands = numbers[0] and undecided(left), numbers[1] and undecided(right)  # which of them stand for numbers
+    if undecided(left) and undecided(right):
+        is_exact = all(stands) and left.dtype is right.dtype
+    else:
+        is_exact = (stands[0] and _is_exact(left, right)) or (stands[1] and _is_exact(right, left))
+    if is_exact:
         return operation(left, right)
-    return operation(
-        left.item() if numbers[0] and undecided(left) else left,
-        right.item() if numbers[1] and undecided(right) else right,
-    )
+    return operation(left.item() if stands[0] else left, right.item() if stands[1] else right)
 
 
 def _is_beyond(tensor: Any, value: Any) -> bool:
@@ -71,7 +67,7 @@ def _is_beyond(tensor: Any, value: Any) -> bool:
 
 
 def _is_symbol(number: Any) -> bool:
-    """Is it a whole number that only the graph knows?  It fits into 64 bits."""
+    """Is it a whole number that only the graph knows?  Such a number fits into 64 bits."""
     return type(number) is int and is_dynamo_compiling() and _is_of_graph(number)
 
 

@@ -32,7 +32,7 @@ class Answers:
 
 @dataclass
 class Guarded:
-    """The values that an attempt is compiled for, by computation."""
+    """The values that an attempt to trace a frame is compiled for, each with its computation."""
 
     values: set[tuple[str, str]] = field(default_factory=set)
 
@@ -43,7 +43,7 @@ class Unknown(Exception):  # noqa: N818  control flow, not an error
 
 @dataclass(frozen=True)
 class Making:
-    """How the graph makes a tensor: the inputs of the graph that it takes, and its operations, both in order."""
+    """How the graph makes the tensor `root`: the inputs of the graph that it takes and the operations, in order."""
 
     root: torch.fx.Node
     leaves: list[torch.fx.Node]
@@ -61,7 +61,7 @@ class Making:
         return readable(made)
 
     def part(self, root: torch.fx.Node) -> Making:
-        """The part of it that makes `root`."""
+        """How it makes another tensor, on the way."""
         needed = {root}
         for node in reversed(self.operations):
             if node in needed:
@@ -70,9 +70,9 @@ class Making:
         return Making(root, *kept)
 
     def whole_numbers(self) -> list[torch.fx.Node]:
-        """What the tensor is made of, instead of a tensor of floats: whole numbers, where nothing else decides it.
+        """The whole numbers that a tensor of floats is made of, where nothing else decides it; else the tensor itself.
 
-        Not where something is written to: they may have been other numbers when it was made of them.
+        Where something is written to, it is the tensor: the numbers may have been others when it was made of them.
         """
         if any(map(only_writes, self.operations)):
             return [self.root]
@@ -105,7 +105,7 @@ def is_held_by_module(leaf: torch.fx.Node) -> bool:
 
 
 def guard(compilation: Compilation, making: Making, value: str) -> None:
-    """Make the compiled code depend on the value, in as few reads as there can be; raises Unknown if it may not."""
+    """Keep the compiled code to the value, by guards on as few elements as will do; raises Unknown if it may not be."""
     if not making.leaves:
         return
     if compilation.output.export or getattr(compilation.output, "package", None) is not None:
@@ -140,7 +140,7 @@ def _is_named(leaf: torch.fx.Node) -> bool:
 
 
 def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]]) -> None:
-    """Nobody named the input: as with sizes, a second value is one too many, unless it can have two only."""
+    """Raise Unknown where inputs that nobody named have had another value in this frame; a truth may have both."""
     # What follows a break has intermediate results for its inputs, which rarely stay what they are.
     resumed = compilation.code.co_name.startswith("torch_dynamo_resume_in")
     if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):

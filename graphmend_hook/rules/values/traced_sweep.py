@@ -30,8 +30,8 @@ _MOST = 64  # steps of one trace
 
 
 @dataclass(frozen=True)
-class _Sweep:
-    """An open one: where it is, its frame, the size of the index, the nodes and the state that there were before."""
+class _OpenStep:
+    """A step that has begun: its line, its frame, the size of its index, and the nodes and the state before it."""
 
     line: SourceLine | None
     frame: Any
@@ -46,19 +46,19 @@ def sweep(index: Any) -> bool:
 
 
 def sweep_listed(index: Any) -> None:
-    """The begin of a step at a place that `candidates` gave, which there may be no hit at."""
+    """Begin the step of a place that `candidates` gave, where there may be no hit."""
     if is_dynamo_compiling() and not (isinstance(index, torch.Tensor) and _begin(index)):
         _leave_lists()
 
 
 def swept() -> None:
-    """The end of what `sweep` has begun, if it has."""
+    """End the step that `sweep` or `sweep_listed` has begun, if one has."""
     if is_dynamo_compiling():
         _end()
 
 
 def candidates(hits: Any) -> list[int] | None:
-    """Every place of a list of hits, instead of those that are true; None if only those may be looked at."""
+    """Every place of `hits`, those without a hit too; None where a loop may only go over those with one."""
     if not is_dynamo_compiling() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
         return None
     return list(range(hits.shape[0])) if _may_list(hits) else None
@@ -71,7 +71,7 @@ def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
 
 
 def rows_at(mask: Any, hits: Any, place: Any) -> Any:
-    """``torch.where(mask)``, or no rows where `hits`, which are truths, have none at the place."""
+    """``torch.where(mask)`` where `hits`, a tensor of bool, is true at the place; no rows where it is false."""
     chosen = (mask != 0) & hits[place]
     found = nonzero(chosen, True)
     return torch.nonzero(chosen, as_tuple=True) if found is None else found
@@ -80,56 +80,52 @@ def rows_at(mask: Any, hits: Any, place: Any) -> Any:
 @question(otherwise=False)
 def _may_list(trace: Trace, hits: Variable) -> bool:
     size = tensor_node(hits).meta["example_value"].shape[0]
-    if not _is_possible(trace) or type(size) is not int:
+    steps = _room_for(trace, size) if type(size) is int else None
+    if steps is None:
         return False
-    if not _is_within(trace, size):
-        return False
-    state = _steps(trace.compilation)
-    state.lists.append(trace.line)
-    state.is_listed = size > 0
+    steps.lists.append(trace.line)
+    steps.is_listed = size > 0
     return True
 
 
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
-    lists = _steps(trace.compilation).lists
+    lists = trace.compilation.of(_Steps).lists
     _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
 
 
 @question(otherwise=False)
 def _begin(trace: Trace, index: Variable) -> bool:
     rows = tensor_node(index).meta["example_value"]
-    if rows.dim() != 1 or not is_unbacked(rows.shape[0]):
+    steps = _room_for(trace, 1) if rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
+    if steps is None:
         return False
-    if not _is_possible(trace) or not _is_within(trace, 1):
-        return False
-    state = _steps(trace.compilation)
-    state.count += 1
-    state.is_listed = False
-    state.open.append(_Sweep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
+    steps.count += 1
+    steps.is_listed = False
+    steps.open.append(_OpenStep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
     expect_success_of(trace.compilation)
     return True
 
 
 @question(otherwise=None)
 def _end(trace: Trace) -> None:
-    state = _steps(trace.compilation)
-    if not state.open or state.open[-1].frame is not _outside(trace):
+    steps = trace.compilation.of(_Steps)
+    if not steps.open or steps.open[-1].frame is not _outside(trace):
         return
-    sweep = state.open.pop()
-    made = [node for node in trace.graph.nodes if node not in sweep.before]
+    step = steps.open.pop()
+    made = [node for node in trace.graph.nodes if node not in step.before]
     code = ""
-    if changed := State(trace).changed_since(sweep.state):
+    if changed := State(trace).changed_since(step.state):
         log.debug("in a step of a loop: %s", changed)
         code = "GM105-T01"
     for node in made:
-        code = code or _refusal(node, sweep.size)
+        code = code or _refusal(node, step.size)
     if code:
-        _trace_as_written(trace.compilation, sweep.line, code)
+        _trace_as_written(trace.compilation, step.line, code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
-    """The code of what is against making the operation for no rows; "" for nothing."""
+    """The code of the refusal if the operation cannot be made for no rows, else ""."""
     if not node.op.startswith("call"):
         return ""
     value = node.meta.get("example_value")
@@ -142,7 +138,7 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
 
 
 def _adds_at(node: torch.fx.Node, size: Any) -> bool:
-    """Is it ``target.index_add_(dim, index, source)``, and the index of that size?"""
+    """Is it ``target.index_add_(dim, index, source)``, of an index of that size?"""
     if node.op != "call_method" or node.target != "index_add_" or len(node.args) != 4 or node.kwargs:
         return False
     index = node.args[2]
@@ -152,21 +148,29 @@ def _adds_at(node: torch.fx.Node, size: Any) -> bool:
 
 @dataclass
 class _Steps:
-    """Those of one attempt.
+    """The steps of one attempt to trace a frame.
 
-    lists: where `candidates` gave every place; is_listed: no step of the last of them has begun yet.
-    open: the sweeps that have not ended; count: how many steps there were; is_watched: the end is looked at.
+    open: those that have not ended; count: how many have begun.
+    lists: the lines where `candidates` gave every place; is_listed: no step over the last of them has begun yet.
+    is_watched: `_judge` looks at them when the graph is complete.
     """
 
-    open: list[_Sweep] = field(default_factory=list)
+    open: list[_OpenStep] = field(default_factory=list)
     lists: list[SourceLine | None] = field(default_factory=list)
     count: int = 0
     is_listed: bool = False
     is_watched: bool = False
 
 
-def _steps(compilation: Compilation) -> _Steps:
+def _room_for(trace: Trace, count: int) -> _Steps | None:
+    """The steps of this attempt, if so many more may be made; else None."""
+    compilation = trace.compilation
+    if is_harmful(trace) or trace.output.export or is_uncaptured(compilation) or trace.is_in_a_body:
+        return None
     steps = compilation.of(_Steps)
+    if steps.count + count > _MOST:
+        record("GM105-T03")
+        return None
     if not steps.is_watched:
         steps.is_watched = True
         compilation.judge(lambda _module: _judge(compilation))
@@ -174,7 +178,7 @@ def _steps(compilation: Compilation) -> _Steps:
 
 
 def _judge(compilation: Compilation) -> None:
-    """The graph ends inside a step, or before one: what follows the break would run for no rows too."""
+    """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
         _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], "GM105-T01")
@@ -185,18 +189,6 @@ def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: s
     compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
     record(code)
     trace_without(compilation, line, "a step of a loop does more than compute")
-
-
-def _is_possible(trace: Trace) -> bool:
-    return not (is_harmful(trace) or trace.output.export or is_uncaptured(trace.compilation) or trace.is_in_a_body)
-
-
-def _is_within(trace: Trace, steps: int) -> bool:
-    """Are so many more steps few enough?"""
-    few = _steps(trace.compilation).count + steps <= _MOST
-    if not few:
-        record("GM105-T03")
-    return few
 
 
 def _outside(trace: Trace) -> Any:

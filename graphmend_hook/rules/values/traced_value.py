@@ -21,7 +21,7 @@ from . import traced_contents
 
 # By rewritten code:
 CALLED = ("item", "tolist", "known", "size", "elements", "decide", "settle", "groupby", "answered")
-MOST_CONSTANTS = 1024  # of a list, in the trace
+_MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
@@ -48,7 +48,7 @@ def item(tensor: Any) -> Any:
 
 def tolist(tensor: Any) -> Any:
     """``tensor.tolist()``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     numbers = known_elements(tensor)
     if numbers is not None:
@@ -107,7 +107,7 @@ def settle(test: Any) -> Any:
 
 
 def groupby(items: Any, key: Any) -> Any:
-    """``itertools.groupby(items, key)`` of a list that nobody else has; Dynamo traces it of few iterators."""
+    """``itertools.groupby(items, key)`` of a list that nobody else has, in a form that Dynamo traces."""
     if not is_dynamo_compiling():
         return itertools.groupby(items, key)
     groups: list[tuple[Any, list[Any]]] = []
@@ -127,13 +127,13 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
 
 
 def is_asked(tensor: Any) -> bool:
-    """Is it a tensor, and Dynamo there to tell what it holds?"""
+    """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
     return is_dynamo_compiling() and undecided(tensor)
 
 
 def known_elements(tensor: Any) -> list[Any] | None:
-    """The elements, one after the other, where they are known and not too many for the trace."""
-    if not has_known_shape(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+    """The elements of the tensor, in order, where they are known and not too many for the trace."""
+    if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     text = traced_contents.text(tensor)
     if not text:

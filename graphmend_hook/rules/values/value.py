@@ -129,20 +129,15 @@ class ValueCandidate:
         operands = [outside_of_subscript(self._inside(operand, node)) for operand in question.operands]
         if question.may_fail:
             return self._fallible(question, node, operands)
-        asked = question.asked(operands, node)
-        if question.adds_keywords:
-            call = self._inside(node, node)
-            assert isinstance(call, ast.Call)
-            keyword = ast.copy_location(ast.keyword(None, asked), node)
-            return ast.copy_location(ast.Call(call.func, call.args, [*call.keywords, keyword]), node)
-        return asked
+        return question.asked(operands, node)
 
     def _fallible(self, question: Question, node: ast.expr, operands: list[ast.expr]) -> ast.expr:
         """The answer, or where there is none, the expression over what its operands were: then the graph breaks there.
 
         Operands and answer get names.  In a comprehension, where they cannot, they are arguments of functions.
         """
-        *spelled, answer = [self._temporary() for _ in (*operands, None)]
+        *spelled, answer = [f"{OWN}{self.temporaries + place}" for place in range(1, len(operands) + 2)]
+        self.temporaries += len(operands) + 1
         loaded = [name(each, node) for each in spelled]
         original = question.original(node, loaded)
         if id(node) in self.enclosed:
@@ -171,10 +166,6 @@ class ValueCandidate:
         assert isinstance(function, ast.Lambda)
         function.args.args = [argument(each, node) for each in arguments]
         return function
-
-    def _temporary(self) -> str:
-        self.temporaries += 1
-        return f"{OWN}{self.temporaries}"
 
 
 class Value:
