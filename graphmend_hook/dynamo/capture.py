@@ -17,14 +17,16 @@ from enum import Enum, auto
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from . import frame_guards, queue, rerun, restart
 from .compilation import Compilation
+from .operations import name_of
 from .question import question
 from .restart import Failure
 from .trace import Trace, log
 from .trust import Mechanism, works
-from .variables import Variable, tensor_node
+from .variables import Variable, is_unbacked, tensor_node
 
 # By Dynamo's setting: that of the symbols' own environment.
 _ALLOWED = {
@@ -50,12 +52,13 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    denied: why the last capture was not allowed, where captures are not.
+    is_watched: the graph will be looked at; denied: why the last capture was not allowed, where captures are not.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
+    is_watched: bool = False
     denied: Denied | None = None
 
     @property
@@ -98,6 +101,21 @@ def end(trace: Trace) -> None:
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
+
+
+def _judge_ranks(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Read the numbers as they were written if the graph squeezes a dimension whose size the data decides.
+
+    PyTorch takes for granted that the size is not 1, "with no runtime assertions", as it says in its log, and gives the
+    program the shape that follows from that.
+    """
+    for node in module.graph.nodes:
+        if node.op.startswith("call") and name_of(node).strip("_") == "squeeze":
+            shape = node.all_input_nodes[0].meta["example_value"].shape
+            given = node.kwargs.get("dim", node.args[1:])
+            dimensions = tree_leaves(given) or range(len(shape))
+            if any(is_unbacked(shape[dimension]) for dimension in dimensions if len(shape)):
+                _capture_first(0, compilation, "a size that the data decides is squeezed")
 
 
 def is_uncaptured(compilation: Compilation) -> bool:
@@ -144,6 +162,9 @@ def _switch_on(trace: Trace, setting: str) -> bool:
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
+    if not captured.is_watched:
+        captured.is_watched = True
+        compilation.judge(lambda module: _judge_ranks(compilation, module))
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
     if not getattr(config, setting):
         setattr(config, setting, True)

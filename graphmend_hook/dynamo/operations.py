@@ -56,6 +56,7 @@ _ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose"}
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
 _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 _PERHAPS_TENSOR = (torch.Tensor, type(None))
 # By the names of the module `operator`, those that write to their first operand (``iadd``) among them.
 _WRITING = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
@@ -94,6 +95,14 @@ def written_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
     found: list[torch.fx.Node] = []
     torch.fx.node.map_arg(written, found.append)
     return found
+
+
+def divides_whole_numbers(node: torch.fx.Node) -> bool:
+    """May it divide a whole number by zero?"""
+    value = node.meta.get("example_value")
+    if not isinstance(value, torch.Tensor) or value.is_floating_point():
+        return False
+    return node.op.startswith("call") and name_of(node).rstrip("_") in _DIVISIONS
 
 
 def is_cheap(node: torch.fx.Node) -> bool:

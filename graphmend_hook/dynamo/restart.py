@@ -9,11 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
+import torch
+
 from .compilation import Compilation
 from .handlers import is_caught, is_in_finally
+from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
 from .trace import Trace, log
+from .writes import operations
 
 
 @dataclass
@@ -95,6 +99,33 @@ def expect_no_handler(trace: Trace) -> None:
     """
     if is_caught(trace):
         _trace_as_written(trace.compilation, "an assert stands in a try")
+
+
+@dataclass
+class _Divisions:
+    """is_watched: the divisions of the graph will be looked at."""
+
+    is_watched: bool = False
+
+
+@question(otherwise=None)
+def expect_no_trap(trace: Trace) -> None:
+    """Give up on the guard at hand if its graph divides whole numbers, on torch 2.12.
+
+    The guard may be what keeps zeros away, and there a kernel of Inductor's that divides by one ends the process.
+    """
+    compilation = trace.compilation
+    divisions = compilation.of(_Divisions)
+    if torch.__version__ < "2.13" and not divisions.is_watched:
+        divisions.is_watched = True
+        compilation.judge(lambda module: _judge_divisions(compilation, module))
+
+
+def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    orders = compilation.attempts.of(Orders)
+    if not orders.as_written and any(map(divides_whole_numbers, operations(module))):
+        orders.as_written = True
+        trace_anew("whole numbers are divided behind a guard")
 
 
 @question(otherwise=True)

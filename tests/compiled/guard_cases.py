@@ -390,7 +390,12 @@ def h17_an_embedding(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.embedding(index, x.unsqueeze(1)) + 1
 
 
-@case(inputs=((ids(6, 6), ids(2, 3)), (ids(6, 6), ids(2, 0))), inductor=True)
+@case(
+    inputs=((ids(6, 6), ids(2, 3)), (ids(6, 6), ids(2, 0))),
+    # A kernel of Inductor's in torch 2.12 ends the process where it divides by zero.
+    declined="GM101-T11" if torch.__version__ < "2.13" else "",
+    inductor=True,
+)
 def h17_a_division(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if (y == 0).any():
         raise ZeroDivisionError("by zero")

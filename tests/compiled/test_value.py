@@ -75,6 +75,15 @@ def test_what_is_made_of_numbers_is_known(name: str, backend: str) -> None:
     assert not refusals.seen
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("first", [0, 1, 3])
+def test_a_size_that_is_squeezed_is_read(first: int, backend: str) -> None:
+    """H: PyTorch takes for granted that a size which the data decides is not 1, and asserts nothing."""
+    compiled = Compiled("squeezed", backend)
+    for count in (first, 1, 0, 2, 1):
+        compiled(torch.tensor([[1.0, 2.0]] * count + [[-1.0, 2.0]] * 2))
+
+
 @pytest.mark.parametrize("name", ["made_of_a_shape", "made_of_a_list", "transposed", "Padding", "Steered", "counted"])
 def test_the_case_breaks_without_the_hook(name: str) -> None:
     counting = Counting("eager")

@@ -49,6 +49,14 @@ def transposed(x):
     return x[: mask.T.sum().int().item() // 4] * mask.mT[1].sum().item()
 
 
+def squeezed(x):
+    """A size that is 1 now and then is squeezed out of the shape, which the program reads."""
+    count = (x[:, 0] > 0).sum().item()
+    rows = x[:count]
+    shapes = rows.squeeze().shape, torch.squeeze(input=rows, dim=0).dim(), rows[None].squeeze((0, 1)).shape
+    return shapes, rows.squeeze(-1).shape, torch.ones(()).squeeze().squeeze(0) + rows.squeeze().sum()
+
+
 class Padding(nn.Module):
     """As mimi has it: paddings are buffers, and tensors calculated from them."""
 

@@ -18,7 +18,7 @@ from ...dynamo import place, queue
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
-from ...dynamo.restart import expect_success, follows_guard
+from ...dynamo.restart import expect_no_trap, expect_success, follows_guard
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
@@ -75,6 +75,8 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     place.replay_last()
     expect_success()
     expect_failure(is_guard)
+    if is_guard:
+        expect_no_trap()
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
