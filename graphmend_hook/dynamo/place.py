@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from . import queue
@@ -23,6 +24,11 @@ from .variables import Variable
 
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 _DEFERS = (Mechanism.DELIVERY, Mechanism.ORDER, Mechanism.TEXTS, Mechanism.FAILURE)
+
+
+def is_exported_here() -> bool:
+    """Does this thread trace an export: is there a trace that it belongs to, and a mode that sees its operations?"""
+    return TracingContext.try_get() is not None and torch._C._len_torch_dispatch_stack() > 0
 
 
 def tracing() -> bool:

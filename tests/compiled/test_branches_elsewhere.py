@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import branch_cases
@@ -84,6 +87,52 @@ def force_eager(call: Any, x: torch.Tensor) -> Any:
         return torch.compile(call, backend="eager")(x)
 
 
+def in_a_backend(call: Any, x: torch.Tensor) -> Any:
+    """In eager, by what compiles a graph: `torch.compiler.is_compiling` is true there."""
+    return while_compiling(lambda: call(x))
+
+
+def in_a_thread_while_another_compiles(call: Any, x: torch.Tensor) -> Any:
+    with ThreadPoolExecutor(1) as thread:
+        return while_compiling(lambda: thread.submit(call, x).result())
+
+
+def in_a_thread_while_another_exports(call: Any, x: torch.Tensor) -> Any:
+    class Module(torch.nn.Module):
+        def forward(self, y: torch.Tensor) -> torch.Tensor:
+            outcomes.append(thread.submit(tried, lambda: call(x)).result())
+            return y + 1
+
+    outcomes: list[tuple[Any, Exception | None]] = []
+    with ThreadPoolExecutor(1) as thread:
+        torch.export.export(Module(), (torch.ones(2),), strict=False)
+    return given(outcomes[0])
+
+
+def while_compiling(do: Callable[[], Any]) -> Any:
+    def backend(graph: Any, _inputs: Any) -> Any:
+        outcomes.append(tried(do))
+        return graph.forward
+
+    outcomes: list[tuple[Any, Exception | None]] = []
+    torch.compile(lambda y: y + 1, backend=backend)(torch.ones(2))
+    return given(outcomes[0])
+
+
+def tried(do: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return do(), None
+    except Exception as error:
+        return None, error
+
+
+def given(outcome: tuple[Any, Exception | None]) -> Any:
+    value, error = outcome
+    if error is not None:
+        raise error
+    return value
+
+
 def outcome(use: Any, module: Any, name: str, x: torch.Tensor, prepare: Any = lambda call: call) -> Any:
     call = fresh(getattr(module, name))
     prepared = prepare(call)
@@ -102,6 +151,7 @@ TRACERS = [
     inference_mode,
     force_eager,
 ]
+MEANWHILE = [in_a_backend, in_a_thread_while_another_compiles, in_a_thread_while_another_exports]
 
 
 @pytest.mark.parametrize("x", [UP, DOWN], ids=["up", "down"])
@@ -114,6 +164,18 @@ def test_as_without_the_hook(use: Any, x: torch.Tensor) -> None:
             assert got.error, name
             assert got.error[0] is expected.error[0], name
         else:
+            assert not differences(got, expected), name
+
+
+@pytest.mark.parametrize("use", MEANWHILE, ids=lambda use: use.__name__)
+@pytest.mark.filterwarnings("ignore")
+def test_in_eager_while_something_is_compiled(use: Any) -> None:
+    """H: a right operand was evaluated twice, with a property in it."""
+    for file, name in (*CASES, ("branch_cases", "a_property_counts_in_a_right_operand")):
+        inputs = sys.modules[file].EXPECT[name].inputs
+        for given in [values for values in inputs if len(values) == 1]:
+            expected, got = outcome(use, PLAIN[file], name, *given), outcome(use, MENDED[file], name, *given)
+            assert got.error == expected.error, name
             assert not differences(got, expected), name
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.compiler import is_dynamo_compiling, is_exporting
 
-from ...dynamo.place import is_transformed
+from ...dynamo.place import is_exported_here, is_transformed
 from ..effects.traced_defer import record
 from ..traced_shapes import has_known_shape
 from . import traced_sides
@@ -22,7 +22,13 @@ CALLED = (  # by rewritten code
     *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),
 )
 
-compiling = is_compiling  # is the caller being traced, by Dynamo or for an export?
+
+def compiling() -> bool:
+    """Is the caller being traced, by Dynamo or for an export?
+
+    `torch.compiler.is_compiling` says so to every thread while one compiles, and to eager code that a backend runs.
+    """
+    return is_dynamo_compiling() or (is_exporting() and is_exported_here())
 
 
 def undecided(test: object) -> bool:

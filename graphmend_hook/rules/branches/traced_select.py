@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_compiling, is_dynamo_compiling
+from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.restart import expect_success, is_written
 from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
-from .traced_conditions import truth, undecided
+from .traced_conditions import compiling, truth, undecided
 from .traced_speculated import Unspeculable, is_tensor
 
 CALLED = ("select", "nested")  # by rewritten code
@@ -35,7 +35,7 @@ def select(
     sides: called with a list for their effects and with `arguments`; they return None where they raise.
     effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
     """
-    if not is_compiling():  # a graph break in here: from there on the original runs for real
+    if not compiling():  # a graph break in here: from there on the original runs for real
         return None
     is_open = False
     try:
