@@ -110,11 +110,12 @@ def _judge_ranks(compilation: Compilation, module: torch.fx.GraphModule) -> None
     program the shape that follows from that.
     """
     for node in module.graph.nodes:
-        if node.op.startswith("call") and name_of(node).strip("_") == "squeeze":
-            shape = node.all_input_nodes[0].meta["example_value"].shape
-            given = node.kwargs.get("dim", node.args[1:])
-            dimensions = tree_leaves(given) or range(len(shape))
-            if any(is_unbacked(shape[dimension]) for dimension in dimensions if len(shape)):
+        if not node.op.startswith("call") or name_of(node).strip("_") != "squeeze":
+            continue
+        for tensor in [operand.meta.get("example_value") for operand in node.all_input_nodes]:
+            shape = tensor.shape if isinstance(tensor, torch.Tensor) else ()
+            given = tree_leaves(node.kwargs.get("dim", node.args[1:])) or range(len(shape))
+            if any(is_unbacked(shape[dimension]) for dimension in given if len(shape)):
                 _capture_first(0, compilation, "a size that the data decides is squeezed")
 
 
