@@ -1,7 +1,7 @@
 """Each rule's cost under Inductor: ``python -m bench.rules [MODEL ...]`` times the models of `bench.small`.
 
-Both arms in one process, interleaved; a ratio
-above 1 says that the mended model is faster than the one with the graph breaks.
+Both arms in one process, interleaved; a ratio above 1 says that the mended model is faster than the one with the
+graph breaks.
 """
 
 from __future__ import annotations

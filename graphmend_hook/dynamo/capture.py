@@ -52,13 +52,12 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    is_watched: the graph will be looked at; denied: why the last capture was not allowed, where captures are not.
+    denied: why the last capture was not allowed, where captures are not.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
-    is_watched: bool = False
     denied: Denied | None = None
 
     @property
@@ -163,9 +162,7 @@ def _switch_on(trace: Trace, setting: str) -> bool:
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
-    if not captured.is_watched:
-        captured.is_watched = True
-        compilation.judge(lambda module: _judge_ranks(compilation, module))
+    compilation.judge(_judge_ranks)
     shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
     if not getattr(config, setting):
         setattr(config, setting, True)

@@ -21,7 +21,7 @@ from . import defects
 from .own_guards import forget_own_guards
 
 Part = TypeVar("Part")
-Judge = Callable[[torch.fx.GraphModule], None]
+Judge = Callable[["Compilation", torch.fx.GraphModule], None]
 End = Callable[["Compilation", "BaseException | None"], None]
 
 
@@ -79,8 +79,9 @@ class Compilation(Parts):
         output.cleanup = self._end
 
     def judge(self, look: Judge) -> None:
-        """Call `look` with the graph once it is complete, before a backend has it."""
-        self._judges.append(look)
+        """Call `look` once with the graph when it is complete, before a backend has it."""
+        if look not in self._judges:
+            self._judges.append(look)
 
     def at_end(self, action: End) -> None:
         """Call `action` once at the end of the attempt, whatever became of it, with the exception if there is one."""
@@ -89,7 +90,7 @@ class Compilation(Parts):
 
     def _judge(self, module: torch.fx.GraphModule) -> None:
         for look in self._judges:
-            look(module)
+            look(self, module)
 
     def _end(self) -> None:
         error = sys.exc_info()[1]

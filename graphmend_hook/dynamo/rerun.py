@@ -29,12 +29,11 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
-    is_wanted: should the frame be run again?  has_graph: the graph of the attempt is complete.
-    follows_guard: one waits for the end of the graph; otherwise: called where the frame may not be run again.
+    has_graph: the graph of the attempt is complete; follows_guard: one waits for its end.
+    otherwise: called where the frame may not be run again.
     """
 
     draws: frozenset[torch.device] | None = None
-    is_wanted: bool = False
     has_graph: bool = False
     follows_guard: bool = False
     otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
@@ -56,14 +55,12 @@ def expect_failure(trace: Trace, is_guard: bool) -> None:
 
 def keep(compilation: Compilation) -> Plan:
     """See to it that the frame is run again if the graph that Dynamo is tracing fails."""
+    compilation.judge(_prepare)
+    return compilation.of(Plan)
+
+
+def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan = compilation.of(Plan)
-    if not plan.is_wanted:
-        plan.is_wanted = True
-        compilation.judge(lambda module: _prepare(compilation, plan, module))
-    return plan
-
-
-def _prepare(compilation: Compilation, plan: Plan, module: torch.fx.GraphModule) -> None:
     plan.has_graph = True
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     if not compilation.output.random_calls and _is_repeatable(nodes, module):

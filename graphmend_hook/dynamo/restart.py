@@ -101,31 +101,19 @@ def expect_no_handler(trace: Trace) -> None:
         _trace_as_written(trace.compilation, "an assert stands in a try")
 
 
-@dataclass
-class _Divisions:
-    """is_watched: the divisions of the graph will be looked at."""
-
-    is_watched: bool = False
-
-
 @question(otherwise=None)
 def expect_no_trap(trace: Trace) -> None:
     """Give up on the guard at hand if its graph divides whole numbers, on torch 2.12.
 
     The guard may be what keeps zeros away, and there a kernel of Inductor's that divides by one ends the process.
     """
-    compilation = trace.compilation
-    divisions = compilation.of(_Divisions)
-    if torch.__version__ < "2.13" and not divisions.is_watched:
-        divisions.is_watched = True
-        compilation.judge(lambda module: _judge_divisions(compilation, module))
+    if torch.__version__ < "2.13":
+        trace.compilation.judge(_judge_divisions)
 
 
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    orders = compilation.attempts.of(Orders)
-    if not orders.as_written and any(map(divides_whole_numbers, operations(module))):
-        orders.as_written = True
-        trace_anew("whole numbers are divided behind a guard")
+    if any(map(divides_whole_numbers, operations(module))):
+        _trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
 
 
 @question(otherwise=True)
@@ -140,10 +128,13 @@ def follows_guard(trace: Trace) -> bool:
     return True
 
 
-def _trace_as_written(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way."""
+def _trace_as_written(compilation: Compilation, reason: str, *, even_one_graph: bool = False) -> None:
+    """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way.
+
+    even_one_graph: under ``fullgraph=True`` too, which then fails.
+    """
     orders = compilation.attempts.of(Orders)
-    if not compilation.one_graph and not orders.as_written:
+    if not orders.as_written and (even_one_graph or not compilation.one_graph):
         orders.as_written = True
         trace_anew(reason)
 

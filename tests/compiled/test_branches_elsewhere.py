@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import branch_cases
@@ -100,37 +100,30 @@ def in_a_thread_while_another_compiles(call: Any, x: torch.Tensor) -> Any:
 def in_a_thread_while_another_exports(call: Any, x: torch.Tensor) -> Any:
     class Module(torch.nn.Module):
         def forward(self, y: torch.Tensor) -> torch.Tensor:
-            outcomes.append(thread.submit(tried, lambda: call(x)).result())
+            calls.append(thread.submit(call, x))
+            wait(calls)
             return y + 1
 
-    outcomes: list[tuple[Any, Exception | None]] = []
+    calls: list[Future[Any]] = []
     with ThreadPoolExecutor(1) as thread:
         torch.export.export(Module(), (torch.ones(2),), strict=False)
-    return given(outcomes[0])
+    return calls[0].result()
 
 
 def while_compiling(do: Callable[[], Any]) -> Any:
     def backend(graph: Any, _inputs: Any) -> Any:
-        outcomes.append(tried(do))
+        try:
+            called.set_result(do())
+        except Exception as error:
+            called.set_exception(error)
         return graph.forward
 
-    outcomes: list[tuple[Any, Exception | None]] = []
+    called: Future[Any] = Future()
+    torch._dynamo.reset()  # not yet compiled for as many backends as it may be
     torch.compile(lambda y: y + 1, backend=backend)(torch.ones(2))
-    return given(outcomes[0])
-
-
-def tried(do: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return do(), None
-    except Exception as error:
-        return None, error
-
-
-def given(outcome: tuple[Any, Exception | None]) -> Any:
-    value, error = outcome
-    if error is not None:
-        raise error
-    return value
+    if not called.done():
+        pytest.fail("nothing was compiled, so nothing was called")
+    return called.result()
 
 
 def outcome(use: Any, module: Any, name: str, x: torch.Tensor, prepare: Any = lambda call: call) -> Any:

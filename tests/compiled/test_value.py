@@ -304,11 +304,13 @@ def test_forms_in_which_numbers_are_handed_on(name: str, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_counts_of_rows(backend: str) -> None:
-    """H: the sum of the counts is no number of rows, where a single count is of all of them."""
-    compiled = Compiled("repeated", backend, fullgraph=True)
-    assert compiled(X, COUNTS) == 1
+    """H: the sum of the counts is no number of rows, where a single count is of all of them.
+
+    Not under ``fullgraph=True``, where torch captures the size by itself.
+    """
+    assert Compiled("repeated", backend)(X, COUNTS) == 1
     torch._dynamo.reset()
-    assert Compiled("repeated", backend, fullgraph=True)(X, COUNTS[2:3]) == 1
+    assert Compiled("repeated", backend)(X, COUNTS[2:3]) == 1
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -342,11 +342,8 @@ def sized(x, counts: torch.Tensor):
 
 def repeated(x, counts: torch.Tensor):
     """Each count is of one row, a single one of all of them."""
-    return (
-        x.repeat_interleave(counts, dim=0),
-        torch.repeat_interleave(counts),
-        x[0].repeat_interleave(repeats=counts[:1]),
-    )
+    rows = (x + 1).repeat_interleave(counts, dim=0) * 2
+    return rows, torch.repeat_interleave(counts) + 1, x[0].repeat_interleave(repeats=counts[:1])
 
 
 def fractions_of_what_is_written_later(x, mask):

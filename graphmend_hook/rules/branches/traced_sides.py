@@ -136,10 +136,10 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     graph break that the graph ends in: if both are still there.
     """
     compilation = trace.compilation
-    reads = compilation.of(Reads).found
-    if not reads:
-        compilation.judge(lambda module: _judge_writes(compilation, module))
-    reads.append(_Read(trace.line, (tensor_node(left), tensor_node(right)), tensor_node(selected)))
+    compilation.judge(_judge_writes)
+    compilation.of(Reads).found.append(
+        _Read(trace.line, (tensor_node(left), tensor_node(right)), tensor_node(selected))
+    )
 
 
 @dataclass(frozen=True)

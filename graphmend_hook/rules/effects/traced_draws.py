@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_of_torch
 from ...dynamo.place import tracing
@@ -100,13 +102,12 @@ def _refusal_of_numbers(trace: Trace, target: Variable, values: tuple[Any, ...])
 @question(otherwise=None)
 def _expect_no_other_draws(trace: Trace) -> None:
     """Trace anew if the graph has operations of other libraries, which may draw from the same generator before us."""
-    compilation = trace.compilation
+    trace.compilation.judge(_judge)
 
-    def judge(module: Any) -> None:
-        if not all(map(is_of_torch, operations(module))):
-            _trace_anew(compilation)
 
-    compilation.judge(judge)
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    if not all(map(is_of_torch, operations(module))):
+        _trace_anew(compilation)
 
 
 @question(otherwise=None)

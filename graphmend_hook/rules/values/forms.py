@@ -14,7 +14,7 @@ from ..operators import TORCH
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
-_SHAPED_BY_DATA = _PLACES | _DISTINCT
+_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str,
 
 
 def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:
-    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, and ``unique``.
+    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, and ``repeat_interleave``.
 
     name: that of the function of torch, or of the method.
     """

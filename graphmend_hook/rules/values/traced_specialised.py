@@ -159,6 +159,9 @@ def _check_few(compilation: Compilation, now: set[tuple[str, str]]) -> None:
     seen, guarded_now = compilation.memory.of(Answers).combinations, compilation.of(Guarded).values
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
         raise Unknown("GM104-T05")
-    if not guarded_now:
-        compilation.judge(lambda _graph: seen.add(frozenset(guarded_now)))
+    compilation.judge(_remember)
     guarded_now |= now
+
+
+def _remember(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    compilation.memory.of(Answers).combinations.add(frozenset(compilation.of(Guarded).values))

@@ -152,14 +152,12 @@ class _Steps:
 
     open: those that have not ended; count: how many have begun.
     lists: the lines where `candidates` gave every place; is_listed: no step over the last of them has begun yet.
-    is_watched: `_judge` looks at them when the graph is complete.
     """
 
     open: list[_OpenStep] = field(default_factory=list)
     lists: list[SourceLine | None] = field(default_factory=list)
     count: int = 0
     is_listed: bool = False
-    is_watched: bool = False
 
 
 def _room_for(trace: Trace, count: int) -> _Steps | None:
@@ -171,13 +169,11 @@ def _room_for(trace: Trace, count: int) -> _Steps | None:
     if steps.count + count > _MOST:
         record("GM105-T03")
         return None
-    if not steps.is_watched:
-        steps.is_watched = True
-        compilation.judge(lambda _module: _judge(compilation))
+    compilation.judge(_judge)
     return steps
 
 
-def _judge(compilation: Compilation) -> None:
+def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
