@@ -51,6 +51,7 @@ _WRAPPING = frozenset(
 # Functions and methods in Python that do what their operator does; some cannot be watched, as data decides a shape.
 _THIN = frozenset({"split", "unique", "unique_consecutive"})
 _COMPOSITES = ("torch.functional", "torch.nn.functional")  # modules of functions in Python that only compute
+_REFERENCES = "torch._refs"  # of functions in Python that are what operators are; Dynamo traces `torch.tensor` so
 # Attributes of a tensor by the operation that they are; from torch 2.14 on an operator stands for `T`.
 _ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose"}
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
@@ -193,10 +194,9 @@ def _of_function(node: torch.fx.Node) -> Facts:
     if name in _WRAPPING:
         return Facts(aliases=True)
     if isinstance(target, FunctionType):
-        is_composite = home in _COMPOSITES and getattr(sys.modules[home], name, None) is target
-        if not is_composite:
+        if home not in (*_COMPOSITES, _REFERENCES) or getattr(sys.modules[home], name, None) is not target:
             return UNKNOWN
-        return _named(name, node) if name in _THIN else _watched(target, node)
+        return _named(name, node) if name in _THIN or home == _REFERENCES else _watched(target, node)
     return _named(name, node) if isinstance(target, (BuiltinFunctionType, type)) else UNKNOWN
 
 

@@ -264,6 +264,18 @@ def parted(x, starts):
     return torch.stack([piece.sum(0) * value for piece, value in zip(pieces, values)]), torch.unique(starts % 2)
 
 
+def windows(x, lengths):
+    """As qwen3_asr has it: a list of numbers becomes a tensor, and some of them are tensors."""
+    found = [0]
+    for length in lengths:
+        found += [3] * (length // 3)
+        rest = length % 3
+        if rest != 0:
+            found += [rest]
+    ends = torch.tensor(found, device=x.device).cumsum(-1, dtype=torch.int32)
+    return torch.stack([piece.sum(0) for piece in x.split((ends[1:] - ends[:-1]).tolist())])
+
+
 def repeated_list(x, lengths):
     """As qwen3_asr has it."""
     bounds = [0]
