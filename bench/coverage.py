@@ -3,12 +3,14 @@
 usage: python -m bench.coverage [--package NAME] [--sample N] [--seed N] [--json PATH]
 
 The sites are those that the rules see in the source; what the traced values make of a mended one shows only when it
-is traced (`--report` of a run).  ``--sample`` prints that many declined sites at random, with their source.
+is traced (`--report` of a run).  Last come the functions of the runtime that rewritten code calls: in how many files,
+and those that no file calls.  ``--sample`` prints that many declined sites at random, with their source.
 """
 
 from __future__ import annotations
 
 import argparse
+import dis
 import importlib.metadata
 import importlib.util
 import json
@@ -16,11 +18,16 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import CodeType
 
+import graphmend_hook.rules
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.runtime import TRACED
+from graphmend_hook.templates import RUNTIME
 
 # Sources from which others are generated, and models of other frameworks.
 _NEVER_TRACED = ("modular_", "modeling_tf_", "modeling_flax_")
@@ -45,6 +52,13 @@ def kind(site: Site, lines: list[str]) -> str:
     return "assert" if word == "assert" else "check function" if site.rule == "trap" else "conditional expression"
 
 
+def called(code: CodeType) -> set[str]:
+    """The names of the runtime's functions that the code calls."""
+    steps = pairwise(dis.get_instructions(code))
+    names = {used.argval for loaded, used in steps if loaded.argval == RUNTIME and used.opname.startswith("LOAD_")}
+    return names.union(*(called(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.coverage", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--package", default="transformers")
@@ -56,12 +70,14 @@ def main() -> None:
     rules = active_rules(RULE_NAMES)
     totals: Counter[tuple[str, str, str]] = Counter()
     declined: list[tuple[Path, Site, list[str]]] = []
-    files = 0
+    files, calls = 0, Counter[str]()
     for path in sources(options.package):
         source = path.read_bytes()
         files += 1
         lines = source.decode("utf-8", "replace").splitlines()
-        for site in rewrite(source, str(path), rules).sites:
+        rewritten = rewrite(source, str(path), rules)
+        calls.update(called(rewritten.code) if rewritten.code else ())
+        for site in rewritten.sites:
             totals[site.rule, kind(site, lines), site.code or "mended"] += 1
             if site.outcome is Outcome.DECLINED:
                 declined.append((path, site, lines))
@@ -72,6 +88,10 @@ def main() -> None:
         total, mended = sum(counts.values()), counts.pop("mended", 0)
         reasons = ", ".join(f"{code} {count}" for code, count in sorted(counts.items(), key=lambda item: -item[1]))
         print(f"  [{rule}] {form}: {total} sites, {mended} mended, {total - mended} declined ({reasons or 'none'})")
+    halves = [importlib.import_module(f"{graphmend_hook.rules.__name__}.{name}") for name in TRACED]
+    unused = sorted({name for half in halves for name in half.CALLED}.difference(calls))
+    print("calls:", ", ".join(f"{name} {count}" for name, count in calls.most_common()))
+    print("never called:", ", ".join(unused) or "none")
     if options.json:
         options.json.write_text(json.dumps({" | ".join(key): count for key, count in sorted(totals.items())}, indent=1))
     for path, site, lines in random.Random(options.seed).sample(declined, min(options.sample, len(declined))):
