@@ -62,7 +62,7 @@ def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[
 
     stock = run(STOCK, names)
     hook = run(HOOK, sorted({name for (name, _), breaks in stock.items() if breaks != 0}), **MENDED)
-    freed = (what for what, after in hook.items() if after is not None and (stock[what] or 0) > after)
+    freed = (what for what, after in hook.items() if after is not None and (stock.get(what) or 0) > after)
     better = sorted({name for name, _ in freed})
     for rule in RULE_NAMES:
         others = ",".join(name for name in RULE_NAMES if name != rule)
