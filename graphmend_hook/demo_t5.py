@@ -10,15 +10,14 @@ import json
 import logging
 import sys
 import time
-from typing import Any
 
 START = time.perf_counter()
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 
 records: list[str] = []
-graphs = 0
 
 
 class Recorder(logging.Handler):
@@ -27,32 +26,20 @@ class Recorder(logging.Handler):
         records.append(f"{record.levelname} {record.getMessage()} ({place})")
 
 
-def counting(name: str) -> Any:
-    """The torch.compile backend `name`, counting the graphs it is handed."""
-    backend = torch._dynamo.lookup_backend(name)
-
-    def compile_graph(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        global graphs
-        graphs += 1
-        return backend(graph, inputs)
-
-    return compile_graph
-
-
 def main(out: str, backend: str) -> None:
-    logger = logging.getLogger("transformers")
-    logger.handlers[:] = [Recorder()]
+    logging.getLogger("transformers").handlers[:] = [Recorder()]
     torch.manual_seed(0)
     config = transformers.T5Config(vocab_size=128, d_model=64, d_ff=128, d_kv=32, num_layers=2, num_heads=2)
     model = transformers.T5ForConditionalGeneration(config).eval()
     inputs = {name: torch.randint(0, 128, (1, 8)) for name in ("input_ids", "decoder_input_ids")}
 
-    compiled = torch.compile(model, backend=counting(backend), dynamic=False)
+    counting = CompileCounterWithBackend(backend)
+    compiled = torch.compile(model, backend=counting, dynamic=False)
     with torch.no_grad():
         logits = compiled(**inputs).logits
         first_result = time.perf_counter() - START
         compiled(**inputs)
-        seen = {"records": list(records), "graphs": graphs, "first_result": first_result}
+        seen = {"records": list(records), "graphs": counting.frame_count, "first_result": first_result}
         eager = model(**inputs).logits
     seen["equal_to_eager"] = torch.allclose(logits, eager, atol=1e-5, rtol=1e-5)
     seen["digest"] = hashlib.sha256(logits.numpy().tobytes()).hexdigest()

@@ -13,10 +13,9 @@ from typing import Any
 from ..config import RULE_NAMES
 from ..reporting.sources import function_at, statement_at
 from ..reporting.text import shorten
-from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, Region, by_region
+from .join import Explanation, Json, Region, by_region
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
