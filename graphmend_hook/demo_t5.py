@@ -27,7 +27,8 @@ class Recorder(logging.Handler):
 
 
 def main(out: str, backend: str) -> None:
-    logging.getLogger("transformers").handlers[:] = [Recorder()]
+    logger = logging.getLogger("transformers")
+    logger.handlers[:] = [Recorder()]
     torch.manual_seed(0)
     config = transformers.T5Config(vocab_size=128, d_model=64, d_ff=128, d_kv=32, num_layers=2, num_heads=2)
     model = transformers.T5ForConditionalGeneration(config).eval()

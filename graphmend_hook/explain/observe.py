@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections import Counter
@@ -16,11 +17,11 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from ..reporting.document import as_json
-from ..reporting.ledger import ledger
+from ..reporting.ledger import as_json, ledger
 from ..reporting.sources import Frame, is_foreign
 
 _RESUMED = "torch_dynamo_resume_in_"
+_FRAME = re.compile(r'^\s*File "(.*)", line (\d+), in (.*)', re.MULTILINE)
 Region = tuple[str, str, int]  # what is compiled, and the file and the line that call it
 Graph = list[dict[str, Any]]  # its operations by their traceback, and how many have it
 
@@ -138,9 +139,6 @@ def name_of(function: str) -> str:
 
 def _frames(trace: str | None) -> Iterable[Frame]:
     """The frames of a traceback in text."""
-    for line in (trace or "").splitlines():
-        head, _, rest = line.strip().partition('", line ')
-        number, _, function = rest.partition(", in ")
-        file = head.removeprefix('File "')
-        if head.startswith('File "') and number.isdigit() and not is_foreign(file):
-            yield file, int(number), name_of(function)
+    for file, line, function in _FRAME.findall(trace or ""):
+        if not is_foreign(file):
+            yield file, int(line), name_of(function)

@@ -13,8 +13,7 @@ from functools import cache
 from ..config import Settings
 from ..diagnostics import notice
 from . import files
-from .document import as_json
-from .ledger import Status, ledger
+from .ledger import Status, as_json, ledger
 
 
 def report_at_exit(settings: Settings) -> None:
@@ -45,8 +44,6 @@ def _at_exit(function: Callable[[str], None], argument: str, pid: int) -> None:
 
 
 def _show(_argument: str) -> None:
-    if sys.stderr is None:
-        return
     try:
         from .text import as_text_for
 

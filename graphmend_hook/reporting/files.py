@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import json
@@ -9,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from .document import Document, host_name, rank_of
+from .ledger import Document, host_name, rank_of_process
 
 # "PID PATH" of the process that was started with GRAPHMEND_REPORT=PATH; its child processes inherit both.
 _OWNER = "_GRAPHMEND_REPORT_OWNER"
@@ -29,7 +30,7 @@ def fill(target: str) -> str:
 
     Where neither ``{pid}`` nor ``{rank}`` tells the ranks of a job apart, the rank is put before the suffix.
     """
-    rank, _local_rank, world_size = rank_of(os.environ)
+    rank, _local_rank, world_size = rank_of_process()
     if rank is not None and (world_size or 0) > 1 and not re.search(r"\{pid\}|\{rank\}", target):
         target = _before_suffix(target, f"rank{rank}")
     target = target.replace("{pid}", str(os.getpid())).replace("{host}", host_name())
@@ -95,17 +96,15 @@ def _put(data: bytes, path: str, started: float) -> bool:
         stream = open(temporary, "xb")  # noqa: SIM115  closed below, before the renaming
     except FileExistsError:
         return False
-    written = False
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.unlink, temporary)
         with stream:
             stream.write(data)
-        if _may_replace(path, started):
-            os.replace(temporary, path)
-            written = True
-    finally:
-        if not written:  # else the name may be that of another process by now
-            os.unlink(temporary)
-    return written
+        if not _may_replace(path, started):
+            return False
+        os.replace(temporary, path)
+        undo.pop_all()  # the name may be that of another process by now
+    return True
 
 
 def _may_replace(path: str, started: float) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..diagnostics import GraphmendError
 from ..version import __version__
-from .document import SCHEMA, Document
+from .ledger import SCHEMA, Document
 
 # What JSON Schema calls the values that `json` reads.
 _TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -52,20 +52,26 @@ def merge(reports: Sequence[tuple[str, Document]]) -> Document:
     An entry of one process is that of another if everything in it is the same but times and cache.  Raises ReportError
     if two files hold the same process.
     """
+    owners: dict[tuple[str, int, str], str] = {}
     processes: list[Document] = []
     modules: dict[str, Document] = {}
     traced: dict[str, Document] = {}
-    for document in _without_repetition(reports):
+    for file, document in reports:
         first = len(processes)
-        processes += document["processes"]
+        for process in document["processes"]:
+            identity = (process["host"], process["pid"], process["started"])
+            if identity in owners:
+                who = f"process {process['pid']} of {process['host']}"
+                raise ReportError(f"{file}: {who} is in {owners[identity]} too; give each report once")
+            owners[identity] = file
+            processes.append(process)
         for entry in document["modules"]:
-            known = _unite(modules, entry, first, varying=("cached", "seconds", "processes"))
-            if known is not None:
-                asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
-                known["cached"] = all(asked) if asked else None
-                known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
+            known = _united(modules, entry, first, cached=None, seconds=0)
+            asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
+            known["cached"] = all(asked) if asked else None
+            known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
         for entry in document["traced"]:
-            _unite(traced, entry, first, varying=("processes",))
+            _united(traced, entry, first)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -75,27 +81,12 @@ def merge(reports: Sequence[tuple[str, Document]]) -> Document:
     }
 
 
-def _without_repetition(reports: Iterable[tuple[str, Document]]) -> Iterable[Document]:
-    owners: dict[tuple[str, int, str], str] = {}
-    for file, document in reports:
-        for process in document["processes"]:
-            identity = (process["host"], process["pid"], process["started"])
-            if identity in owners:
-                who = f"process {process['pid']} of {process['host']}"
-                raise ReportError(f"{file}: {who} is in {owners[identity]} too; give each report once")
-            owners[identity] = file
-        yield document
-
-
-def _unite(known: dict[str, Document], entry: Document, first: int, varying: Sequence[str]) -> Document | None:
-    """Add the processes of `entry`, counted from `first`, to its like; None, and a copy in `known`, if it has none."""
-    key = json.dumps({name: value for name, value in entry.items() if name not in varying}, sort_keys=True)
-    processes = [first + index for index in entry["processes"]]
-    if key not in known:
-        known[key] = {**entry, "processes": processes}
-        return None
-    known[key]["processes"] += processes
-    return known[key]
+def _united(known: dict[str, Document], entry: Document, first: int, **varying: Any) -> Document:
+    """The one in `known` for all that are as `entry` but for what is `varying`, with its processes, from `first` on."""
+    blank = {**entry, **varying, "processes": []}
+    united = known.setdefault(json.dumps(blank, sort_keys=True), blank)
+    united["processes"] += [first + index for index in entry["processes"]]
+    return united
 
 
 def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> str:
