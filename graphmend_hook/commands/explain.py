@@ -30,10 +30,6 @@ _HEADINGS = {
 }
 
 
-class ProgramFailedError(GraphmendError):
-    """The program ended with an error, or compiled nothing, so there is nothing to explain."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [options] (script.py | -m module | -c code) [arguments ...]"
     add_settings(parser, OF_MENDING, FOR_A_PROGRAM)
@@ -71,9 +67,7 @@ def _explain(options: argparse.Namespace) -> Explanation:
     before = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1"})
     after = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables})
     if not before["regions"] and not after["regions"]:
-        raise ProgramFailedError(
-            "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"
-        )
+        raise GraphmendError("the program compiled nothing: nowhere in it did torch.compile meet a function to trace")
     return explain(options.program, before, after)
 
 
@@ -86,7 +80,7 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> Json:
         done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
         if done.returncode or not out.is_file():
             words = f"its last words:\n{done.stderr[-4000:].rstrip()}"
-            raise ProgramFailedError(f"{what}, the program ended with status {done.returncode}; {words}")
+            raise GraphmendError(f"{what}, the program ended with status {done.returncode}; {words}")
         observed: Json = json.loads(out.read_text(encoding="utf-8"))
     return observed
 
@@ -142,18 +136,16 @@ def _regions(found: Explanation) -> Table:
 
 
 def _show_break(each: Break, console: Console) -> None:
+    before, after = each.times
+    if each.state == REMAINING and before != after:
+        times = f", {before} times without the hook, {after} with it"
+    else:
+        met = before or after
+        times = f", {met} times" if met > 1 else ""
     where = f"{shorten(each.file)}:{each.line}"
-    console.print(Text.assemble("\n  ", (where, "bold"), f" in {each.function}{_times(each)}"), soft_wrap=True)
+    console.print(Text.assemble("\n  ", (where, "bold"), f" in {each.function}{times}"), soft_wrap=True)
     reason = Text("" if each.state == REMOVED else f"Dynamo: {each.headline}")
     said = Text(f"{each.code} {each.said}".lstrip())
     advice = Text(each.advice and f"→ {each.advice}", "bold")
     lines = Text("\n").join(filter(None, (Text(each.text, "cyan"), reason, said, advice)))
     console.print(Padding(lines, (0, 0, 0, 4)))
-
-
-def _times(each: Break) -> str:
-    before, after = each.times
-    if each.state != REMAINING or before == after:
-        met = before or after
-        return f", {met} times" if met > 1 else ""
-    return f", {before} times without the hook, {after} with it"

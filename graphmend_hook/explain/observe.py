@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from ..dynamo.observing import compilation_id, kind_of, observed, stack_of
 from ..reporting.ledger import as_json, ledger
 from ..reporting.sources import Frame, is_foreign
 
@@ -50,8 +51,6 @@ class Observer:
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""
-        from ..dynamo.observing import observed
-
         return observed(self._on_graph, self._on_break)
 
     def _on_graph(self, module: Any) -> None:
@@ -65,8 +64,6 @@ class Observer:
         self.count += 1
 
     def _on_break(self, reason: str, error: BaseException) -> None:
-        from ..dynamo.observing import compilation_id, kind_of, stack_of
-
         outside, _ = self._around()
         whole = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.

@@ -94,7 +94,16 @@ def as_json(ledger: Ledger) -> Document:
         "schema": SCHEMA,
         "version": __version__,
         "processes": [_process(ledger, records)],
-        "modules": [_module(record) for record in records],
+        "modules": [
+            {
+                **vars(record),
+                "status": record.status.value,
+                "sites": [{**site._asdict(), "outcome": site.outcome.value} for site in record.sites],
+                "seconds": round(record.seconds, 6),
+                "processes": [0],
+            }
+            for record in records
+        ],
         "traced": _traced(records),
     }
 
@@ -135,16 +144,6 @@ def _process(ledger: Ledger, records: list[ModuleRecord]) -> Document:
         "hits": sum(record.cached is True for record in records),
         "misses": sum(record.cached is False for record in records),
         "seconds": round(sum(record.seconds for record in records), 6),
-    }
-
-
-def _module(record: ModuleRecord) -> Document:
-    return {
-        **vars(record),
-        "status": record.status.value,
-        "sites": [{**site._asdict(), "outcome": site.outcome.value} for site in record.sites],
-        "seconds": round(record.seconds, 6),
-        "processes": [0],
     }
 
 

@@ -40,10 +40,8 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
 
 
 def _text(graphs: int, breaks: list[Break]) -> str:
-    lines = [
-        f"expected one graph and no graph break, got {counted(graphs, 'graph')} and "
-        f"{counted(len(breaks), 'graph break')}"
-    ]
+    got = f"{counted(graphs, 'graph')} and {counted(len(breaks), 'graph break')}"
+    lines = [f"expected one graph and no graph break, got {got}"]
     for found in breaks:
         lines += [
             f"  {found.file}:{found.line} in {found.function}: {found.text}",

@@ -138,6 +138,8 @@ def compare(
 
     inside: the `id`s of the objects whose attributes are being compared, which may lead back to themselves.
     """
+    import torch
+
     from ..dynamo.trees import keystr, tree_flatten_with_path
 
     (got_leaves, got_form), (leaves, form) = tree_flatten_with_path(got), tree_flatten_with_path(expected)
@@ -145,23 +147,16 @@ def compare(
         yield _different(f"{where} structure", str(got_form), str(form))
         return
     for (path, got_leaf), (_, leaf) in zip(got_leaves, leaves, strict=True):
-        yield from _compare_leaf(f"{where}{keystr(path)}", got_leaf, leaf, tolerance, inside)
-
-
-def _compare_leaf(
-    where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None, inside: tuple[int, ...]
-) -> Iterator[str]:
-    import torch
-
-    if type(got) is not type(expected):
-        yield _different(f"{where} type", type(got).__name__, type(expected).__name__)
-    elif isinstance(expected, torch.Tensor) or hasattr(expected, "__array__"):
-        yield from _compare_arrays(where, torch.as_tensor(got), torch.as_tensor(expected), tolerance)
-    elif type(expected).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
-        if hasattr(expected, "__dict__") and not callable(expected) and id(expected) not in inside:
-            yield from compare(where, vars(got), vars(expected), tolerance, (*inside, id(expected)))
-    elif got != expected and (got == got or expected == expected):  # noqa: PLR0124  a NaN equals nothing
-        yield _different(where, repr(got), repr(expected))
+        place = f"{where}{keystr(path)}"
+        if type(got_leaf) is not type(leaf):
+            yield _different(f"{place} type", type(got_leaf).__name__, type(leaf).__name__)
+        elif isinstance(leaf, torch.Tensor) or hasattr(leaf, "__array__"):
+            yield from _compare_arrays(place, torch.as_tensor(got_leaf), torch.as_tensor(leaf), tolerance)
+        elif type(leaf).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
+            if hasattr(leaf, "__dict__") and not callable(leaf) and id(leaf) not in inside:
+                yield from compare(place, vars(got_leaf), vars(leaf), tolerance, (*inside, id(leaf)))
+        elif got_leaf != leaf and (got_leaf == got_leaf or leaf == leaf):  # noqa: PLR0124  a NaN equals nothing
+            yield _different(place, repr(got_leaf), repr(leaf))
 
 
 def _compare_arrays(where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None) -> Iterator[str]:
