@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     table = Table(title=title, title_justify="left")
     for heading in ("", "without the hook", "with the hook"):
         table.add_column(heading, no_wrap=True)
-    for row in zip(_ROWS, _cells(plain), _cells(mended), strict=True):
+    for row in zip(_ROWS, plain["cells"], mended["cells"], strict=True):
         table.add_row(*row)
     console.print(table)
     for record in plain["records"]:
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(backend: str, variables: dict[str, str] | None) -> dict[str, Any] | None:
-    """One arm in a fresh process; None, and its own words on stderr, if it failed.
+    """One arm in a fresh process, with the cells of `_ROWS`; None, and its own words on stderr, if it failed.
 
     variables: the settings of the hook; None is the arm without it.
     """
@@ -70,14 +70,11 @@ def _run(backend: str, variables: dict[str, str] | None) -> dict[str, Any] | Non
             print(f"{' '.join(command)} failed:\n{done.stderr}", file=sys.stderr)
             return None
         seen: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        mended = cached = "-"
         if variables is not None:
             modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
-            seen["modules"] = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
-            seen["cache"] = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
+            mended = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
+            cached = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
+    counts = (seen["graphs"], seen["graphs"] - 1, len(seen["records"]))
+    seen["cells"] = (*map(str, counts), f"{seen['first_result']:.1f} s", mended, cached)
     return seen
-
-
-def _cells(arm: dict[str, Any]) -> tuple[str, ...]:
-    """What `_ROWS` say of one arm."""
-    counts = (arm["graphs"], arm["graphs"] - 1, len(arm["records"]))
-    return *map(str, counts), f"{arm['first_result']:.1f} s", arm.get("modules", "-"), arm.get("cache", "-")

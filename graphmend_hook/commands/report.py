@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,12 @@ def load(file: str) -> Document:
             "use the version that wrote it"
         )
     schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
-    complaint = _complaint(document, schema, schema["$defs"], "")
-    if not complaint:
-        known = range(len(document["processes"]))
-        entries = (*document["modules"], *document["traced"])
-        if any(index not in known for entry in entries for index in entry["processes"]):
-            complaint = "an entry names a process that 'processes' does not have"
-    if complaint:
+    for complaint in _complaints(document, schema, schema["$defs"], ""):
         raise ReportError(f"{file}: {complaint}")
+    known = range(len(document["processes"]))
+    entries = (*document["modules"], *document["traced"])
+    if any(index not in known for entry in entries for index in entry["processes"]):
+        raise ReportError(f"{file}: an entry names a process that 'processes' does not have")
     return document
 
 
@@ -124,25 +122,27 @@ def _united(known: dict[str, Document], entry: Document, first: int, **varying: 
     return united
 
 
-def _complaint(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> str:
-    """What in `value` is not as `schema` says, "" if nothing; knows the keywords that decide how reports are read."""
+def _complaints(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> Iterator[str]:
+    """What in `value` is not as `schema` says; only the first is to be relied on.
+
+    It knows the keywords that decide how reports are read.
+    """
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if "enum" in schema and value not in schema["enum"]:
-        return f"{place} is {value!r}, not one of {', '.join(map(repr, schema['enum']))}"
+        yield f"{place} is {value!r}, not one of {', '.join(map(repr, schema['enum']))}"
     names = schema.get("type", [])
     names = [names] if isinstance(names, str) else names
     kind = _TYPES.get(type(value), "null")
     if names and kind not in names and not (kind == "integer" and "number" in names):
-        return f"{place} is {value!r}, which is not of type {' or '.join(names)}"
+        yield f"{place} is {value!r}, which is not of type {' or '.join(names)}"
     if "minItems" in schema and len(value) < schema["minItems"]:
-        return f"{place} is empty"
+        yield f"{place} is empty"
     for name in schema.get("required", ()):
         if name not in value:
-            return f"{place} has no field {name!r}" if place else f"there is no field {name!r}"
-    # A report of an earlier version has no field that was added later.
-    known = {name: form for name, form in schema.get("properties", {}).items() if name in value}
-    inner = [(f"{place}.{name}" if place else name, value[name], form) for name, form in known.items()]
-    if "items" in schema:
-        inner = [(f"{place}[{index}]", item, schema["items"]) for index, item in enumerate(value)]
-    return next(filter(None, (_complaint(item, form, definitions, where) for where, item, form in inner)), "")
+            yield f"{place} has no field {name!r}" if place else f"there is no field {name!r}"
+    for name, form in schema.get("properties", {}).items():
+        if name in value:  # a report of an earlier version has no field that was added later
+            yield from _complaints(value[name], form, definitions, f"{place}.{name}" if place else name)
+    for index, item in enumerate(value if "items" in schema else ()):
+        yield from _complaints(item, schema["items"], definitions, f"{place}[{index}]")

@@ -190,12 +190,12 @@ class Verdicts:
                 return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
             if known is not None and known["outcome"] == "declined":
                 return _refused(known["code"], f"declined: {known['reason']}")
+        mended = "the statement is mended, and Dynamo stops at it for another reason"
+        hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
         return self._of_module(start[0]) or Verdict(
             "",
-            "the statement is mended, and Dynamo stops at it for another reason"
-            if start in self._sites
-            else "no rule is about this kind of statement",
-            _hint(reason),
+            mended if start in self._sites else "no rule is about this kind of statement",
+            f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break",
         )
 
     def _of_module(self, file: str) -> Verdict | None:
@@ -222,9 +222,3 @@ def _start(file: str, line: int) -> Start:
 
 def _refused(code: str, said: str) -> Verdict:
     return Verdict(code, said, f"graphmend rules {code}")
-
-
-def _hint(reason: str) -> str:
-    """Dynamo's own first hint."""
-    hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
-    return f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break"

@@ -84,7 +84,7 @@ def _sources(found: Explanation, regions: list[Call]) -> dict[str, Any]:
         call = waiting.pop()
         waiting += call.calls.values()
         wanted.add((call.file, call.function))
-    mended = {file: _mended_functions(file) for file, _ in wanted}
+    mended = {file: _mended_functions(file) for file in {file for file, _ in wanted}}
     texts = {}
     for file, function in sorted(wanted):
         first, text = function_at(file, function)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -90,6 +89,7 @@ ledger = Ledger()
 def as_json(ledger: Ledger) -> Document:
     """Everything in `ledger`, with the facts about this process, as of now."""
     records = ledger.records
+    rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -104,7 +104,18 @@ def as_json(ledger: Ledger) -> Document:
             }
             for record in records
         ],
-        "traced": _traced(records),
+        "traced": [
+            {
+                "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
+                "code": code,
+                "reason": REFUSALS[code],
+                "path": path,
+                "line": line,
+                "function": function,
+                "processes": [0],
+            }
+            for code, path, line, function in list(refusals.seen)
+        ],
     }
 
 
@@ -145,22 +156,6 @@ def _process(ledger: Ledger, records: list[ModuleRecord]) -> Document:
         "misses": sum(record.cached is False for record in records),
         "seconds": round(sum(record.seconds for record in records), 6),
     }
-
-
-def _traced(records: Iterable[ModuleRecord]) -> list[Document]:
-    rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
-    return [
-        {
-            "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
-            "code": code,
-            "reason": REFUSALS[code],
-            "path": path,
-            "line": line,
-            "function": function,
-            "processes": [0],
-        }
-        for code, path, line, function in list(refusals.seen)
-    ]
 
 
 def _utc(seconds: float) -> str:

@@ -138,11 +138,9 @@ def _inside_strings(text: str) -> frozenset[int]:
     begins = []  # from Python 3.12 on, f-strings are tokens of their own kinds
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind = tokenize.tok_name[token.type]
-        if kind == "STRING":
-            found.update(range(token.start[0] + 1, token.end[0] + 1))
-        elif kind == "FSTRING_START":
+        if kind in ("STRING", "FSTRING_START"):
             begins.append(token.start[0])
-        elif kind == "FSTRING_END":
+        if kind in ("STRING", "FSTRING_END"):
             found.update(range(begins.pop() + 1, token.end[0] + 1))
     return frozenset(found)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..config import Kind, changed
 from ..diagnostics import TOO_EARLY
@@ -68,10 +68,7 @@ def draw(document: Document, console: Console) -> None:
 
 def shorten(path: str) -> str:
     """`path` from its site-packages on, or from the current directory; a text that any UTF-8 stream can show."""
-    path = path.encode("utf-8", "backslashreplace").decode()
-    installed = _PACKAGES.match(path)
-    if installed:
-        return path[installed.end() :]
+    path = _PACKAGES.sub("", path.encode("utf-8", "backslashreplace").decode())
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # the current directory is gone
@@ -145,10 +142,8 @@ def _sites(document: Document) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in (headings[0], "host") else "right")
-    return table
+    columns = [Column(heading, justify="left" if heading in (headings[0], "host") else "right") for heading in headings]
+    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
 
 
 def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
