@@ -126,12 +126,10 @@ def _regions(found: Explanation) -> Table:
         table.add_column(heading, justify="left" if heading in ("compiled", "called at") else "right")
     for region in found.regions:
         where = f"{shorten(region.file)}:{region.line}" if region.file else ""
-        before, after = (
-            f"{graphs} ({operations} operations)"
-            for graphs, operations in zip(region.graphs, region.operations, strict=True)
-        )
+        arms = zip(region.graphs, region.operations, strict=True)
+        cells = (f"{graphs} ({operations} operations)" for graphs, operations in arms)
         again = "/".join(map(str, region.recompiled)) if any(region.recompiled) else ""
-        table.add_row(region.name, where, before, after, again)
+        table.add_row(region.name, where, *cells, again)
     return table
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 
 from ..diagnostics import GraphmendError
-from ..reporting import files
+from ..reporting import exit as at_exit
 from ..reporting.ledger import SCHEMA, Document
 from ..reporting.text import PLAIN, draw
 from ..version import __version__
 
 HELP = "show report files (GRAPHMEND_REPORT=PATH), or merge those of a job"
-_SCHEMA = Path(files.__file__).with_name("schema.json")
+_SCHEMA = Path(at_exit.__file__).with_name("schema.json")
 # What JSON Schema calls the values that `json` reads.
 _TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     united = merge(reports)
     if options.output:
         try:
-            files.replace(united, options.output)
+            at_exit.replace(united, options.output)
         except OSError as error:
             raise ReportError(f"{options.output}: cannot be written: {error.strerror}") from None
     draw(united, console)
@@ -123,10 +123,7 @@ def _united(known: dict[str, Document], entry: Document, first: int, **varying: 
 
 
 def _complaints(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> Iterator[str]:
-    """What in `value` is not as `schema` says; only the first is to be relied on.
-
-    It knows the keywords that decide how reports are read.
-    """
+    """What in `value` is not as `schema` says, the first above all; knows the keywords that decide how it is read."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].rpartition("/")[2]]
     if "enum" in schema and value not in schema["enum"]:

@@ -97,12 +97,10 @@ def explain(command: Iterable[str], before: Json, after: Json) -> Explanation:
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [by_region(observed) for observed in (before, after)]
-    for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
-        (first, *later), (mended, *mended_later) = (arm.get((name, file, line), [[]]) for arm in seen)
+    for region in dict.fromkeys((*seen[0], *seen[1])):
+        (first, *later), (mended, *mended_later) = (arm.get(region, [[]]) for arm in seen)
         yield Region(
-            name,
-            file,
-            line,
+            *region,
             graphs=(len(first), len(mended)),
             recompiled=(sum(map(len, later)), sum(map(len, mended_later))),
             operations=(_operations(first), _operations(mended)),

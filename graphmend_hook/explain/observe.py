@@ -23,7 +23,6 @@ from ..reporting.sources import Frame, is_foreign
 
 _RESUMED = "torch_dynamo_resume_in_"
 _FRAME = re.compile(r'^\s*File "(.*)", line (\d+), in (.*)', re.MULTILINE)
-Region = tuple[str, str, int]  # what is compiled, and the file and the line that call it
 Graph = list[dict[str, Any]]  # its operations by their traceback, and how many have it
 
 
@@ -36,7 +35,7 @@ class Observer:
     """
 
     def __init__(self) -> None:
-        self.graphs: dict[Region, list[list[Graph]]] = {}
+        self.graphs: dict[tuple[str, str, int], list[list[Graph]]] = {}
         self.count = 0
         self.breaks: list[dict[str, Any]] = []
         self._met: set[tuple[object, ...]] = set()

@@ -21,8 +21,12 @@ from ..version import __version__
 
 Document = dict[str, Any]
 SCHEMA = 1  # raised when a field goes away or changes its meaning, not when one is added
-# What torchrun and its kin, then Slurm's srun, say of a process: its rank, its local rank, the world size.
-_LAUNCHERS = (("RANK", "SLURM_PROCID"), ("LOCAL_RANK", "SLURM_LOCALID"), ("WORLD_SIZE", "SLURM_NTASKS"))
+# What launchers say about a process: torchrun and its kin, then Slurm's srun.
+_RANKS = {
+    "rank": ("RANK", "SLURM_PROCID"),
+    "local_rank": ("LOCAL_RANK", "SLURM_LOCALID"),
+    "world_size": ("WORLD_SIZE", "SLURM_NTASKS"),
+}
 
 
 class Status(Enum):
@@ -89,11 +93,32 @@ ledger = Ledger()
 def as_json(ledger: Ledger) -> Document:
     """Everything in `ledger`, with the facts about this process, as of now."""
     records = ledger.records
+    torch = getattr(sys.modules.get("torch"), "__version__", None)
     rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "processes": [_process(ledger, records)],
+        "processes": [
+            {
+                "pid": os.getpid(),
+                "host": host_name(),
+                **ranks_of_process(),
+                "argv": list(sys.orig_argv),
+                "version": __version__,
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "torch": None if torch is None else str(torch),
+                "started": _utc(ledger.started),
+                "ended": _utc(time.time()),
+                "not_relied_on": [mechanism.value for mechanism in trust.Mechanism if mechanism in trust.failed],
+                "hooks": [
+                    {**hook.settings.as_json(), "cache_directory": hook.cache_directory and str(hook.cache_directory)}
+                    for hook in ledger.hooks
+                ],
+                "hits": sum(record.cached is True for record in records),
+                "misses": sum(record.cached is False for record in records),
+                "seconds": round(sum(record.seconds for record in records), 6),
+            }
+        ],
         "modules": [
             {
                 **vars(record),
@@ -119,43 +144,17 @@ def as_json(ledger: Ledger) -> Document:
     }
 
 
-def rank_of_process() -> list[int | None]:
+def ranks_of_process() -> dict[str, int | None]:
     """Rank, local rank and world size as the launcher of this process tells them, None where it does not."""
-    return [
-        next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), None)
-        for names in _LAUNCHERS
-    ]
+    return {
+        key: next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), None)
+        for key, names in _RANKS.items()
+    }
 
 
 def host_name() -> str:
     """The name of this machine; asked of the system itself, because an import at exit may find a file of the user's."""
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-
-
-def _process(ledger: Ledger, records: list[ModuleRecord]) -> Document:
-    rank, local_rank, world_size = rank_of_process()
-    torch = getattr(sys.modules.get("torch"), "__version__", None)
-    return {
-        "pid": os.getpid(),
-        "host": host_name(),
-        "rank": rank,
-        "local_rank": local_rank,
-        "world_size": world_size,
-        "argv": list(sys.orig_argv),
-        "version": __version__,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "torch": None if torch is None else str(torch),
-        "started": _utc(ledger.started),
-        "ended": _utc(time.time()),
-        "not_relied_on": [mechanism.value for mechanism in trust.Mechanism if mechanism in trust.failed],
-        "hooks": [
-            {**hook.settings.as_json(), "cache_directory": hook.cache_directory and str(hook.cache_directory)}
-            for hook in ledger.hooks
-        ],
-        "hits": sum(record.cached is True for record in records),
-        "misses": sum(record.cached is False for record in records),
-        "seconds": round(sum(record.seconds for record in records), 6),
-    }
 
 
 def _utc(seconds: float) -> str:

@@ -46,13 +46,13 @@ def listings(source: bytes, changes: Sequence[Change], context: int = 3) -> list
     """
     text = importlib.util.decode_source(source)
     strings = _inside_strings(text)
-    groups: dict[int, list[Change]] = {}
+    groups: dict[int, tuple[Function, list[Change]]] = {}
     for change in changes:
-        groups.setdefault(id(_outermost(change)), []).append(change)
+        *_, outermost = change.function.lineage()
+        groups.setdefault(id(outermost), (outermost, []))[1].append(change)
     found = []
-    for group in groups.values():
+    for function, group in groups.values():
         if any(change.emitted for change in group):
-            function = _outermost(group[0])
             lines = _Page(text.split("\n"), strings, function).lines(group, context)
             found.append(Listing(function.qualname, tuple(change.site for change in group), tuple(lines)))
     return found
@@ -143,11 +143,6 @@ def _inside_strings(text: str) -> frozenset[int]:
         if kind in ("STRING", "FSTRING_END"):
             found.update(range(begins.pop() + 1, token.end[0] + 1))
     return frozenset(found)
-
-
-def _outermost(change: Change) -> Function:
-    *_, outermost = change.function.lineage()
-    return outermost
 
 
 def _is_switch(change: Change) -> bool:
