@@ -129,8 +129,8 @@ def breaks_of(before: Iterable[Json], after: Json) -> Iterable[Break]:
             verdict = verdicts.of(start, shown["stack"], shown["reason"])
         else:
             state, verdict = REMOVED, verdicts.of_removed(shown["stack"])
-        kind, reason, times = shown["kind"], _short(shown["reason"]), (len(without), len(mended))
-        yield Break(*start, function, text, kind, reason, state, times, *verdict)
+        times = (len(without), len(mended))
+        yield Break(*start, function, text, shown["kind"], _short(shown["reason"]), state, times, *verdict)
 
 
 def _by_start(breaks: Iterable[Json]) -> dict[Start, list[Json]]:
