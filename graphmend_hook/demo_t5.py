@@ -10,33 +10,20 @@ import json
 import logging
 import sys
 import time
-from typing import Any
 
 START = time.perf_counter()
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 
 records: list[str] = []
-graphs = 0
 
 
 class Recorder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         place = f"{record.pathname.rpartition('site-packages/')[2]}:{record.lineno} in {record.funcName}"
         records.append(f"{record.levelname} {record.getMessage()} ({place})")
-
-
-def counting(name: str) -> Any:
-    """The torch.compile backend `name`, counting the graphs it is handed."""
-    backend = torch._dynamo.lookup_backend(name)
-
-    def compile_graph(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        global graphs
-        graphs += 1
-        return backend(graph, inputs)
-
-    return compile_graph
 
 
 def main(out: str, backend: str) -> None:
@@ -47,12 +34,13 @@ def main(out: str, backend: str) -> None:
     model = transformers.T5ForConditionalGeneration(config).eval()
     inputs = {name: torch.randint(0, 128, (1, 8)) for name in ("input_ids", "decoder_input_ids")}
 
-    compiled = torch.compile(model, backend=counting(backend), dynamic=False)
+    counting = CompileCounterWithBackend(backend)
+    compiled = torch.compile(model, backend=counting, dynamic=False)
     with torch.no_grad():
         logits = compiled(**inputs).logits
         first_result = time.perf_counter() - START
         compiled(**inputs)
-        seen = {"records": list(records), "graphs": graphs, "first_result": first_result}
+        seen = {"records": list(records), "graphs": counting.frame_count, "first_result": first_result}
         eager = model(**inputs).logits
     seen["equal_to_eager"] = torch.allclose(logits, eager, atol=1e-5, rtol=1e-5)
     seen["digest"] = hashlib.sha256(logits.numpy().tobytes()).hexdigest()

@@ -31,14 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run both arms and print them side by side.
-
-    Returns 0 if the hook lost nothing and left one graph, else 1.
-    """
+    """Print both arms side by side.  Returns 0 if the hook lost nothing and left one graph, else 1."""
     backend, variables = options.backend, passed_on(options)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = _run(backend, Path(folder), None)
-        mended = _run(backend, Path(folder), variables)
+    plain, mended = _run(backend, None), _run(backend, variables)
     if plain is None or mended is None:
         return 1
     console = Console(**PLAIN)
@@ -47,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     table = Table(title=title, title_justify="left")
     for heading in ("", "without the hook", "with the hook"):
         table.add_column(heading, no_wrap=True)
-    for row in zip(_ROWS, _cells(plain), _cells(mended), strict=True):
+    for row in zip(_ROWS, plain["cells"], mended["cells"], strict=True):
         table.add_row(*row)
     console.print(table)
     for record in plain["records"]:
@@ -56,34 +51,30 @@ def run(options: argparse.Namespace) -> int:
     same_records = plain["records"] == mended["records"]
     outputs = "bit-equal" if same_outputs else "equal to eager within 1e-5" if mended["equal_to_eager"] else "DIFFERENT"
     console.print(f"  outputs: {outputs}; log records: {'the same' if same_records else 'DIFFERENT'}")
-    good = mended["equal_to_eager"] and same_records and mended["graphs"] == 1
-    return 0 if good else 1
+    return 0 if mended["equal_to_eager"] and same_records and mended["graphs"] == 1 else 1
 
 
-def _run(backend: str, folder: Path, variables: dict[str, str] | None) -> dict[str, Any] | None:
-    """One arm in a fresh process; None, and its own words on stderr, if it failed.
+def _run(backend: str, variables: dict[str, str] | None) -> dict[str, Any] | None:
+    """One arm in a fresh process, with the cells of `_ROWS`; None, and its own words on stderr, if it failed.
 
     variables: the settings of the hook; None is the arm without it.
     """
-    hook = variables is not None
-    out, report = folder / f"{hook}.json", folder / f"{hook}.report.json"
-    launcher = ["-m", "graphmend_hook", f"--report={report}"] if hook else []
     kept = {key: text for key, text in os.environ.items() if not key.startswith("GRAPHMEND_") or key == _CACHE}
     env = kept | {"HF_HUB_OFFLINE": "1"} | (variables or {})
-    command = [sys.executable, *launcher, str(_PROGRAM), str(out), backend]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(f"{' '.join(command)} failed:\n{done.stderr}", file=sys.stderr)
-        return None
-    seen: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    if hook:
-        modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
-        seen["modules"] = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
-        seen["cache"] = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
+    with tempfile.TemporaryDirectory() as folder:
+        out, report = Path(folder, "seen.json"), Path(folder, "report.json")
+        launcher = [] if variables is None else ["-m", "graphmend_hook", f"--report={report}"]
+        command = [sys.executable, *launcher, str(_PROGRAM), str(out), backend]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            print(f"{' '.join(command)} failed:\n{done.stderr}", file=sys.stderr)
+            return None
+        seen: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        mended = cached = "-"
+        if variables is not None:
+            modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
+            mended = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
+            cached = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
+    counts = (seen["graphs"], seen["graphs"] - 1, len(seen["records"]))
+    seen["cells"] = (*map(str, counts), f"{seen['first_result']:.1f} s", mended, cached)
     return seen
-
-
-def _cells(arm: dict[str, Any]) -> tuple[str, ...]:
-    """What `_ROWS` say of one arm."""
-    counts = (arm["graphs"], arm["graphs"] - 1, len(arm["records"]))
-    return *map(str, counts), f"{arm['first_result']:.1f} s", arm.get("modules", "-"), arm.get("cache", "-")

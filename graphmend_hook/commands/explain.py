@@ -8,24 +8,26 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from ..diagnostics import ConfigError, GraphmendError
-from ..explain import page, text
-from ..explain.join import Explanation, explain
+from ..explain import page
+from ..explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Json, explain
 from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, passed_on
-from ..reporting.text import PLAIN
-from ..reporting.verdict import Json
+from ..reporting.text import PLAIN, counted, shorten
 
 HELP = "run a program without and with the hook, and explain each graph break"
-BROKEN = 1
-
-
-class ProgramFailedError(GraphmendError):
-    """The program ended with an error, or compiled nothing, so there is nothing to explain."""
+_HEADINGS = {
+    REMAINING: ("Breaks that remain", "yellow"),
+    NEW: ("Breaks that only the mended program has", "red"),
+    REMOVED: ("Breaks that are gone", "green"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,18 +48,18 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--update-baseline needs --baseline FILE, the file to write")
     known = _read_baseline(options)
     found = _explain(options)
-    text.show(found, Console(**PLAIN))
+    show(found, Console(**PLAIN))
     if options.json:
-        Path(options.json).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+        _write_json(options.json, found.as_json())
     if options.html:
         Path(options.html).write_text(page.html(found), encoding="utf-8")
     if options.update_baseline:
-        _write_baseline(options.baseline, found)
+        _write_json(options.baseline, {"schema": 1, "breaks": sorted({each.key for each in found.remaining})})
         return 0
     new = [each for each in found.remaining if known is not None and each.key not in known]
     if new:
-        text.show_new(new, options.baseline, Console(stderr=True, **PLAIN))
-    return BROKEN if new or (options.fail_on_break and found.remaining) else 0
+        show_new(new, options.baseline, Console(stderr=True, **PLAIN))
+    return 1 if new or (options.fail_on_break and found.remaining) else 0
 
 
 def _explain(options: argparse.Namespace) -> Explanation:
@@ -65,9 +67,7 @@ def _explain(options: argparse.Namespace) -> Explanation:
     before = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1"})
     after = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables})
     if not before["regions"] and not after["regions"]:
-        raise ProgramFailedError(
-            "the program compiled nothing: nowhere in it did torch.compile meet a function to trace"
-        )
+        raise GraphmendError("the program compiled nothing: nowhere in it did torch.compile meet a function to trace")
     return explain(options.program, before, after)
 
 
@@ -79,10 +79,8 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> Json:
         command = [sys.executable, "-m", "graphmend_hook.explain", str(out), "--", *program]
         done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
         if done.returncode or not out.is_file():
-            words = done.stderr[-4000:].rstrip()
-            raise ProgramFailedError(
-                f"{what}, the program ended with status {done.returncode}; its last words:\n{words}"
-            )
+            words = f"its last words:\n{done.stderr[-4000:].rstrip()}"
+            raise GraphmendError(f"{what}, the program ended with status {done.returncode}; {words}")
         observed: Json = json.loads(out.read_text(encoding="utf-8"))
     return observed
 
@@ -100,6 +98,52 @@ def _read_baseline(options: argparse.Namespace) -> set[str] | None:
     raise ConfigError(f"--baseline: {why}")
 
 
-def _write_baseline(file: str, found: Explanation) -> None:
-    known = {"schema": 1, "breaks": sorted({each.key for each in found.remaining})}
-    Path(file).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+def _write_json(file: str, document: Json) -> None:
+    Path(file).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def show(found: Explanation, console: Console) -> None:
+    console.print(_regions(found))
+    for state, (heading, colour) in _HEADINGS.items():
+        breaks = [each for each in found.breaks if each.state == state]
+        if breaks:
+            console.print(f"\n{heading}: {len(breaks)}", style=f"bold {colour}")
+            for each in breaks:
+                _show_break(each, console)
+    if not found.remaining:
+        console.print("\nNo graph break remains.", style="bold green")
+
+
+def show_new(breaks: Sequence[Break], baseline: str, console: Console) -> None:
+    console.print(f"{counted(len(breaks), 'break')} that {baseline} does not know:", style="bold red", soft_wrap=True)
+    for each in breaks:
+        console.print(f"  {each.key}", soft_wrap=True)
+
+
+def _regions(found: Explanation) -> Table:
+    table = Table(title="Graphs", title_justify="left")
+    for heading in ("compiled", "called at", "without the hook", "with the hook", "recompiled"):
+        table.add_column(heading, justify="left" if heading in ("compiled", "called at") else "right")
+    for region in found.regions:
+        where = f"{shorten(region.file)}:{region.line}" if region.file else ""
+        arms = zip(region.graphs, region.operations, strict=True)
+        cells = (f"{graphs} ({operations} operations)" for graphs, operations in arms)
+        again = "/".join(map(str, region.recompiled)) if any(region.recompiled) else ""
+        table.add_row(region.name, where, *cells, again)
+    return table
+
+
+def _show_break(each: Break, console: Console) -> None:
+    before, after = each.times
+    if each.state == REMAINING and before != after:
+        times = f", {before} times without the hook, {after} with it"
+    else:
+        met = before or after
+        times = f", {met} times" if met > 1 else ""
+    where = f"{shorten(each.file)}:{each.line}"
+    console.print(Text.assemble("\n  ", (where, "bold"), f" in {each.function}{times}"), soft_wrap=True)
+    reason = Text("" if each.state == REMOVED else f"Dynamo: {each.headline}")
+    said = Text(f"{each.code} {each.said}".lstrip())
+    advice = Text(each.advice and f"→ {each.advice}", "bold")
+    lines = Text("\n").join(filter(None, (Text(each.text, "cyan"), reason, said, advice)))
+    console.print(Padding(lines, (0, 0, 0, 4)))

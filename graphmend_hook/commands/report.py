@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from ..reporting import files
-from ..reporting.merge import ReportError, load, merge
+from ..diagnostics import GraphmendError
+from ..reporting import exit as at_exit
+from ..reporting.ledger import SCHEMA, Document
 from ..reporting.text import PLAIN, draw
+from ..version import __version__
 
 HELP = "show report files (GRAPHMEND_REPORT=PATH), or merge those of a job"
+_SCHEMA = Path(at_exit.__file__).with_name("schema.json")
+# What JSON Schema calls the values that `json` reads.
+_TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class ReportError(GraphmendError):
+    """A file is not a report that can be used; the message names it and what is wrong."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +47,99 @@ def run(options: argparse.Namespace) -> int:
     united = merge(reports)
     if options.output:
         try:
-            files.replace(united, options.output)
+            at_exit.replace(united, options.output)
         except OSError as error:
             raise ReportError(f"{options.output}: cannot be written: {error.strerror}") from None
     draw(united, console)
     return 0
+
+
+def load(file: str) -> Document:
+    """The report in `file`.  Raises ReportError."""
+    try:
+        document: Document = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"{file}: {error.strerror}") from None
+    except ValueError as error:  # neither UTF-8 nor JSON
+        raise ReportError(f"{file}: this is not JSON: {error}") from None
+    if not isinstance(document, dict) or "schema" not in document:
+        raise ReportError(f"{file}: this is not a report of graphmend_hook: it has no field 'schema'")
+    if document["schema"] != SCHEMA:
+        raise ReportError(
+            f"{file}: its schema is {document['schema']!r}, and graphmend_hook {__version__} reads {SCHEMA}; "
+            "use the version that wrote it"
+        )
+    schema = json.loads(_SCHEMA.read_text(encoding="utf-8"))
+    for complaint in _complaints(document, schema, schema["$defs"], ""):
+        raise ReportError(f"{file}: {complaint}")
+    known = range(len(document["processes"]))
+    entries = (*document["modules"], *document["traced"])
+    if any(index not in known for entry in entries for index in entry["processes"]):
+        raise ReportError(f"{file}: an entry names a process that 'processes' does not have")
+    return document
+
+
+def merge(reports: Sequence[tuple[str, Document]]) -> Document:
+    """One report of all the processes in `reports`, which are pairs of a file's name and its document.
+
+    An entry of one process is that of another if everything in it is the same but times and cache.  Raises ReportError
+    if two files hold the same process.
+    """
+    owners: dict[tuple[str, int, str], str] = {}
+    processes: list[Document] = []
+    modules: dict[str, Document] = {}
+    traced: dict[str, Document] = {}
+    for file, document in reports:
+        first = len(processes)
+        for process in document["processes"]:
+            identity = (process["host"], process["pid"], process["started"])
+            if identity in owners:
+                who = f"process {process['pid']} of {process['host']}"
+                raise ReportError(f"{file}: {who} is in {owners[identity]} too; give each report once")
+            owners[identity] = file
+            processes.append(process)
+        for entry in document["modules"]:
+            known = _united(modules, entry, first, cached=None, seconds=0)
+            asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
+            known["cached"] = all(asked) if asked else None
+            known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
+        for entry in document["traced"]:
+            _united(traced, entry, first)
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "processes": processes,
+        "modules": list(modules.values()),
+        "traced": list(traced.values()),
+    }
+
+
+def _united(known: dict[str, Document], entry: Document, first: int, **varying: Any) -> Document:
+    """The one in `known` for all that are as `entry` but for what is `varying`, with its processes, from `first` on."""
+    blank = {**entry, **varying, "processes": []}
+    united = known.setdefault(json.dumps(blank, sort_keys=True), blank)
+    united["processes"] += [first + index for index in entry["processes"]]
+    return united
+
+
+def _complaints(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> Iterator[str]:
+    """What in `value` is not as `schema` says, the first above all; knows the keywords that decide how it is read."""
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{place} is {value!r}, not one of {', '.join(map(repr, schema['enum']))}"
+    names = schema.get("type", [])
+    names = [names] if isinstance(names, str) else names
+    kind = _TYPES.get(type(value), "null")
+    if names and kind not in names and not (kind == "integer" and "number" in names):
+        yield f"{place} is {value!r}, which is not of type {' or '.join(names)}"
+    if "minItems" in schema and len(value) < schema["minItems"]:
+        yield f"{place} is empty"
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield f"{place} has no field {name!r}" if place else f"there is no field {name!r}"
+    for name, form in schema.get("properties", {}).items():
+        if name in value:  # a report of an earlier version has no field that was added later
+            yield from _complaints(value[name], form, definitions, f"{place}.{name}" if place else name)
+    for index, item in enumerate(value if "items" in schema else ()):
+        yield from _complaints(item, schema["items"], definitions, f"{place}[{index}]")

@@ -1,17 +1,20 @@
-"""Joins what Dynamo did without the hook, what it did with it, and what the hook has to say of each line."""
+"""Joins what Dynamo did without the hook, what it did with it, and what the hook's report has to say of each line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
-from ..reporting.sources import module_of, statement_at
-from ..reporting.verdict import Json, Start, Verdicts
+from ..diagnostics import TOO_EARLY
+from ..reporting.sources import Frame, module_of, statement_at
+from ..reporting.text import shorten
 from .observe import Graph
 
 SCHEMA = 1
-
-_EXPLANATION = "Explanation: "
+Json = dict[str, Any]
+Start = tuple[str, int]  # of a statement: its file, its first line
 REMOVED, REMAINING, NEW = "removed", "remaining", "new"
 
 
@@ -39,9 +42,8 @@ class Break:
     @property
     def headline(self) -> str:
         """Dynamo's reason in one line: the kind of the break, and the explanation where there is one."""
-        lines = self.reason.splitlines()
-        explained = next((line for line in lines if line.startswith(_EXPLANATION)), "")
-        return f"{self.kind}: {explained.removeprefix(_EXPLANATION)}" if explained else self.kind
+        explained = re.search(r"^Explanation: (.*)", self.reason, re.MULTILINE)
+        return f"{self.kind}: {explained[1]}" if explained else self.kind
 
     @property
     def key(self) -> str:
@@ -89,22 +91,16 @@ class Explanation:
 
 def explain(command: Iterable[str], before: Json, after: Json) -> Explanation:
     """Join two observations (`observe`), without the hook and with it."""
-    return Explanation(tuple(command), tuple(_regions(before, after)), tuple(_breaks(before, after)), before, after)
-
-
-def breaks_of(observed: Json) -> list[Break]:
-    """The breaks of one observation alone; all of them are "new"."""
-    return list(_breaks({"breaks": []}, observed))
+    breaks = breaks_of(before["breaks"], after)
+    return Explanation(tuple(command), tuple(_regions(before, after)), tuple(breaks), before, after)
 
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
     seen = [by_region(observed) for observed in (before, after)]
-    for name, file, line in dict.fromkeys((*seen[0], *seen[1])):
-        (first, *later), (mended, *mended_later) = (arm.get((name, file, line), [[]]) for arm in seen)
+    for region in dict.fromkeys((*seen[0], *seen[1])):
+        (first, *later), (mended, *mended_later) = (arm.get(region, [[]]) for arm in seen)
         yield Region(
-            name,
-            file,
-            line,
+            *region,
             graphs=(len(first), len(mended)),
             recompiled=(sum(map(len, later)), sum(map(len, mended_later))),
             operations=(_operations(first), _operations(mended)),
@@ -120,36 +116,29 @@ def _operations(graphs: list[Graph]) -> int:
     return sum(each["operations"] for graph in graphs for each in graph)
 
 
-def _breaks(before: Json, after: Json) -> Iterable[Break]:
+def breaks_of(before: Iterable[Json], after: Json) -> Iterable[Break]:
+    """The breaks of an observation; before: those without the hook."""
     verdicts = Verdicts(after["report"])
-    seen = [_by_start(observed) for observed in (before, after)]
+    seen = [_by_start(breaks) for breaks in (before, after["breaks"])]
     for start in dict.fromkeys((*seen[0], *seen[1])):
-        arms = [arm.get(start, []) for arm in seen]
-        shown = (arms[1] or arms[0])[0]
-        statement = statement_at(*start)
-        state = REMOVED if not arms[1] else REMAINING if arms[0] else NEW
-        if state == REMOVED:
-            verdict = verdicts.of_removed(shown["stack"])
-        else:
+        without, mended = (arm.get(start, []) for arm in seen)
+        shown = (mended or without)[0]
+        _, function, text = statement_at(*start)
+        if mended:
+            state = REMAINING if without else NEW
             verdict = verdicts.of(start, shown["stack"], shown["reason"])
-        yield Break(
-            *start,
-            statement.function,
-            statement.text,
-            shown["kind"],
-            _short(shown["reason"]),
-            state,
-            (len(arms[0]), len(arms[1])),
-            *verdict,
-        )
+        else:
+            state, verdict = REMOVED, verdicts.of_removed(shown["stack"])
+        times = (len(without), len(mended))
+        yield Break(*start, function, text, shown["kind"], _short(shown["reason"]), state, times, *verdict)
 
 
-def _by_start(observed: Json) -> dict[Start, list[Json]]:
+def _by_start(breaks: Iterable[Json]) -> dict[Start, list[Json]]:
     """The breaks by the innermost statement."""
     found: dict[Start, list[Json]] = {}
-    for each in observed["breaks"]:
+    for each in breaks:
         file, line, _ = each["stack"][-1]
-        found.setdefault((file, statement_at(file, line).line), []).append(each)
+        found.setdefault(_start(file, line), []).append(each)
     return found
 
 
@@ -158,3 +147,76 @@ def _short(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("For more details", "Developer debug context:"))]
     return "\n".join(kept[:6])
+
+
+class Verdict(NamedTuple):
+    """A sentence, and what to do about it; the code is that of a refusal, else ""."""
+
+    code: str
+    said: str
+    advice: str
+
+
+class Verdicts:
+    """What a report says of the lines of the program that it is about."""
+
+    def __init__(self, report: Json) -> None:
+        self._modules = {module["path"]: module for module in report["modules"]}
+        self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
+        self._traced = {_start(each["path"], each["line"]): each for each in reversed(report["traced"])}
+
+    def of_removed(self, stack: list[Frame]) -> Verdict:
+        """Which rule took the break away: that of the innermost statement around it that is mended."""
+        for file, line, _ in reversed(stack):
+            site = self._sites.get(_start(file, line))
+            if site is not None and site["outcome"] == "mended":
+                return Verdict("", f"mended by [{site['rule']}] at {shorten(file)}:{site['line']}", "")
+        return Verdict("", "gone with another break that was mended", "")
+
+    def of(self, start: Start, stack: Iterable[Frame], reason: str) -> Verdict:
+        """What is said of a break at `start`, inside the calls of `stack`, outermost first, for Dynamo's `reason`.
+
+        One inside a check function is that of the guard that calls it.
+        """
+        for file, line, _ in reversed(list(stack)):
+            caller = _start(file, line)
+            known = self._sites.get(caller)
+            if caller != start and (known is None or known["rule"] != "trap"):
+                continue
+            refusal = self._traced.get(caller)
+            if refusal is not None:
+                return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
+            if known is not None and known["outcome"] == "declined":
+                return _refused(known["code"], f"declined: {known['reason']}")
+        mended = "the statement is mended, and Dynamo stops at it for another reason"
+        hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
+        return self._of_module(start[0]) or Verdict(
+            "",
+            mended if start in self._sites else "no rule is about this kind of statement",
+            f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break",
+        )
+
+    def _of_module(self, file: str) -> Verdict | None:
+        """Why nothing in the file was mended; None where it was looked at."""
+        module = self._modules.get(file)
+        if module is None:
+            name = module_of(file)
+            said = f"{name} is not among the modules that are mended"
+            return Verdict("", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}")
+        name, status = module["name"], module["status"]
+        if status == "imported too early":
+            return Verdict("GM001", f"{name} was imported before the hook was installed, and runs as it is", TOO_EARLY)
+        if status == "passed over":
+            said = f"{name} is passed over: no compiled function was known to reach it"
+            return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {name}")
+        if status in ("not eligible", "failed"):
+            return Verdict("", f"{name} runs as it is, {status}: {module['why']}", "graphmend doctor")
+        return None
+
+
+def _start(file: str, line: int) -> Start:
+    return file, statement_at(file, line).line
+
+
+def _refused(code: str, said: str) -> Verdict:
+    return Verdict(code, said, f"graphmend rules {code}")

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections import Counter
@@ -16,12 +17,12 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from ..reporting.document import as_json
-from ..reporting.ledger import ledger
+from ..dynamo.observing import compilation_id, kind_of, observed, stack_of
+from ..reporting.ledger import as_json, ledger
 from ..reporting.sources import Frame, is_foreign
 
 _RESUMED = "torch_dynamo_resume_in_"
-Region = tuple[str, str, int]  # what is compiled, and the file and the line that call it
+_FRAME = re.compile(r'^\s*File "(.*)", line (\d+), in (.*)', re.MULTILINE)
 Graph = list[dict[str, Any]]  # its operations by their traceback, and how many have it
 
 
@@ -34,7 +35,7 @@ class Observer:
     """
 
     def __init__(self) -> None:
-        self.graphs: dict[Region, list[list[Graph]]] = {}
+        self.graphs: dict[tuple[str, str, int], list[list[Graph]]] = {}
         self.count = 0
         self.breaks: list[dict[str, Any]] = []
         self._met: set[tuple[object, ...]] = set()
@@ -49,8 +50,6 @@ class Observer:
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""
-        from ..dynamo.observing import observed
-
         return observed(self._on_graph, self._on_break)
 
     def _on_graph(self, module: Any) -> None:
@@ -64,8 +63,6 @@ class Observer:
         self.count += 1
 
     def _on_break(self, reason: str, error: BaseException) -> None:
-        from ..dynamo.observing import compilation_id, kind_of, stack_of
-
         outside, _ = self._around()
         whole = [(frame.filename, frame.lineno or 0, name_of(frame.name)) for frame in stack_of(error)]
         # A frame of the standard library that is compiled by itself is told of the user's line that called it.
@@ -138,9 +135,6 @@ def name_of(function: str) -> str:
 
 def _frames(trace: str | None) -> Iterable[Frame]:
     """The frames of a traceback in text."""
-    for line in (trace or "").splitlines():
-        head, _, rest = line.strip().partition('", line ')
-        number, _, function = rest.partition(", in ")
-        file = head.removeprefix('File "')
-        if head.startswith('File "') and number.isdigit() and not is_foreign(file):
-            yield file, int(number), name_of(function)
+    for file, line, function in _FRAME.findall(trace or ""):
+        if not is_foreign(file):
+            yield file, int(line), name_of(function)

@@ -13,10 +13,9 @@ from typing import Any
 from ..config import RULE_NAMES
 from ..reporting.sources import function_at, statement_at
 from ..reporting.text import shorten
-from ..reporting.verdict import Json
 from ..rewrite import active_rules, changes_of
 from ..templates import readable
-from .join import Explanation, Region, by_region
+from .join import Explanation, Json, Region, by_region
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _ARMS = ("before", "after")
@@ -85,7 +84,7 @@ def _sources(found: Explanation, regions: list[Call]) -> dict[str, Any]:
         call = waiting.pop()
         waiting += call.calls.values()
         wanted.add((call.file, call.function))
-    mended = {file: _mended_functions(file) for file, _ in wanted}
+    mended = {file: _mended_functions(file) for file in {file for file, _ in wanted}}
     texts = {}
     for file, function in sorted(wanted):
         first, text = function_at(file, function)

@@ -1,14 +1,32 @@
-"""What happened to each module in this process: the record behind reports and strict mode."""
+"""What happened to each module in this process, and the report of it that JSON files hold and tables are drawn from.
+
+`schema.json` beside this file says what stands in a report, and docs/report.md what it means.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from ..config import Settings
 from ..diagnostics import Site
+from ..dynamo import refusals, trust
+from ..rules.codes import REFUSALS, RULE_OF_CODE
+from ..version import __version__
+
+Document = dict[str, Any]
+SCHEMA = 1  # raised when a field goes away or changes its meaning, not when one is added
+# What launchers say about a process: torchrun and its kin, then Slurm's srun.
+_RANKS = {
+    "rank": ("RANK", "SLURM_PROCID"),
+    "local_rank": ("LOCAL_RANK", "SLURM_LOCALID"),
+    "world_size": ("WORLD_SIZE", "SLURM_NTASKS"),
+}
 
 
 class Status(Enum):
@@ -70,3 +88,74 @@ class Ledger:
 
 
 ledger = Ledger()
+
+
+def as_json(ledger: Ledger) -> Document:
+    """Everything in `ledger`, with the facts about this process, as of now."""
+    records = ledger.records
+    torch = getattr(sys.modules.get("torch"), "__version__", None)
+    rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "processes": [
+            {
+                "pid": os.getpid(),
+                "host": host_name(),
+                **ranks_of_process(),
+                "argv": list(sys.orig_argv),
+                "version": __version__,
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "torch": None if torch is None else str(torch),
+                "started": _utc(ledger.started),
+                "ended": _utc(time.time()),
+                "not_relied_on": [mechanism.value for mechanism in trust.Mechanism if mechanism in trust.failed],
+                "hooks": [
+                    {**hook.settings.as_json(), "cache_directory": hook.cache_directory and str(hook.cache_directory)}
+                    for hook in ledger.hooks
+                ],
+                "hits": sum(record.cached is True for record in records),
+                "misses": sum(record.cached is False for record in records),
+                "seconds": round(sum(record.seconds for record in records), 6),
+            }
+        ],
+        "modules": [
+            {
+                **vars(record),
+                "status": record.status.value,
+                "sites": [{**site._asdict(), "outcome": site.outcome.value} for site in record.sites],
+                "seconds": round(record.seconds, 6),
+                "processes": [0],
+            }
+            for record in records
+        ],
+        "traced": [
+            {
+                "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
+                "code": code,
+                "reason": REFUSALS[code],
+                "path": path,
+                "line": line,
+                "function": function,
+                "processes": [0],
+            }
+            for code, path, line, function in list(refusals.seen)
+        ],
+    }
+
+
+def ranks_of_process() -> dict[str, int | None]:
+    """Rank, local rank and world size as the launcher of this process tells them, None where it does not."""
+    return {
+        key: next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()), None)
+        for key, names in _RANKS.items()
+    }
+
+
+def host_name() -> str:
+    """The name of this machine; asked of the system itself, because an import at exit may find a file of the user's."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -46,15 +46,15 @@ def listings(source: bytes, changes: Sequence[Change], context: int = 3) -> list
     """
     text = importlib.util.decode_source(source)
     strings = _inside_strings(text)
-    groups: dict[int, list[Change]] = {}
+    groups: dict[int, tuple[Function, list[Change]]] = {}
     for change in changes:
-        groups.setdefault(id(_outermost(change)), []).append(change)
+        *_, outermost = change.function.lineage()
+        groups.setdefault(id(outermost), (outermost, []))[1].append(change)
     found = []
-    for group in groups.values():
+    for function, group in groups.values():
         if any(change.emitted for change in group):
-            page = _Page(text.split("\n"), strings, _outermost(group[0]))
-            page.fill(group, context)
-            found.append(Listing(page.function.qualname, tuple(change.site for change in group), tuple(page.lines())))
+            lines = _Page(text.split("\n"), strings, function).lines(group, context)
+            found.append(Listing(function.qualname, tuple(change.site for change in group), tuple(lines)))
     return found
 
 
@@ -66,43 +66,47 @@ class _Page:
     """The lines of one function while they are put together.
 
     own, rows: by its number, a line of the file, and what is shown in its place, with what is added before and after.
-    shown: the numbers of the lines that are shown.
     """
 
     def __init__(self, source: list[str], strings: frozenset[int], function: Function) -> None:
         self.source = source
         self.strings = strings
-        self.function = function
         numbers = range(function.header[0], _end(function.node)[0] + 1)
         self.own = {number: Line(source[number - 1], number) for number in numbers}
         self.rows = {number: [line] for number, line in self.own.items()}
-        self.shown: set[int] = set()
 
-    def fill(self, changes: Sequence[Change], context: int) -> None:
+    def lines(self, changes: Sequence[Change], context: int) -> Iterator[Line | None]:
+        shown: set[int] = set()
         covered = (0, 0)
         for change in changes:
             at = change.statement
             last = _end(at)[0] if change.emitted else at.lineno
-            self.shown |= {number for number in self.rows if at.lineno - context <= number <= last + context}
+            shown |= {number for number in self.rows if at.lineno - context <= number <= last + context}
             if change.emitted and _start(at) >= covered:  # else it is part of what another one emitted
                 body = getattr(at, "body", None)
                 covered = (body[0].lineno, 0) if body and _is_head(change) else _end(at)
                 self._insert(change)
             else:
-                self.own[at.lineno].marks += (_mark(change.site),)
+                self.own[at.lineno].marks += (change.site.code or change.site.rule,)
+        previous = 0
+        for number in sorted(shown):
+            if previous and number > previous + 1:
+                yield None
+            previous = number
+            yield from self.rows[number]
 
     def _insert(self, change: Change) -> None:
         """Add the emitted statements: around the original, or below it where it shares its lines with others."""
-        at, mark = change.statement, _mark(change.site)
+        at = change.statement
         text = self.source[at.lineno - 1]
         before = text.encode()[: at.col_offset].decode()
         el = "el" if text[len(before) :].startswith("elif") else ""  # goes in front of an added "if" as well
         if _is_head(change) and not before.strip():
-            self._replace_head(change, before, el, mark)
+            self._replace_head(change, before, el)
             return
         if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
             added = "\n".join(ast.unparse(statement) for statement in change.emitted)
-            self.rows[_end(at)[0]] += _added(added, re.sub(r"\S", " ", before), mark)
+            self.rows[_end(at)[0]] += _added(added, re.sub(r"\S", " ", before), change)
             return
         switch = change.emitted[0]
         assert isinstance(switch, ast.If)
@@ -112,23 +116,15 @@ class _Page:
                 self.own[number].text = before + _INDENT + line[len(before) :]
         self.own[at.lineno].text = before + _INDENT + text[len(before) + len(el) :]
         added = el + ast.unparse(ast.If(switch.test, switch.body, [])) + "\nelse:"
-        self.rows[at.lineno][:0] = _added(added, before, mark)
+        self.rows[at.lineno][:0] = _added(added, before, change)
 
-    def _replace_head(self, change: Change, before: str, el: str, mark: str) -> None:
+    def _replace_head(self, change: Change, before: str, el: str) -> None:
         """Show the new head of a statement with blocks instead of the old one."""
         at, new = change.statement, change.emitted[0]
         head = type(new)(**{**dict(ast.iter_fields(new)), "body": [], "orelse": []})
         for number in range(at.lineno, _start(at.body[0])[0]):  # type: ignore[attr-defined]
             self.rows[number].remove(self.own[number])
-        self.rows[at.lineno][:0] = _added(el + ast.unparse(ast.copy_location(head, new)), before, mark)
-
-    def lines(self) -> Iterator[Line | None]:
-        previous = 0
-        for number in sorted(self.shown):
-            if previous and number > previous + 1:
-                yield None
-            previous = number
-            yield from self.rows[number]
+        self.rows[at.lineno][:0] = _added(el + ast.unparse(ast.copy_location(head, new)), before, change)
 
     def _ends_its_line(self, statement: ast.stmt) -> bool:
         line, column = _end(statement)
@@ -142,18 +138,11 @@ def _inside_strings(text: str) -> frozenset[int]:
     begins = []  # from Python 3.12 on, f-strings are tokens of their own kinds
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind = tokenize.tok_name[token.type]
-        if kind == "STRING":
-            found.update(range(token.start[0] + 1, token.end[0] + 1))
-        elif kind == "FSTRING_START":
+        if kind in ("STRING", "FSTRING_START"):
             begins.append(token.start[0])
-        elif kind == "FSTRING_END":
+        if kind in ("STRING", "FSTRING_END"):
             found.update(range(begins.pop() + 1, token.end[0] + 1))
     return frozenset(found)
-
-
-def _outermost(change: Change) -> Function:
-    *_, outermost = change.function.lineage()
-    return outermost
 
 
 def _is_switch(change: Change) -> bool:
@@ -173,13 +162,10 @@ def _is_head(change: Change) -> bool:
     return same and blocks[0].lineno > at.lineno and not isinstance(blocks[0], ast.FunctionDef)  # type: ignore[index]
 
 
-def _added(code: str, indentation: str, mark: str) -> list[Line]:
+def _added(code: str, indentation: str, change: Change) -> list[Line]:
     lines = [Line(indentation + line) for line in readable(code).split("\n")]
-    return [Line(lines[0].text, marks=(mark,)), *lines[1:]]
-
-
-def _mark(site: Site) -> str:
-    return site.code or site.rule
+    lines[0].marks = (change.site.rule,)
+    return lines
 
 
 def _start(statement: ast.stmt) -> tuple[int, int]:

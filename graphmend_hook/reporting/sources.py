@@ -9,16 +9,15 @@ import linecache
 import os
 import sys
 import sysconfig
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..analysis.scopes import ModuleScope
 
 Frame = tuple[str, int, str]  # file, line, function, as of a traceback
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """The innermost statement around a line: its first line (1-based), the qualified name of its function, its text."""
 
     line: int
@@ -33,7 +32,7 @@ class _Source:
     functions: by qualified name, the first and the last line; a property has several of one name.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, _stamp: int) -> None:
         linecache.checkcache(file)
         self.lines = linecache.getlines(file)
         self.statements: dict[int, tuple[int, str]] = {}
@@ -47,16 +46,14 @@ class _Source:
                 self.functions[name] = first, node.end_lineno or 0
 
 
+_read = functools.lru_cache(maxsize=256)(_Source)
+
+
 def _source(file: str) -> _Source:
     try:
         return _read(file, os.stat(file).st_mtime_ns)
     except OSError:
         return _read(file, 0)  # a cell of a notebook, whose name is that of its text
-
-
-@functools.lru_cache(maxsize=256)
-def _read(file: str, _stamp: int) -> _Source:
-    return _Source(file)
 
 
 def statement_at(file: str, line: int) -> Statement:

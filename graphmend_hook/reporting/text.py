@@ -6,24 +6,25 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..config import Kind, changed
 from ..diagnostics import TOO_EARLY
-from .document import Document, as_json
-from .ledger import Ledger, Status
+from .ledger import Document, Ledger, Status, as_json
 
 # Text of a program's may look like rich's markup.
 PLAIN: dict[str, Any] = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
 _UNLIMITED = 100_000  # columns where no terminal sets a width: lines in a file or a pipe are not wrapped
 _PLACES = 3  # examples of each reason
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
-_UNMENDED = (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
-_Reason = tuple[str, str, str]  # the code, the sentence, and one place
+# By the heading of a list of reasons, what it counts.
+_COUNTED = {"declined": "site", "left while tracing": "site"} | {
+    status.value: "module" for status in (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
+}
 
 
 def as_text(ledger: Ledger) -> str:
@@ -55,22 +56,19 @@ def draw(document: Document, console: Console) -> None:
     if not console.is_terminal:
         console.width = _UNLIMITED
     _head(document, console)
-    if len(document["processes"]) > 1:
-        _print_table(_processes(document), console)
-    _print_table(_modules(document), console)
-    _print_table(_sites(document), console)
-    _print_reasons("declined", "site", _declined(document), console)
-    _print_reasons("left while tracing", "site", _left(document), console)
-    for status in _UNMENDED:
-        _print_reasons(status.value, "module", _with_status(document, status), console)
+    of_job = [_processes(document)] if len(document["processes"]) > 1 else []
+    for table in (*of_job, _modules(document), _sites(document)):
+        if table.row_count:
+            console.print()
+            console.print(table)
+    reasons = list(_reasons(document))
+    for heading, noun in _COUNTED.items():
+        _print_reasons(heading, noun, [each[1:] for each in reasons if each[0] == heading], console)
 
 
 def shorten(path: str) -> str:
     """`path` from its site-packages on, or from the current directory; a text that any UTF-8 stream can show."""
-    path = path.encode("utf-8", "backslashreplace").decode()
-    installed = _PACKAGES.match(path)
-    if installed:
-        return path[installed.end() :]
+    path = _PACKAGES.sub("", path.encode("utf-8", "backslashreplace").decode())
     try:
         here = os.path.join(os.getcwd(), "")
     except OSError:  # the current directory is gone
@@ -88,7 +86,8 @@ def counted(number: int, noun: str) -> str:
 def _head(document: Document, console: Console) -> None:
     processes, modules = document["processes"], document["modules"]
     if len(processes) == 1:
-        who = f"process {processes[0]['pid']}{_rank(processes[0], ', rank {} of {}')}"
+        pid, rank, size = (processes[0][key] for key in ("pid", "rank", "world_size"))
+        who = f"process {pid}" + ("" if rank is None else f", rank {rank} of {'?' if size is None else size}")
     else:
         hosts = len({process["host"] for process in processes})
         who = f"{counted(len(processes), 'process')} on {counted(hosts, 'host')}"
@@ -114,19 +113,14 @@ def _distinct(modules: Iterable[Document]) -> int:
     return len({(module["name"], module["path"]) for module in modules})
 
 
-def _rank(process: Document, form: str) -> str:
-    if process["rank"] is None:
-        return ""
-    return form.format(process["rank"], "?" if process["world_size"] is None else process["world_size"])
-
-
 def _processes(document: Document) -> Table:
     table = _table("process", "host", "rank", "mended", "hits", "misses", "ms")
     for index, process in enumerate(document["processes"]):
         modules = [module for module in document["modules"] if index in module["processes"]]
         mended = sum(module["status"] == Status.MENDED.value for module in modules)
         numbers = (mended, process["hits"], process["misses"], f"{process['seconds'] * 1000:.0f}")
-        table.add_row(f"  {process['pid']}", process["host"], _rank(process, "{}"), *map(str, numbers))
+        rank = "" if process["rank"] is None else str(process["rank"])
+        table.add_row(f"  {process['pid']}", process["host"], rank, *map(str, numbers))
     return table
 
 
@@ -148,48 +142,26 @@ def _sites(document: Document) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in (headings[0], "host") else "right")
-    return table
+    columns = [Column(heading, justify="left" if heading in (headings[0], "host") else "right") for heading in headings]
+    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
 
 
-def _print_table(table: Table, console: Console) -> None:
-    if table.row_count:
-        console.print()
-        console.print(table)
-
-
-def _declined(document: Document) -> list[_Reason]:
-    return [
-        (site["code"], site["reason"], _place(module["path"], site))
-        for module in document["modules"]
-        for site in module["sites"]
-        if site["outcome"] == "declined"
-    ]
-
-
-def _left(document: Document) -> list[_Reason]:
-    return [(item["code"], item["reason"], _place(item["path"], item)) for item in document["traced"]]
-
-
-def _with_status(document: Document, status: Status) -> list[_Reason]:
-    return [
-        (
-            "",
-            TOO_EARLY if status is Status.TOO_EARLY else module["why"],
-            f"{module['name']} ({shorten(module['path'])})",
-        )
-        for module in document["modules"]
-        if module["status"] == status.value
-    ]
+def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
+    """What became of each module and site that is not mended, with the code, the sentence, and the place."""
+    for module in document["modules"]:
+        for site in module["sites"]:
+            yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)
+        why = TOO_EARLY if module["status"] == Status.TOO_EARLY.value else module["why"]
+        yield module["status"], "", why, f"{module['name']} ({shorten(module['path'])})"
+    for item in document["traced"]:
+        yield "left while tracing", item["code"], item["reason"], _place(item["path"], item)
 
 
 def _place(path: str, site: Document) -> str:
     return f"{shorten(path)}:{site['line']} in {site['function']}"
 
 
-def _print_reasons(title: str, noun: str, reasons: Iterable[_Reason], console: Console) -> None:
+def _print_reasons(title: str, noun: str, reasons: Sequence[tuple[str, str, str]], console: Console) -> None:
     """The most frequent code, or sentence without a code, first; each with the sentence of the first `noun` it counts.
 
     Lines are wrapped by the terminal, not by rich, so that a place can be copied whole.
@@ -197,7 +169,7 @@ def _print_reasons(title: str, noun: str, reasons: Iterable[_Reason], console: C
     found: dict[str, tuple[str, str, list[str]]] = {}
     for code, sentence, place in reasons:
         found.setdefault(code or sentence, (code and f"{code}, ", sentence, []))[2].append(place)
-    if found:
+    if reasons:
         console.print()
         console.print(title, style="bold", soft_wrap=True)
     for _, (head, sentence, places) in sorted(found.items(), key=lambda item: (-len(item[1][2]), item[0])):

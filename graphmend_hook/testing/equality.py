@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
+import logging
+import os
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .effects import Effect, recorded
+from ..explain.observe import name_of
+
+# What the compiler itself says is no effect of the program.
+_COMPILER = ("torch", "graphmend_hook")
+Effect = tuple[object, ...]  # of a call, beside what it returns: a log record, a warning or a print
 
 
 @dataclass
@@ -129,6 +138,8 @@ def compare(
 
     inside: the `id`s of the objects whose attributes are being compared, which may lead back to themselves.
     """
+    import torch
+
     from ..dynamo.trees import keystr, tree_flatten_with_path
 
     (got_leaves, got_form), (leaves, form) = tree_flatten_with_path(got), tree_flatten_with_path(expected)
@@ -136,23 +147,16 @@ def compare(
         yield _different(f"{where} structure", str(got_form), str(form))
         return
     for (path, got_leaf), (_, leaf) in zip(got_leaves, leaves, strict=True):
-        yield from _compare_leaf(f"{where}{keystr(path)}", got_leaf, leaf, tolerance, inside)
-
-
-def _compare_leaf(
-    where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None, inside: tuple[int, ...]
-) -> Iterator[str]:
-    import torch
-
-    if type(got) is not type(expected):
-        yield _different(f"{where} type", type(got).__name__, type(expected).__name__)
-    elif isinstance(expected, torch.Tensor) or hasattr(expected, "__array__"):
-        yield from _compare_arrays(where, torch.as_tensor(got), torch.as_tensor(expected), tolerance)
-    elif type(expected).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
-        if hasattr(expected, "__dict__") and not callable(expected) and id(expected) not in inside:
-            yield from compare(where, vars(got), vars(expected), tolerance, (*inside, id(expected)))
-    elif got != expected and (got == got or expected == expected):  # noqa: PLR0124  a NaN equals nothing
-        yield _different(where, repr(got), repr(expected))
+        place = f"{where}{keystr(path)}"
+        if type(got_leaf) is not type(leaf):
+            yield _different(f"{place} type", type(got_leaf).__name__, type(leaf).__name__)
+        elif isinstance(leaf, torch.Tensor) or hasattr(leaf, "__array__"):
+            yield from _compare_arrays(place, torch.as_tensor(got_leaf), torch.as_tensor(leaf), tolerance)
+        elif type(leaf).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
+            if hasattr(leaf, "__dict__") and not callable(leaf) and id(leaf) not in inside:
+                yield from compare(place, vars(got_leaf), vars(leaf), tolerance, (*inside, id(leaf)))
+        elif got_leaf != leaf and (got_leaf == got_leaf or leaf == leaf):  # noqa: PLR0124  a NaN equals nothing
+            yield _different(place, repr(got_leaf), repr(leaf))
 
 
 def _compare_arrays(where: str, got: Any, expected: Any, tolerance: tuple[float, float] | None) -> Iterator[str]:
@@ -177,3 +181,48 @@ def _lines(effects: tuple[Effect, ...]) -> str:
 def _different(what: str, got: str, expected: str) -> str:
     gap = "" if got.startswith(("\n", " ")) else " "
     return f"{what}:\n    compiled:{gap}{got}\n    eager:{gap}{expected}"
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Effect]]:
+    """Collects the effects of the block, of every logger that is enabled; handlers see the records as well.
+
+    Records of "once" methods (`logging.Logger.warning_once` of transformers) are recorded again in each block.
+    """
+    import torch
+
+    effects: list[Effect] = []
+    make_record = logging.getLogRecordFactory()
+    compilers = tuple(os.path.join(os.path.dirname(path), "") for path in (torch.__file__, os.path.dirname(__file__)))
+
+    def record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        made = make_record(*args, **kwargs)
+        if made.name.partition(".")[0] not in _COMPILER:
+            place = f"{made.pathname}:{made.lineno} in {name_of(made.funcName or '?')}"
+            effects.append(("log", made.levelname, made.getMessage(), place))
+        return made
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+        if not filename.startswith(compilers):
+            effects.append(("warning", category.__name__, str(message), f"{filename}:{lineno}"))
+
+    for method in vars(logging.Logger).values():
+        if hasattr(method, "cache_clear"):
+            method.cache_clear()
+    logging.setLogRecordFactory(torch.compiler.disable(record))
+    try:
+        with contextlib.redirect_stdout(_Stream(effects)), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = torch.compiler.disable(show)
+            yield effects
+    finally:
+        logging.setLogRecordFactory(make_record)
+
+
+class _Stream(io.TextIOBase):
+    def __init__(self, effects: list[Effect]) -> None:
+        self._effects = effects
+
+    def write(self, text: str) -> int:
+        self._effects.append(("print", text))
+        return len(text)

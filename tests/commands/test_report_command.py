@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from graphmend_hook import cli
-from graphmend_hook.reporting import document
-from graphmend_hook.reporting.merge import ReportError, load, merge
+from graphmend_hook.commands.report import ReportError, load, merge
+from graphmend_hook.reporting import ledger
 from graphmend_hook.version import __version__
 
 Document = dict[str, Any]
@@ -156,7 +156,7 @@ def test_a_merged_report_can_be_merged_again() -> None:
 
 def test_a_merged_report_is_as_the_schema_says() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(Path(document.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(Path(ledger.__file__).with_name("schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(merge([("", ONE), ("", TWO), ("", THREE)]), schema)
 
 

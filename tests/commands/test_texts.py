@@ -19,12 +19,11 @@ import pytest
 from rich.console import Console
 
 from graphmend_hook import cli, commands, manual
+from graphmend_hook.commands.explain import show, show_new
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.explain import text
-from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
+from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region, Verdicts
 from graphmend_hook.reporting.text import PLAIN
-from graphmend_hook.reporting.verdict import Verdicts
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
 
@@ -111,10 +110,10 @@ def explanation() -> Iterator[str]:
     )
     for found in (breaks, breaks[:1]):
         written = io.StringIO()
-        text.show(Explanation((), regions, tuple(found), {}, {}), Console(file=written, width=110, **PLAIN))
+        show(Explanation((), regions, tuple(found), {}, {}), Console(file=written, width=110, **PLAIN))
         yield "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
     written = io.StringIO()
-    text.show_new(breaks[1:2], "known.json", Console(file=written, width=110, **PLAIN))
+    show_new(breaks[1:2], "known.json", Console(file=written, width=110, **PLAIN))
     yield written.getvalue()
 
 

@@ -24,8 +24,7 @@ from graphmend_hook.doctor import environment
 from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.cache import fingerprint
 from graphmend_hook.options import run_parser
-from graphmend_hook.reporting.document import as_json
-from graphmend_hook.reporting.ledger import HookRecord, Ledger
+from graphmend_hook.reporting.ledger import HookRecord, Ledger, as_json
 from graphmend_hook.rewrite import active_rules
 
 ROOT = Path(__file__).parents[2]

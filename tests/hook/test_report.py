@@ -21,9 +21,9 @@ from hook_cases import MENDABLE, PLAIN
 from graphmend_hook.config import GUARD_MODES, Settings
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.dynamo import refusals
-from graphmend_hook.reporting import document, text
-from graphmend_hook.reporting.document import as_json
-from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status
+from graphmend_hook.reporting import ledger as ledgers
+from graphmend_hook.reporting import text
+from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status, as_json
 from graphmend_hook.reporting.text import as_text
 from graphmend_hook.rules.codes import REFUSALS
 from graphmend_hook.version import __version__
@@ -35,7 +35,7 @@ GUARD = Site("trap", "f", 5)
 DECLINED = Site("defer", "C.g", 9, "GM101-R03", "a handler could catch it")
 RARE = Site("where", "h", 1, "GM102-R01", "a side has effects")
 USE = "import graphmend_hook, app; app.f(7)"
-SCHEMA = json.loads(Path(document.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(Path(ledgers.__file__).with_name("schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -291,7 +291,7 @@ def test_schema_knows_every_field_and_value(ledger: Ledger) -> None:
     assert parts["module"]["properties"]["status"]["enum"] == [status.value for status in Status]
     assert parts["site"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]
     assert tuple(parts["hook"]["properties"]["guards"]["enum"]) == GUARD_MODES
-    assert SCHEMA["properties"]["schema"]["const"] == document.SCHEMA
+    assert SCHEMA["properties"]["schema"]["const"] == ledgers.SCHEMA
 
 
 def test_every_field_is_documented() -> None:

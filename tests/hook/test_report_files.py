@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from hook_cases import MENDABLE
 
-from graphmend_hook.reporting import files
-from graphmend_hook.reporting.document import Document, as_json
-from graphmend_hook.reporting.ledger import Ledger
+from graphmend_hook.reporting import exit as files
+from graphmend_hook.reporting.ledger import Document, Ledger, as_json
 
 Write = Callable[[str, str], Path]
 Python = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -43,7 +43,7 @@ LAYERS = {
     },
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "version"},
-    "explain": {"config", "dynamo", "reporting", "rewrite", "templates"},
+    "explain": {"config", "diagnostics", "dynamo", "reporting", "rewrite", "templates"},
     "doctor": {
         *("codes", "config", "diagnostics", "dynamo", "explain", "hook", "parsing", "reporting", "rewrite", "testing"),
         "version",

@@ -72,7 +72,6 @@ def _write(out: str, pid: int, early: list[str]) -> None:
     if os.getpid() != pid:
         return
     ledger = sys.modules.get("graphmend_hook.reporting.ledger")
-    document = sys.modules.get("graphmend_hook.reporting.document")
     modules = {}
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
@@ -82,7 +81,7 @@ def _write(out: str, pid: int, early: list[str]) -> None:
         "finders": _finders(),
         "importers": _Watcher.importers,
         "modules": modules,
-        "report": document.as_json(ledger.ledger) if ledger and document and ledger.ledger.hooks else None,
+        "report": ledger.as_json(ledger.ledger) if ledger and ledger.ledger.hooks else None,
     }
     with open(out, "w") as stream:
         json.dump(seen, stream, default=str)
