@@ -19,10 +19,10 @@ from ..diagnostics import ConfigError
 from ..hook.cache import fingerprint
 from ..hook.entries import Entry, delete, take_stock
 from ..hook.locate import modules
-from ..hook.warm import CacheError, Warmed, warm
+from ..hook.warm import CacheError, warm
 from ..options import add_settings, settings_of
 from ..parsing import split_list
-from ..reporting.ledger import Status
+from ..reporting.ledger import ModuleRecord, Status
 from ..reporting.text import PLAIN, counted
 from ..rewrite import active_rules
 
@@ -106,9 +106,9 @@ def _warm(options: argparse.Namespace, settings: Settings) -> int:
     return _summary(list(progress), perf_counter() - start)
 
 
-def _summary(warmed: list[Warmed], seconds: float) -> int:
+def _summary(warmed: list[ModuleRecord], seconds: float) -> int:
     counts = Counter(module.status for module in warmed)
-    cached = sum(module.cached for module in warmed)
+    cached = sum(module.cached is True for module in warmed)
     failed = [module for module in warmed if module.status is Status.FAILED]
     for module in failed:
         print(f"failed: {module.name} ({module.path}): {module.why}", file=sys.stderr)

@@ -17,9 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..diagnostics import ConfigError
-from ..doctor import environment, selftest
+from ..doctor import Finding, Level, environment, selftest
 from ..doctor import program as programs
-from ..doctor.findings import Finding, Level
 from ..options import OF_MENDING, add_settings, passed_on
 from ..reporting.text import PLAIN
 from ..version import __version__

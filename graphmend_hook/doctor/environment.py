@@ -21,7 +21,7 @@ from ..hook.entries import take_stock
 from ..reporting.text import counted
 from ..rewrite import active_rules
 from ..version import __version__
-from .findings import Finding, Level
+from . import Finding, Level
 
 BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
 _PACKAGES = ("torch", "transformers", "bytecode")

@@ -14,8 +14,8 @@ from typing import Any
 from ..hook.allowlist import Allowlist
 from ..parsing import UNMENDABLE
 from ..reporting.text import counted, shorten
+from . import Finding, Level
 from .environment import BOOTSTRAP
-from .findings import Finding, Level
 
 _PROBE = str(Path(__file__).parent / "probe")
 _OURS = "MendingFinder"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from .findings import Finding, Level
+from . import Finding, Level
 
 _HERE = Path(__file__).parent
 _LIMIT = 300  # seconds

@@ -5,12 +5,11 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import Settings
 from ..diagnostics import GraphmendError
-from ..reporting.ledger import Ledger, Status
+from ..reporting.ledger import Ledger, ModuleRecord, Status
 from .loader import Mender
 
 _CHUNK = 8
@@ -21,18 +20,7 @@ class CacheError(GraphmendError):
     """The cache cannot be used, so nothing can be kept in it."""
 
 
-@dataclass(frozen=True)
-class Warmed:
-    """One module.  cached: its entry was there already.  why: the reason of Status.FAILED."""
-
-    name: str
-    path: str
-    status: Status
-    cached: bool = False
-    why: str = ""
-
-
-def warm(modules: Mapping[str, str], settings: Settings, jobs: int) -> Iterator[Warmed]:
+def warm(modules: Mapping[str, str], settings: Settings, jobs: int) -> Iterator[ModuleRecord]:
     """Put an entry for each of `modules` (names by path) into the cache; results come in their order.
 
     Raises CacheError where the cache cannot be written.
@@ -59,13 +47,13 @@ def _start(settings: Settings) -> None:
         raise CacheError(_mender.cache.problem)
 
 
-def _warm(item: tuple[str, str]) -> Warmed:
+def _warm(item: tuple[str, str]) -> ModuleRecord:
     assert _mender is not None
     name, path = item
     try:
         result, cached = _mender.result(path, Path(path).read_bytes())
     except Exception as error:
-        return Warmed(name, path, Status.FAILED, why=f"{type(error).__name__}: {error}")
+        return ModuleRecord(name, path, Status.FAILED, why=f"{type(error).__name__}: {error}")
     if _mender.cache.problem:
         raise CacheError(_mender.cache.problem)
-    return Warmed(name, path, Status.UNCHANGED if result.code is None else Status.MENDED, cached)
+    return ModuleRecord(name, path, Status.UNCHANGED if result.code is None else Status.MENDED, cached=cached)

@@ -15,8 +15,7 @@ import pytest
 
 from graphmend_hook import cli
 from graphmend_hook.config import Settings
-from graphmend_hook.doctor import environment, program, selftest
-from graphmend_hook.doctor.findings import Finding, Level
+from graphmend_hook.doctor import Finding, Level, environment, program, selftest
 
 BOOTSTRAP = str(environment.BOOTSTRAP)
 SITE = 'def f(x):\n    print("value", x)\n    return x\n'

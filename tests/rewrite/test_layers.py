@@ -34,7 +34,6 @@ LAYERS = {
     "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
     "dynamo": {"diagnostics", "tensor_ops", "version"},
     "runtime": {"codes", "dynamo"},
-    "manual": {"codes", "diagnostics", "order", "rewrite", "rules"},
     "reporting": {"analysis", "codes", "config", "diagnostics", "dynamo", "rewrite", "templates", "version"},
     "program": set(),
     "hook": {
@@ -49,8 +48,8 @@ LAYERS = {
         "version",
     },
     "commands": {
-        *("config", "diagnostics", "doctor", "explain", "hook", "manual", "options", "parsing", "program"),
-        *("order", "reporting", "rewrite", "version"),
+        *("config", "diagnostics", "doctor", "explain", "hook", "options", "parsing"),
+        *("codes", "order", "program", "reporting", "rewrite", "rules", "version"),
     },
     "testing": {"dynamo", "explain", "reporting"},
     "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "testing"},
