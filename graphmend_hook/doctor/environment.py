@@ -16,8 +16,7 @@ from typing import Any
 
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
-from ..hook.cache import Cache
-from ..hook.entries import take_stock
+from ..hook.cache import Cache, take_stock
 from ..reporting.text import counted
 from ..rewrite import active_rules
 from ..version import __version__
@@ -146,9 +145,9 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
         return Finding("cache", Level.WARNING, "there is none, and python was told to write none", remedy)
     if cache.directory is None:
         return Finding("cache", Level.PROBLEM, cache.problem, "every process rewrites every module anew until then")
-    root, entries = cache.directory.parent, take_stock(settings.cache_dir).entries
-    size = sum(entry.size for entry in entries)
-    current = sum(entry.fingerprint == cache.directory.name for entry in entries)
+    root, entries = cache.directory.parent, take_stock(settings.cache_dir)[1]
+    size = sum(entries.values())
+    current = sum(file.parent == cache.directory for file in entries)
     rights = f"{stat.S_IMODE(root.stat().st_mode):o}"
     details = {"directory": str(root), "entries": len(entries), "bytes": size, "current": current, "rights": rights}
     text = f"{root}: {counted(len(entries), 'entry')}, {size / 1e6:.1f} MB, {current} of them for these settings"

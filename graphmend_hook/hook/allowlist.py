@@ -8,9 +8,35 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ..parsing import UNMENDABLE, is_directory_pattern
-from .passed_over import PASSED_OVER
 
 _INSTALLED = {"site-packages", "dist-packages"}
+# Modules that no compiled function reaches: to look through them takes time, and mends nothing that is traced.
+PASSED_OVER = (
+    # transformers: texts to tokens, files to models, entries of registries, documentation, the hub
+    "transformers.commands",
+    "transformers.convert_*",
+    "transformers.data",
+    "transformers.dynamic_module_utils",
+    "transformers.feature_extraction_*",
+    "transformers.hf_argparser",
+    "transformers.integrations.ggml",
+    "transformers.modeling_gguf_pytorch_utils",
+    "transformers.models.*.convert_*",
+    "transformers.models.*.feature_extraction_*",
+    "transformers.models.*.processing_*",
+    "transformers.models.*.tokenization_*",
+    "transformers.models.auto",
+    "transformers.processing_utils",
+    "transformers.quantizers",
+    "transformers.tokenization_*",
+    "transformers.training_args*",
+    "transformers.utils.args_doc",
+    "transformers.utils.auto_docstring",
+    "transformers.utils.chat_template_utils",
+    "transformers.utils.doc",
+    "transformers.utils.hub",
+    "transformers.utils.quantization_config",
+)
 
 
 class PatternSet:

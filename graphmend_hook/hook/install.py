@@ -14,7 +14,6 @@ from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from . import console
 from .allowlist import Allowlist
 from .finder import MendingFinder
 from .loader import Mender
@@ -24,6 +23,7 @@ TRACING = settings_of_kind(Kind.TRACING)
 _RULES = settings_of_kind(Kind.REWRITING)[0]
 _lock = threading.RLock()
 _active: list[Hook] = []
+_log_before: tuple[int, bool, list[logging.Handler]] | None = None  # the logger's state, once we have changed it
 
 
 class Hook:
@@ -92,11 +92,11 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             if hook.settings == settings:
                 return hook
         if settings.disable:
-            console.show(settings.log)
+            _show(settings.log)
             log.info("%s", notice("GM007"))
             return Hook(settings)
         _refuse_another_choice(settings, form)
-        console.show(settings.log)
+        _show(settings.log)
         hook = Hook(settings)
         try:
             _note_early_modules(settings)
@@ -174,4 +174,23 @@ def _follow_hooks() -> None:
     for setting in TRACING:
         setattr(queue, setting.name, getattr(first, setting.name))
     queue.specialise = next((said for said in map(_decides_branches, hooks) if said is not None), True)
-    console.show(next((each.log for each in reversed(hooks) if each.log), ""))
+    _show(next((each.log for each in reversed(hooks) if each.log), ""))
+
+
+def _show(level: str) -> None:
+    """Show the tool's own messages of `level` and above on stderr; "" gives the logger back as it was found."""
+    global _log_before
+    if not level:
+        if _log_before is not None:
+            log.setLevel(_log_before[0])
+            log.propagate, log.handlers[:] = _log_before[1:]
+            _log_before = None
+        return
+    if _log_before is None:
+        _log_before = log.level, log.propagate, list(log.handlers)
+    log.setLevel(level)
+    if not log.handlers:  # else the program shows messages in its own way
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("graphmend_hook[%(process)d] %(levelname)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False
