@@ -17,14 +17,13 @@ FOR_A_PROGRAM = {
     "modules": " (default: transformers and the program's own modules)",
     "deny": "; __main__ is the program itself",
 }
-_USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
 
 
 def run_parser(prog: str) -> argparse.ArgumentParser:
     """The parser of the options that stand before a program that is run."""
     parser = argparse.ArgumentParser(
         prog,
-        usage=_USAGE,
+        usage="%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]",
         allow_abbrev=False,
         description="Run a program as python would, with its libraries mended for torch.compile.",
         epilog="Options of the program's own go after it.  Each option has a GRAPHMEND_* variable of the same name.",

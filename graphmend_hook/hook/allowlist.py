@@ -129,18 +129,9 @@ def _spellings_of_absolute(directory: str) -> frozenset[str]:
 
 
 def _glob_to_regex(pattern: str) -> str:
-    """Segment by segment, so that ``*`` never crosses a dot; what lies below a match matches too.
+    """A regex in which ``*`` never crosses a dot; what lies below a match matches too.
 
     A last segment ``*`` also takes the package itself: ``pkg.models.*`` reads as "all of pkg.models".
     """
-    segments = pattern.split(".")
-    below = len(segments) > 1 and segments[-1] == "*"
-    if below:
-        segments.pop()
-    dotted = r"\.".join(_segment_to_regex(segment) for segment in segments)
+    dotted = re.escape(pattern.removesuffix(".*")).replace(r"\*", "[^.]*").replace(r"\?", "[^.]")
     return rf"(?:{dotted}(?:\..*)?)"
-
-
-def _segment_to_regex(segment: str) -> str:
-    wildcards = {"*": "[^.]*", "?": "[^.]"}
-    return "".join(wildcards.get(char, re.escape(char)) for char in segment)

@@ -43,7 +43,9 @@ class Mender:
             log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
             return None, False
-        self._record(name, path, result, cached, perf_counter() - start)
+        status = Status.UNCHANGED if result.code is None else Status.MENDED
+        self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, perf_counter() - start))
+        log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
         if result.code is not None:
             runtime.connect()  # for a hook that was installed after Dynamo was imported
         return result.code, cached
@@ -57,11 +59,6 @@ class Mender:
             result = rewrite(source, path, self.rules)
         self.cache.put(path, source, result)
         return result, False
-
-    def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
-        status = Status.UNCHANGED if result.code is None else Status.MENDED
-        self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, seconds))
-        log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
 
 
 @contextlib.contextmanager
