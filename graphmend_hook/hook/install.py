@@ -32,11 +32,11 @@ class Hook:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
-        self._finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender, ledger)
+        self.finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender, ledger)
 
     @property
     def installed(self) -> bool:
-        return self._finder in sys.meta_path
+        return self.finder in sys.meta_path
 
     def uninstall(self) -> None:
         """Stop mending imports.  Twice is no error.
@@ -45,8 +45,8 @@ class Hook:
         under the defaults if none does.
         """
         with _lock:
-            if self._finder in sys.meta_path:
-                sys.meta_path.remove(self._finder)
+            if self.finder in sys.meta_path:
+                sys.meta_path.remove(self.finder)
             if self in _active:
                 _active.remove(self)
             _follow_hooks()
@@ -56,14 +56,6 @@ class Hook:
 
     def __exit__(self, *_exc_info: object) -> None:
         self.uninstall()
-
-    def _install(self) -> None:
-        directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
-        trust.keep_in(directory)
-        ledger.hooks.append(HookRecord(self.settings, directory))
-        sys.meta_path.insert(0, self._finder)
-        _active.append(self)
-        _follow_hooks()
 
 
 def install_arguments(given: Mapping[str, object], form: Form = Setting.keyword) -> Hook:
@@ -103,7 +95,12 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
         except StrictError:
             _follow_hooks()
             raise
-        hook._install()
+        directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+        trust.keep_in(directory)
+        ledger.hooks.append(HookRecord(settings, directory))
+        sys.meta_path.insert(0, hook.finder)
+        _active.append(hook)
+        _follow_hooks()
         report_at_exit(settings)
         return hook
 

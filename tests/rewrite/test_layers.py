@@ -30,7 +30,7 @@ LAYERS = {
     "rules": {"analysis", "diagnostics", "templates", "tensor_ops"},
     "codes": {"dynamo"},
     "traced": {"dynamo"},
-    "order": {"config", "rules"},
+    "order": {"parsing", "rules"},
     "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
     "dynamo": {"diagnostics", "tensor_ops", "version"},
     "runtime": {"codes", "dynamo"},
@@ -42,7 +42,7 @@ LAYERS = {
     },
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "version"},
-    "explain": {"config", "dynamo", "reporting", "rewrite", "templates"},
+    "explain": {"dynamo", "parsing", "reporting", "rewrite", "templates"},
     "doctor": {
         *("codes", "config", "diagnostics", "dynamo", "explain", "hook", "parsing", "reporting", "rewrite", "testing"),
         "version",
