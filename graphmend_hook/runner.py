@@ -38,22 +38,19 @@ def run(program: Program, hook: Hook) -> None:
     main.__dict__.update(__annotations__={}, __builtins__=sys.modules["builtins"])
     sys.modules["__main__"] = main
     try:
-        exec(_load(program, main, hook), main.__dict__)
+        if program.kind == "code":
+            code = _load_code(program.target, main, hook)
+        elif program.kind == "module" or program.is_container:
+            code = _load_module(program, main, hook)
+        else:
+            code = _load_script(program, main, hook)
+        exec(code, main.__dict__)
     except (SystemExit, NotRunnableError):
         raise
     except BaseException as error:
         _show_without_our_frames(error, program, main)
         raise
     _forget_file(program, main)
-
-
-def _load(program: Program, main: ModuleType, hook: Hook) -> CodeType:
-    """The code to run, with the globals of `main` made ready for it."""
-    if program.kind == "code":
-        return _load_code(program.target, main, hook)
-    if program.kind == "module" or program.is_container:
-        return _load_module(program, main, hook)
-    return _load_script(program, main, hook)
 
 
 def _load_code(text: str, main: ModuleType, hook: Hook) -> CodeType:

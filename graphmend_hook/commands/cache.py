@@ -15,10 +15,10 @@ import rich.progress
 from rich.console import Console
 
 from ..config import Kind, Settings, settings_of_kind
-from ..diagnostics import ConfigError
+from ..diagnostics import ConfigError, GraphmendError
 from ..hook.cache import fingerprint, take_stock
 from ..hook.locate import modules
-from ..hook.warm import CacheError, warm
+from ..hook.warm import warm
 from ..options import add_settings, settings_of
 from ..parsing import split_list
 from ..reporting.ledger import Status
@@ -43,10 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what `options.action` says.
-
-    Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0.
-    """
+    """Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0."""
     actions = {"info": _info, "clear": _clear, "warm": _warm}
     return actions[options.action](options, settings_of(options))
 
@@ -72,7 +69,7 @@ def _info(_options: argparse.Namespace, settings: Settings) -> int:
 def _clear(options: argparse.Namespace, settings: Settings) -> int:
     root, entries, problem = take_stock(settings.cache_dir)
     if problem:
-        raise CacheError(problem)
+        raise GraphmendError(problem)
     kept = fingerprint(active_rules(settings.rules)) if options.stale else ""
     doomed = sorted(file for file in entries if file.parent.name != kept)
     try:
@@ -81,7 +78,7 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
             with contextlib.suppress(OSError):  # not empty yet
                 file.parent.rmdir()
     except OSError as error:
-        raise CacheError(f"cannot delete {error.filename}: {error.strerror}") from None
+        raise GraphmendError(f"cannot delete {error.filename}: {error.strerror}") from None
     print(f"deleted {_amount([entries[file] for file in doomed])} in {root}")
     return 0
 

@@ -35,10 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the mended functions.  Returns 0 if something is mended, else 1.
-
-    Raises ConfigError for an argument that names nothing.
-    """
+    """Returns 0 if something is mended, else 1.  Raises ConfigError for an argument that names nothing."""
     path = _path(options.target)
     source = _read(path)
     rules = active_rules(settings_of(options).rules)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..diagnostics import ConfigError
-from ..doctor import Finding, Level, environment, selftest
+from ..doctor import Finding, Level, environment
 from ..doctor import program as programs
 from ..options import OF_MENDING, add_settings, passed_on
 from ..reporting.text import PLAIN
@@ -57,13 +57,12 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     found, settings = environment.check_settings(env)
     yield from found
     yield environment.check_startup(env)
-    seen = None
     if settings is not None:
         status, seen = programs.watch(program, env)
         yield from programs.check_program(program, status, seen)
         yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):
-        last = selftest.check_self(env)
+        last = environment.check_self(env)
     yield last
 
 

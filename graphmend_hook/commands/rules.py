@@ -124,7 +124,9 @@ def codes() -> dict[str, Code]:
     obligations = {rule.name: _obligations(page(rule)) for rule in ORDER}
     sentences = {code: text for texts in obligations.values() for code, text in texts.items()}
     for rule, texts in obligations.items():
-        found += [Code(code, rule, _resolved(code, text, sentences)) for code, text in sorted(texts.items())]
+        for code, text in sorted(texts.items()):
+            other = _REFERENCE.match(text)  # to the same obligation of another rule
+            found.append(Code(code, rule, sentences[f"{other[1]}-{code.partition('-')[2]}"] if other else text))
         found += [Code(code, rule, text) for code, text in BY_RULE[rule].items()]
     return {code.code: code for code in found}
 
@@ -138,9 +140,3 @@ def _obligations(text: str) -> dict[str, str]:
             for number in range(int(first[1:]), int((last or first)[1:]) + 1):
                 found[f"{match[1]}-R{number:02}"] = match[3]
     return found
-
-
-def _resolved(code: str, text: str, sentences: dict[str, str]) -> str:
-    """`text`, or the sentence of the code of another rule that it refers to."""
-    reference = _REFERENCE.match(text)
-    return sentences[f"{reference[1]}-{code.partition('-')[2]}"] if reference else text

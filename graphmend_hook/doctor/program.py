@@ -75,10 +75,10 @@ def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] |
 def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
     if _OURS in seen["at_start"]:
         return Finding("hook", Level.OK, "on from the start of every python here, by sitecustomize")
-    who = "the program" if program else "a program"
     if seen["report"] is not None:
-        return Finding("hook", Level.OK, f"on from where {who} imports graphmend_hook" if not program else "on")
-    text = f"{who} that only imports graphmend_hook has no hook" if not program else f"{who} never installed the hook"
+        return Finding("hook", Level.OK, "on" if program else "on from where a program imports graphmend_hook")
+    only = "a program that only imports graphmend_hook has no hook"
+    text = "the program never installed the hook" if program else only
     return Finding("hook", Level.PROBLEM, text, _HOW)
 
 

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 
@@ -15,8 +16,7 @@ from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
 from .allowlist import Allowlist
-from .finder import MendingFinder
-from .loader import Mender
+from .loader import Mender, MendingFinder
 
 log = logging.getLogger("graphmend_hook")
 TRACING = settings_of_kind(Kind.TRACING)
@@ -26,13 +26,13 @@ _active: list[Hook] = []
 _log_before: tuple[int, bool, list[logging.Handler]] | None = None  # the logger's state, once we have changed it
 
 
-class Hook:
+class Hook(AbstractContextManager["Hook"]):
     """An installed hook.  As a context manager it uninstalls itself at the end of the block."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
-        self.finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender, ledger)
+        self.finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender)
 
     @property
     def installed(self) -> bool:
@@ -50,9 +50,6 @@ class Hook:
             if self in _active:
                 _active.remove(self)
             _follow_hooks()
-
-    def __enter__(self) -> Hook:
-        return self
 
     def __exit__(self, *_exc_info: object) -> None:
         self.uninstall()
