@@ -136,11 +136,6 @@ class Settings:
                     made[setting.name] = setting.read(value)
         return replace(self, **made)
 
-    def with_arguments(self, given: Mapping[str, object], form: Form) -> Settings:
-        """As `with_given`, but what these settings deny stays denied, and what they disable stays disabled."""
-        made = self.with_given(given, form)
-        return replace(made, deny=tuple(dict.fromkeys((*self.deny, *made.deny))), disable=self.disable or made.disable)
-
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
 

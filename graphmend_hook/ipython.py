@@ -103,9 +103,8 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    mender = _loaded.pop(id(shell), None)
-    if mender is not None:
-        mender.unload()
+    if id(shell) in _loaded:
+        _loaded.pop(id(shell)).unload()
 
 
 def _handing_on(compiler: Any) -> Any:

@@ -22,10 +22,6 @@ from .parsing import read_list
 if TYPE_CHECKING:
     from .hook.install import Hook
 
-_MARKER = (
-    "graphmend(modules=(), rules=()): skip the test unless the hook mends these modules (any, if none is named) with "
-    "these rules"
-)
 _WORKER_OUTPUT = "graphmend"
 _PYTEST_LOADER = "_pytest.assertion.rewrite.AssertionRewritingHook"
 _OWN = pytest.StashKey["Hook"]()  # the hook that was asked for here, installed or not
@@ -71,7 +67,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", _MARKER)
+    what = "skip the test unless the hook mends these modules (any, if none is named) with these rules"
+    config.addinivalue_line("markers", f"graphmend(modules=(), rules=()): {what}")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -26,7 +26,6 @@ from .parsing import UNMENDABLE
 from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_COOKIE = re.compile(r"coding[:=]")
 
 
 def run(program: Program, hook: Hook) -> None:
@@ -59,7 +58,7 @@ def _load_code(text: str, main: ModuleType, hook: Hook) -> CodeType:
     code = compile(text, "<string>", "exec", dont_inherit=True)
     if sys.version_info >= (3, 13):  # from there on tracebacks show the lines of -c
         linecache.cache["<string>"] = (len(text), None, [line + "\n" for line in text.splitlines()], "<string>")
-    if _COOKIE.search(text):  # python ignores a coding cookie here, and the rewriter would not
+    if re.search(r"coding[:=]", text):  # python ignores a coding cookie here, and the rewriter would not
         return code
     return _mended(hook, "__main__", "<string>", text.encode(), code)
 

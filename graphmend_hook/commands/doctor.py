@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             _print(finding)
     if options.json:
-        document = {"schema": SCHEMA, "version": __version__, "findings": [finding.as_json() for finding in findings]}
-        print(json.dumps(document, indent=1))
+        shown = [{**vars(finding), "level": finding.level.value} for finding in findings]
+        print(json.dumps({"schema": SCHEMA, "version": __version__, "findings": shown}, indent=1))
     return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0
 
 

@@ -25,6 +25,3 @@ class Finding:
     text: str
     remedy: str = ""
     details: dict[str, Any] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "level": self.level.value}

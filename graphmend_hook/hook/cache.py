@@ -73,9 +73,8 @@ class Cache:
         """The entry for the module at `path` with text `source`; None, and a trace, for any kind of miss."""
         if self.directory is None:
             return None
-        file = self._file(path)
         try:
-            with open(file, "rb") as stream:
+            with open(self._file(path), "rb") as stream:
                 data = stream.read()
         except OSError as error:
             log.debug("miss %s: %s", path, error.strerror)

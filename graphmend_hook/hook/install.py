@@ -61,7 +61,10 @@ def install_arguments(given: Mapping[str, object], form: Form = Setting.keyword)
     What traced code does is, if it is not in `given`, as the hooks say that are installed: see `install_settings`.
     Raises ConfigError that names the setting by `form`, and StrictError as `install_settings` does.
     """
-    settings = Settings.from_env().with_arguments(given, form)
+    environment = Settings.from_env()  # what it denies stays denied, and what it disables stays disabled
+    settings = environment.with_given(given, form)
+    deny = tuple(dict.fromkeys((*environment.deny, *settings.deny)))
+    settings = replace(settings, deny=deny, disable=environment.disable or settings.disable)
     return install_settings(settings, form, [setting.name for setting in TRACING if given.get(setting.name) is None])
 
 
