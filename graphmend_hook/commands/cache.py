@@ -71,7 +71,7 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
     if problem:
         raise GraphmendError(problem)
     kept = fingerprint(active_rules(settings.rules)) if options.stale else ""
-    doomed = sorted(file for file in entries if file.parent.name != kept)
+    doomed = [file for file in entries if file.parent.name != kept]
     try:
         for file in doomed:
             file.unlink(missing_ok=True)  # another process may be at it too

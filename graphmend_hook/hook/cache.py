@@ -181,9 +181,9 @@ def take_stock(directory: Path | None) -> tuple[Path | None, dict[Path, int], st
 
 def _entries(root: Path) -> Iterator[tuple[Path, int]]:
     """Files that have the name and the place of an entry; links are followed nowhere."""
-    for folder in os.scandir(root):
+    for folder in sorted(os.scandir(root), key=lambda item: item.name):
         if re.fullmatch(r"[0-9a-f]{16}", folder.name) and folder.is_dir(follow_symlinks=False):
-            for item in os.scandir(folder):
+            for item in sorted(os.scandir(folder), key=lambda item: item.name):
                 if re.fullmatch(r".+\.[0-9a-f]{32}\.gmc", item.name) and item.is_file(follow_symlinks=False):
                     yield Path(item.path), item.stat(follow_symlinks=False).st_size
 
