@@ -16,8 +16,7 @@ import graphmend_hook
 from graphmend_hook.config import RULE_NAMES, Settings
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
-from graphmend_hook.hook.finder import MendingFinder
-from graphmend_hook.hook.loader import Mender
+from graphmend_hook.hook.loader import Mender, MendingFinder
 from graphmend_hook.reporting.ledger import Ledger
 from graphmend_hook.rewrite import active_rules, rewrite
 
@@ -46,7 +45,7 @@ def mended(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 @pytest.fixture
 def finder(tmp_path: Path) -> MendingFinder:
     settings = Settings(modules=("transformers",), cache_dir=tmp_path / "cache")
-    return MendingFinder(Allowlist(settings.modules), Mender(settings, Ledger()), Ledger())
+    return MendingFinder(Allowlist(settings.modules), Mender(settings, Ledger()))
 
 
 class OneFile:

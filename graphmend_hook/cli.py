@@ -68,11 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.program = program
     try:
-        status: int = options.run(options)
+        return int(options.run(options))
     except GraphmendError as error:
         print(f"graphmend {options.command}: error: {error}", file=sys.stderr)
         return 2
-    return status
 
 
 def _description(command: ModuleType) -> str | None:

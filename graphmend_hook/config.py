@@ -15,11 +15,9 @@ from typing import Any
 
 from . import parsing
 from .diagnostics import ConfigError
+from .parsing import GUARD_MODES, RULE_NAMES
 
 PREFIX = "GRAPHMEND_"
-# In the order in which they are tried at a statement (`rules.order`).
-RULE_NAMES = ("defer", "trap", "sweep", "where", "value")
-GUARD_MODES = ("exact", "async", "keep")
 
 
 class Kind(Enum):
@@ -78,13 +76,10 @@ class Settings:
     modules: tuple[str, ...] = declared((), Kind.MODULES, "modules to mend", parsing.MENDABLE_MODULES)
     deny: tuple[str, ...] = declared((), Kind.MODULES, "modules to leave alone all the same", parsing.ANY_MODULES)
     rules: tuple[str, ...] = declared(
-        RULE_NAMES, Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.choice_of_rules(RULE_NAMES)
+        RULE_NAMES, Kind.REWRITING, "rules to apply: all, none, NAME, -NAME", parsing.RULES
     )
     guards: str = declared(
-        GUARD_MODES[0],
-        Kind.TRACING,
-        "guards on tensors: exact (default), async, keep",
-        parsing.one_of(GUARD_MODES, "a way to treat guards"),
+        GUARD_MODES[0], Kind.TRACING, "guards on tensors: exact (default), async, keep", parsing.GUARDS
     )
     values: tuple[str, ...] = declared(
         (), Kind.TRACING, "inputs on whose values compiled code may be specialised", parsing.NAMES
@@ -140,11 +135,6 @@ class Settings:
                 with parsing.named(form(setting)):
                     made[setting.name] = setting.read(value)
         return replace(self, **made)
-
-    def with_arguments(self, given: Mapping[str, object], form: Form) -> Settings:
-        """As `with_given`, but what these settings deny stays denied, and what they disable stays disabled."""
-        made = self.with_given(given, form)
-        return replace(made, deny=tuple(dict.fromkeys((*self.deny, *made.deny))), disable=self.disable or made.disable)
 
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}

@@ -20,7 +20,7 @@ from .analysis.names import NamesIn
 from .analysis.optout import first_line
 from .config import Setting, Settings
 from .diagnostics import Outcome, notice
-from .hook.install import TRACING, Hook, install_settings
+from .hook.install import TRACING, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
 from .rewrite import active_rules, name_functions, rewrite_tree
@@ -41,8 +41,8 @@ class CellMender:
         self._compiler = _handing_on(shell.compile)
         # Without modules it mends no import; it connects the runtime when torch is imported, as any hook does.
         settings = replace(Settings.from_env(), modules=())
-        self._hook: Hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
-        self._rules: tuple[Rule, ...] = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
+        self._hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
+        self._rules = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
         runtime.connect()  # where torch was imported before us; from now on the finder does it
         shell.compile = self._compiler
         shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
@@ -65,7 +65,8 @@ class CellMender:
         if not (text and rules):
             return tree
         start = perf_counter()
-        cell = self._name_of(filename)
+        label = self._shell.compile.format_code_name(filename)  # ("Cell", "In[3]") in this process's shells
+        cell = label[1] if label else filename
         try:
             mended = copy.deepcopy(tree)
             sites = self._rewrite(mended, text.encode(), rules)
@@ -91,10 +92,6 @@ class CellMender:
         tree.body[:] = statements  # without the import of the runtime: a `from __future__` has to come first
         return tuple(change.site for change in changes)
 
-    def _name_of(self, filename: str) -> str:
-        label = self._shell.compile.format_code_name(filename)  # ("Cell", "In[3]") in this process's shells
-        return label[1] if label else filename
-
 
 _loaded: dict[int, CellMender] = {}
 
@@ -106,9 +103,8 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    mender = _loaded.pop(id(shell), None)
-    if mender is not None:
-        mender.unload()
+    if id(shell) in _loaded:
+        _loaded.pop(id(shell)).unload()
 
 
 def _handing_on(compiler: Any) -> Any:

@@ -17,14 +17,13 @@ FOR_A_PROGRAM = {
     "modules": " (default: transformers and the program's own modules)",
     "deny": "; __main__ is the program itself",
 }
-_USAGE = "%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]"
 
 
 def run_parser(prog: str) -> argparse.ArgumentParser:
     """The parser of the options that stand before a program that is run."""
     parser = argparse.ArgumentParser(
         prog,
-        usage=_USAGE,
+        usage="%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]",
         allow_abbrev=False,
         description="Run a program as python would, with its libraries mended for torch.compile.",
         epilog="Options of the program's own go after it.  Each option has a GRAPHMEND_* variable of the same name.",
@@ -68,12 +67,12 @@ def program_of(parser: argparse.ArgumentParser, rest: list[str]) -> Program:
     if not rest:
         parser.error("there is no program to run; name a script, or use -m MODULE or -c CODE")
     word, arguments = rest[0], rest[1:]
-    for flag, kind in (("-m", "module"), ("-c", "code")):
-        if word.startswith(flag):
-            target = [word[2:]] if len(word) > 2 else arguments[:1]
-            if not target:
-                parser.error(f"argument expected for the {flag} option")
-            return Program(kind, target[0], tuple(arguments if len(word) > 2 else arguments[1:]))
+    kind = {"-m": "module", "-c": "code"}.get(word[:2])
+    if kind:
+        words = [word[2:], *arguments] if len(word) > 2 else arguments
+        if not words:
+            parser.error(f"argument expected for the {word} option")
+        return Program(kind, words[0], tuple(words[1:]))
     if word.startswith("-") and word != "-":
         parser.error(f"unknown option {word}; python's options go before -m, the program's own after the program")
     return Program("script", word, tuple(arguments))

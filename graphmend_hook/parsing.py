@@ -18,8 +18,9 @@ from typing import Any
 
 from .diagnostics import ConfigError
 
-Read = Callable[[object], Any]
-Write = Callable[[Any], str]
+# In the order in which they are tried at a statement (`rules.order`).
+RULE_NAMES = ("defer", "trap", "sweep", "where", "value")
+GUARD_MODES = ("exact", "async", "keep")
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
 UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
 _OFF = {"", "0", "false", "no", "off"}
@@ -47,8 +48,8 @@ class Syntax:
     bare: the text that the option means where no value follows it; "" where one has to.
     """
 
-    read: Read
-    write: Write = write
+    read: Callable[[object], Any]
+    write: Callable[[Any], str] = write
     metavar: str = ""
     bare: str = ""
 
@@ -114,16 +115,12 @@ def read_list(value: object) -> tuple[str, ...]:
     return items
 
 
-def patterns(check: Callable[[str], None]) -> Read:
-    """Reads patterns of modules, each of which `check` accepts."""
-
-    def read(value: object) -> tuple[str, ...]:
-        found = read_list(value)
-        for pattern in found:
-            check(pattern)
-        return found
-
-    return read
+def read_patterns(value: object, check: Callable[[str], None] = check_pattern) -> tuple[str, ...]:
+    """Patterns of modules, each of which `check` accepts."""
+    found = read_list(value)
+    for pattern in found:
+        check(pattern)
+    return found
 
 
 def write_patterns(patterns: Iterable[str]) -> str:
@@ -134,40 +131,31 @@ def write_patterns(patterns: Iterable[str]) -> str:
     )
 
 
-def choice_of_rules(known: tuple[str, ...]) -> Syntax:
-    """A choice of the rules `known`: ``""`` and ``all`` mean every rule, ``-defer`` every rule but that one.
+def read_rules(value: object) -> tuple[str, ...]:
+    """A choice of the rules: ``""`` and ``all`` mean every rule, ``-defer`` every rule but that one.
 
     A list without items means no rule.
     """
-    words = {"all", "none", *known, *(f"-{name}" for name in known)}
-
-    def read(value: object) -> tuple[str, ...]:
-        names = read_list(value)
-        if not names and not isinstance(value, str):
-            return ()
-        unknown = [name for name in names if name not in words]
-        if unknown:
+    names = read_list(value)
+    if not names and not isinstance(value, str):
+        return ()
+    for name in names:
+        if name not in {"all", "none", *RULE_NAMES, *(f"-{rule}" for rule in RULE_NAMES)}:
             raise ConfigError(
-                f"there is no rule {unknown[0]!r}; use all, none, or names out of {', '.join(known)} "
+                f"there is no rule {name!r}; use all, none, or names out of {', '.join(RULE_NAMES)} "
                 "(with a leading '-' to switch one off)"
             )
-        wanted = {name for name in names if not name.startswith("-")}
-        chosen = set() if "none" in wanted else set(known) if not wanted or "all" in wanted else wanted
-        return tuple(name for name in known if name in chosen and f"-{name}" not in names)
-
-    return Syntax(read, lambda names: ",".join(names) or "none", "LIST")
+    wanted = {name for name in names if not name.startswith("-")}
+    chosen = set() if "none" in wanted else set(RULE_NAMES) if not wanted or "all" in wanted else wanted
+    return tuple(name for name in RULE_NAMES if name in chosen and f"-{name}" not in names)
 
 
-def one_of(modes: tuple[str, ...], what: str) -> Syntax:
-    """One of `modes`, in any case; ``""`` means the first. what: what other texts are not."""
-
-    def read(value: object) -> str:
-        mode = value.strip().lower() or modes[0] if isinstance(value, str) else ""
-        if mode not in modes:
-            raise ConfigError(f"{value!r} is not {what}; use {', '.join(modes)}")
-        return mode
-
-    return Syntax(read, metavar="MODE")
+def read_guards(value: object) -> str:
+    """One of `GUARD_MODES`, in any case; ``""`` means the first."""
+    mode = value.strip().lower() or GUARD_MODES[0] if isinstance(value, str) else ""
+    if mode not in GUARD_MODES:
+        raise ConfigError(f"{value!r} is not a way to treat guards; use {', '.join(GUARD_MODES)}")
+    return mode
 
 
 def read_directory(value: object) -> Path | None:
@@ -209,8 +197,10 @@ def read_level(value: object) -> str:
     return level or ""
 
 
-MENDABLE_MODULES = Syntax(patterns(check_mendable), write_patterns, "LIST")
-ANY_MODULES = Syntax(patterns(check_pattern), write_patterns, "LIST")
+MENDABLE_MODULES = Syntax(lambda value: read_patterns(value, check_mendable), write_patterns, "LIST")
+ANY_MODULES = Syntax(read_patterns, write_patterns, "LIST")
+RULES = Syntax(read_rules, lambda names: ",".join(names) or "none", "LIST")
+GUARDS = Syntax(read_guards, metavar="MODE")
 NAMES = Syntax(read_list, metavar="LIST")
 DIRECTORY = Syntax(read_directory, metavar="DIR")
 SWITCH = Syntax(read_switch, bare="1")

@@ -22,10 +22,6 @@ from .parsing import read_list
 if TYPE_CHECKING:
     from .hook.install import Hook
 
-_MARKER = (
-    "graphmend(modules=(), rules=()): skip the test unless the hook mends these modules (any, if none is named) with "
-    "these rules"
-)
 _WORKER_OUTPUT = "graphmend"
 _PYTEST_LOADER = "_pytest.assertion.rewrite.AssertionRewritingHook"
 _OWN = pytest.StashKey["Hook"]()  # the hook that was asked for here, installed or not
@@ -34,9 +30,8 @@ _OWN = pytest.StashKey["Hook"]()  # the hook that was asked for here, installed 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("graphmend", "graph breaks (graphmend_hook)")
     for setting in SETTINGS:
-        takes: dict[str, str] = {"metavar": setting.metavar}
-        if not setting.metavar:
-            takes = {"action": "store_const", "const": setting.bare}
+        flag = {"action": "store_const", "const": setting.bare}
+        takes = {"metavar": setting.metavar} if setting.metavar else flag
         text = f"{setting.help}; also {_ini(setting)} in the ini"
         group.addoption(_option(setting), dest=_ini(setting), default=None, help=text, **takes)
         parser.addini(_ini(setting), f"{setting.help} ({_option(setting)})", type="string", default="")
@@ -60,8 +55,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     from .hook.install import install_arguments, uninstall
 
     def said(setting: Setting) -> str:
-        is_in_ini = setting.name in ini and setting.name not in options
-        return f"{_ini(setting)} in the ini file" if is_in_ini else _option(setting)
+        return f"{_ini(setting)} in the ini file" if setting.name in ini.keys() - options else _option(setting)
 
     uninstall()  # the one of GRAPHMEND_MODULES: what is said to pytest wins
     try:
@@ -73,7 +67,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", _MARKER)
+    what = "skip the test unless the hook mends these modules (any, if none is named) with these rules"
+    config.addinivalue_line("markers", f"graphmend(modules=(), rules=()): {what}")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -26,7 +26,6 @@ from .parsing import UNMENDABLE
 from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_COOKIE = re.compile(r"coding[:=]")
 
 
 def run(program: Program, hook: Hook) -> None:
@@ -38,7 +37,13 @@ def run(program: Program, hook: Hook) -> None:
     main.__dict__.update(__annotations__={}, __builtins__=sys.modules["builtins"])
     sys.modules["__main__"] = main
     try:
-        exec(_load(program, main, hook), main.__dict__)
+        if program.kind == "code":
+            code = _load_code(program.target, main, hook)
+        elif program.kind == "module" or program.is_container:
+            code = _load_module(program, main, hook)
+        else:
+            code = _load_script(program, main, hook)
+        exec(code, main.__dict__)
     except (SystemExit, NotRunnableError):
         raise
     except BaseException as error:
@@ -47,22 +52,13 @@ def run(program: Program, hook: Hook) -> None:
     _forget_file(program, main)
 
 
-def _load(program: Program, main: ModuleType, hook: Hook) -> CodeType:
-    """The code to run, with the globals of `main` made ready for it."""
-    if program.kind == "code":
-        return _load_code(program.target, main, hook)
-    if program.kind == "module" or program.is_container:
-        return _load_module(program, main, hook)
-    return _load_script(program, main, hook)
-
-
 def _load_code(text: str, main: ModuleType, hook: Hook) -> CodeType:
     main.__dict__.update(__loader__=BuiltinImporter)
     text += "\n"
     code = compile(text, "<string>", "exec", dont_inherit=True)
     if sys.version_info >= (3, 13):  # from there on tracebacks show the lines of -c
         linecache.cache["<string>"] = (len(text), None, [line + "\n" for line in text.splitlines()], "<string>")
-    if _COOKIE.search(text):  # python ignores a coding cookie here, and the rewriter would not
+    if re.search(r"coding[:=]", text):  # python ignores a coding cookie here, and the rewriter would not
         return code
     return _mended(hook, "__main__", "<string>", text.encode(), code)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable
 from time import perf_counter
 
 import rich.filesize
@@ -15,11 +15,10 @@ import rich.progress
 from rich.console import Console
 
 from ..config import Kind, Settings, settings_of_kind
-from ..diagnostics import ConfigError
-from ..hook.cache import fingerprint
-from ..hook.entries import Entry, delete, take_stock
+from ..diagnostics import ConfigError, GraphmendError
+from ..hook.cache import fingerprint, take_stock
 from ..hook.locate import modules
-from ..hook.warm import CacheError, Warmed, warm
+from ..hook.warm import warm
 from ..options import add_settings, settings_of
 from ..parsing import split_list
 from ..reporting.ledger import Status
@@ -44,44 +43,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what `options.action` says.
-
-    Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0.
-    """
-    actions: dict[str, Callable[[argparse.Namespace, Settings], int]] = {"info": _info, "clear": _clear, "warm": _warm}
+    """Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0."""
+    actions = {"info": _info, "clear": _clear, "warm": _warm}
     return actions[options.action](options, settings_of(options))
 
 
 def _info(_options: argparse.Namespace, settings: Settings) -> int:
-    stock = take_stock(settings.cache_dir)
-    own = _fingerprint(settings)
-    current = [entry for entry in stock.entries if entry.fingerprint == own]
-    stale = [entry for entry in stock.entries if entry.fingerprint != own]
+    root, entries, problem = take_stock(settings.cache_dir)
+    own = fingerprint(active_rules(settings.rules))
+    current = [size for file, size in entries.items() if file.parent.name == own]
+    stale = [size for file, size in entries.items() if file.parent.name != own]
     console = Console(**PLAIN, soft_wrap=True)
     for label, value in (
-        ("directory", str(stock.root or "none")),
+        ("directory", str(root or "none")),
         ("fingerprint", f"{own} (rules: {', '.join(settings.rules) or 'none'})"),
         ("current", _amount(current)),
         ("stale", f"{_amount(stale)} (another version, python or choice of rules)"),
     ):
         console.print(f"{label:<12} {value}")
-    if stock.problem:
-        console.print(stock.problem, style="red")
-    return 1 if stock.problem else 0
+    if problem:
+        console.print(problem, style="red")
+    return 1 if problem else 0
 
 
 def _clear(options: argparse.Namespace, settings: Settings) -> int:
-    stock = take_stock(settings.cache_dir)
-    if stock.problem:
-        raise CacheError(stock.problem)
-    own = _fingerprint(settings)
-    doomed = [entry for entry in stock.entries if not (options.stale and entry.fingerprint == own)]
+    root, entries, problem = take_stock(settings.cache_dir)
+    if problem:
+        raise GraphmendError(problem)
+    kept = fingerprint(active_rules(settings.rules)) if options.stale else ""
+    doomed = [file for file in entries if file.parent.name != kept]
     try:
-        for entry in doomed:
-            delete(entry)
+        for file in doomed:
+            file.unlink(missing_ok=True)  # another process may be at it too
+            with contextlib.suppress(OSError):  # not empty yet
+                file.parent.rmdir()
     except OSError as error:
-        raise CacheError(f"cannot delete {error.filename}: {error.strerror}") from None
-    print(f"deleted {_amount(doomed)} in {stock.root}")
+        raise GraphmendError(f"cannot delete {error.filename}: {error.strerror}") from None
+    print(f"deleted {_amount([entries[file] for file in doomed])} in {root}")
     return 0
 
 
@@ -95,37 +93,27 @@ def _warm(options: argparse.Namespace, settings: Settings) -> int:
     os.environ.pop("GRAPHMEND_MODULES", None)  # or the worker processes would install a hook
     start = perf_counter()
     found = modules(patterns, settings.deny)
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     progress = rich.progress.track(
-        warm(found, settings, options.jobs or _cpus()),
+        warm(found, settings, options.jobs or cpus or 1),
         "mending",
         total=len(found),
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
-    return _summary(list(progress), perf_counter() - start)
-
-
-def _summary(warmed: list[Warmed], seconds: float) -> int:
+    warmed = list(progress)
     counts = Counter(module.status for module in warmed)
-    cached = sum(module.cached for module in warmed)
+    cached = sum(module.cached is True for module in warmed)
     failed = [module for module in warmed if module.status is Status.FAILED]
     for module in failed:
         print(f"failed: {module.name} ({module.path}): {module.why}", file=sys.stderr)
     print(
         f"{len(warmed)} modules: {counts[Status.MENDED]} mended, {counts[Status.UNCHANGED]} unchanged, "
-        f"{len(failed)} failed; {cached} of them were in the cache; {seconds:.1f} s"
+        f"{len(failed)} failed; {cached} of them were in the cache; {perf_counter() - start:.1f} s"
     )
     return 1 if failed else 0
 
 
-def _fingerprint(settings: Settings) -> str:
-    return fingerprint(active_rules(settings.rules))
-
-
-def _amount(entries: list[Entry]) -> str:
-    return f"{counted(len(entries), 'entry')}, {rich.filesize.decimal(sum(entry.size for entry in entries))}"
-
-
-def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _amount(sizes: list[int]) -> str:
+    return f"{counted(len(sizes), 'entry')}, {rich.filesize.decimal(sum(sizes))}"

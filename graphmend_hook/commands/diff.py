@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ..config import RULE_NAMES, Kind, settings_of_kind
+from ..config import Kind, settings_of_kind
 from ..diagnostics import ConfigError, Outcome, Site
 from ..hook.locate import source_file
 from ..options import add_settings, settings_of
-from ..parsing import check_mendable, named
+from ..parsing import RULE_NAMES, check_mendable, named
 from ..reporting.listing import Line, Listing, encloses, listings
 from ..reporting.text import PLAIN
 from ..rewrite import Change, active_rules, changes_of
@@ -35,10 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the mended functions.  Returns 0 if something is mended, else 1.
-
-    Raises ConfigError for an argument that names nothing.
-    """
+    """Returns 0 if something is mended, else 1.  Raises ConfigError for an argument that names nothing."""
     path = _path(options.target)
     source = _read(path)
     rules = active_rules(settings_of(options).rules)
@@ -110,21 +107,20 @@ def _summary(sites: Sequence[Site]) -> str:
 
 
 def _print_function(console: Console, function: Listing) -> None:
-    console.print()
-    console.print(f"def {function.function}", style="bold")
+    console.print(f"\ndef {function.function}", style="bold")
     for line in function.lines:
         console.print(_styled(line) if line else Text(f"{'...':>15}", style="dim"))
     for site in function.sites:
         if site.outcome is Outcome.DECLINED:
-            _print_declined(console, site)
+            console.print(f"{site.code} line {site.line}: {site.reason}", style="yellow")
 
 
 def _styled(line: Line) -> Text:
-    added = not line.number
-    styled = Text()
-    styled.append(f"{' '.join(line.marks):<9} ", style="yellow" if any("-" in mark for mark in line.marks) else "cyan")
-    styled.append(f"{line.number or '':>5} ", style="dim")
-    styled.append(f"{'+' if added else ' '} {line.text}", style="green" if added else "")
+    styled = Text.assemble(
+        (f"{' '.join(line.marks):<9} ", "yellow" if any("-" in mark for mark in line.marks) else "cyan"),
+        (f"{line.number or '':>5} ", "dim"),
+        (f"{' ' if line.number else '+'} {line.text}", "" if line.number else "green"),
+    )
     styled.rstrip()
     return styled
 
@@ -135,11 +131,7 @@ def _print_declined_elsewhere(console: Console, sites: Sequence[Site], functions
     rest = [site for site in sites if site.outcome is Outcome.DECLINED and site not in shown]
     if not functions:
         for site in rest:
-            _print_declined(console, site, f" in {site.function}")
+            console.print(f"{site.code} line {site.line} in {site.function}: {site.reason}", style="yellow")
     elif rest:
         counts = ", ".join(f"{code} {count}" for code, count in Counter(site.code for site in rest).most_common())
         console.print(f"\ndeclined in other functions: {counts}", style="yellow")
-
-
-def _print_declined(console: Console, site: Site, where: str = "") -> None:
-    console.print(f"{site.code} line {site.line}{where}: {site.reason}", style="yellow")

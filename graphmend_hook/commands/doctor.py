@@ -17,9 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ..diagnostics import ConfigError
-from ..doctor import environment, selftest
+from ..doctor import Finding, Level, environment
 from ..doctor import program as programs
-from ..doctor.findings import Finding, Level
 from ..options import OF_MENDING, add_settings, passed_on
 from ..reporting.text import PLAIN
 from ..version import __version__
@@ -48,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             _print(finding)
     if options.json:
-        document = {"schema": SCHEMA, "version": __version__, "findings": [finding.as_json() for finding in findings]}
-        print(json.dumps(document, indent=1))
+        shown = [{**vars(finding), "level": finding.level.value} for finding in findings]
+        print(json.dumps({"schema": SCHEMA, "version": __version__, "findings": shown}, indent=1))
     return 1 if any(finding.level is Level.PROBLEM for finding in findings) else 0
 
 
@@ -58,13 +57,12 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
     found, settings = environment.check_settings(env)
     yield from found
     yield environment.check_startup(env)
-    seen = None
     if settings is not None:
         status, seen = programs.watch(program, env)
         yield from programs.check_program(program, status, seen)
         yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):
-        last = selftest.check_self(env)
+        last = environment.check_self(env)
     yield last
 
 

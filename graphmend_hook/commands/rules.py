@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
+import sys
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-from ..diagnostics import ConfigError
-from ..manual import Code, codes, page, title
+from ..diagnostics import NOTICES, ConfigError, GraphmendError
 from ..reporting.text import PLAIN
+from ..rewrite import SWITCHED_OFF
+from ..rules.base import Rule
+from ..rules.codes import BY_RULE, REFUSALS, RULE_OF_CODE
 from ..rules.order import ORDER
 
 HELP = "list the rules and the codes, or explain one"
+_OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
+_REFERENCE = re.compile(r"as those of (GM\d{3})\b")
+_PLACEHOLDER = re.compile(r"\{(\w+)(?:!r)?\}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,3 +85,58 @@ def _advice(code: Code) -> list[str]:
         where = "`--report` names each place, GRAPHMEND_LOG=debug says it when it happens."
     silence = f"`# graphmend: off[{code.rule}]` on its line says that it is to stay."
     return [what, where, silence, f"Manual page: graphmend rules {code.rule}"]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A stable code.  rule: the name of the rule that it belongs to, "" for none.  sentence: what the code says.
+
+    For a refusal while rewriting (GMnnn-Rnn) the sentence is the obligation that a statement does not meet.
+    """
+
+    code: str
+    rule: str
+    sentence: str
+
+    @property
+    def is_obligation(self) -> bool:
+        return "-R" in self.code and self.code != SWITCHED_OFF.code
+
+
+def page(rule: Rule) -> str:
+    """The manual page of `rule`: the docstring of its file.  Raises GraphmendError under ``python -OO``."""
+    text = sys.modules[type(rule).__module__].__doc__
+    if text is None:
+        raise GraphmendError("the manual pages are docstrings, which python -OO leaves out; run without -OO")
+    return text.strip()
+
+
+def title(rule: Rule) -> str:
+    """The first line of the manual page, without the rule's name."""
+    return page(rule).partition("\n")[0].partition("] ")[2]
+
+
+def codes() -> dict[str, Code]:
+    """Every code, by its name: notices, then refusals, rule by rule."""
+    found = [Code(code, "", _PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)) for code, text in NOTICES.items()]
+    found.append(Code(SWITCHED_OFF.code, "", SWITCHED_OFF.text))
+    found += [Code(code, "", text) for code, text in REFUSALS.items() if not code.startswith((*RULE_OF_CODE,))]
+    obligations = {rule.name: _obligations(page(rule)) for rule in ORDER}
+    sentences = {code: text for texts in obligations.values() for code, text in texts.items()}
+    for rule, texts in obligations.items():
+        for code, text in sorted(texts.items()):
+            other = _REFERENCE.match(text)  # to the same obligation of another rule
+            found.append(Code(code, rule, sentences[f"{other[1]}-{code.partition('-')[2]}"] if other else text))
+        found += [Code(code, rule, text) for code, text in BY_RULE[rule].items()]
+    return {code.code: code for code in found}
+
+
+def _obligations(text: str) -> dict[str, str]:
+    """The lines ``GMnnn-Rnn  sentence`` of a manual page; one line may name several codes (``R01, R03 to R05``)."""
+    found: dict[str, str] = {}
+    for match in filter(None, map(_OBLIGATION.fullmatch, text.split("\n"))):
+        for part in match[2].split(", "):
+            first, _, last = part.partition(" to ")
+            for number in range(int(first[1:]), int((last or first)[1:]) + 1):
+                found[f"{match[1]}-R{number:02}"] = match[3]
+    return found

@@ -1,29 +1,34 @@
-"""Checks of what stands around a program: versions, settings, what runs when python starts, and the cache."""
+"""Checks of what stands around a program: versions, settings, what runs when python starts, the cache, and torch."""
 
 from __future__ import annotations
 
 import difflib
+import filecmp
 import json
 import platform
 import re
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
-from ..hook.cache import Cache
-from ..hook.entries import take_stock
+from ..hook.cache import Cache, take_stock
 from ..reporting.text import counted
 from ..rewrite import active_rules
 from ..version import __version__
-from .findings import Finding, Level
+from . import Finding, Level
 
-BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
+_HERE = Path(__file__).parent
+BOOTSTRAP = _HERE.parent / "bootstrap"
+_LIMIT = 300  # seconds of the self-test
 _PACKAGES = ("torch", "transformers", "bytecode")
 _OLDEST_TORCH = (2, 7)
 _TESTED_TORCH = ((2, 12), (2, 15))
@@ -45,16 +50,13 @@ def check_versions() -> Finding:
     shown = ", ".join(f"{name} {version or 'is not installed'}" for name, version in found.items())
     text = f"python {python} ({sys.executable}), {platform.platform()}; graphmend_hook {__version__}, {shown}"
     details = {"python": python, "executable": sys.executable, "platform": platform.platform()}
-    details |= {"graphmend_hook": __version__, "package": str(Path(__file__).parents[1])}
+    details |= {"graphmend_hook": __version__, "package": str(_HERE.parent)}
     level, remedy = _judge_versions(found)
     return Finding("versions", level, text, remedy, details | found)
 
 
 def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    return next((found.version for found in metadata.distributions(name=name)), None)
 
 
 def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
@@ -85,8 +87,7 @@ def check_settings(env: Mapping[str, str]) -> tuple[list[Finding], Settings | No
     shown = ", ".join(f"{name}={value}" for name, value in given.items() if value) or "no GRAPHMEND_* variable is set"
     level, text, remedy = _judge_settings(settings)
     findings.append(Finding("settings", level, "; ".join(filter(None, (text, shown))), remedy, {"variables": given}))
-    usable = settings.disable or len(findings) == 1
-    return findings, settings if usable else None
+    return findings, settings if settings.disable or len(findings) == 1 else None
 
 
 def _unknown(name: str, known: set[str]) -> Finding:
@@ -118,7 +119,7 @@ def check_startup(env: Mapping[str, str]) -> Finding:
         return Finding("start-up", Level.PROBLEM, text, "see what `python -S -c 'import site; site.main()'` says")
     found: dict[str, list[str]] = json.loads(done.stdout)
     sites = found["sitecustomize"]
-    ours = [_is_ours(path) for path in sites]
+    ours = [bool(filecmp.cmpfiles(Path(path).parent, BOOTSTRAP, ["sitecustomize.py"], False)[0]) for path in sites]
     shown = [f"{path} (ours)" if own else path for path, own in zip(sites, ours, strict=True)]
     text = f"sitecustomize: {', then '.join(shown) or 'none'}"
     text += f"; usercustomize: {', '.join(found['usercustomize'][:1]) or 'none'}"
@@ -131,13 +132,6 @@ def check_startup(env: Mapping[str, str]) -> Finding:
     return Finding("start-up", Level.OK, text, details=found)
 
 
-def _is_ours(path: str) -> bool:
-    try:
-        return Path(path).read_bytes() == (BOOTSTRAP / "sitecustomize.py").read_bytes()
-    except OSError:
-        return False
-
-
 def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
     """The cache that a process with `settings` uses; seen: what was observed of a program, for its hits."""
     cache = Cache(settings.cache_dir, active_rules(settings.rules))
@@ -146,9 +140,9 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
         return Finding("cache", Level.WARNING, "there is none, and python was told to write none", remedy)
     if cache.directory is None:
         return Finding("cache", Level.PROBLEM, cache.problem, "every process rewrites every module anew until then")
-    root, entries = cache.directory.parent, take_stock(settings.cache_dir).entries
-    size = sum(entry.size for entry in entries)
-    current = sum(entry.fingerprint == cache.directory.name for entry in entries)
+    root, entries = cache.directory.parent, take_stock(settings.cache_dir)[1]
+    size = sum(entries.values())
+    current = sum(file.parent == cache.directory for file in entries)
     rights = f"{stat.S_IMODE(root.stat().st_mode):o}"
     details = {"directory": str(root), "entries": len(entries), "bytes": size, "current": current, "rights": rights}
     text = f"{root}: {counted(len(entries), 'entry')}, {size / 1e6:.1f} MB, {current} of them for these settings"
@@ -160,3 +154,37 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
     if sys.dont_write_bytecode:
         return Finding("cache", Level.WARNING, f"nothing is written to it; {text}", remedy, details)
     return Finding("cache", Level.OK, text, details=details)
+
+
+def check_self(env: Mapping[str, str]) -> Finding:
+    """The self-test: mend and compile a log line, a guard and a branch in a process of its own.
+
+    It has an empty cache, and no setting that is in `env`.
+    """
+    if find_spec("torch") is None:
+        return Finding("self-test", Level.SKIPPED, "torch is not installed here, so nothing can be compiled")
+    found = _failures({key: value for key, value in env.items() if not key.startswith("GRAPHMEND_")})
+    if not found:
+        text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
+        return Finding("self-test", Level.OK, text)
+    remedy = "please report this, with the output of `graphmend doctor --json`"
+    return Finding("self-test", Level.PROBLEM, "; ".join(found), remedy, {"failures": found})
+
+
+def _failures(env: dict[str, str]) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(_HERE / "selftest_module.py", f"{folder}/graphmend_selftest.py")
+        program = shutil.copy(_HERE / "selftest_program.py", folder)
+        env["GRAPHMEND_CACHE_DIR"] = f"{folder}/cache"
+        command = [sys.executable, program]
+        try:
+            done = subprocess.run(
+                command, env=env, cwd=folder, capture_output=True, text=True, check=False, timeout=_LIMIT
+            )
+        except subprocess.TimeoutExpired:
+            return [f"it took more than {_LIMIT} s"]
+        lines = done.stdout.strip().splitlines()
+        if done.returncode != 0 or not lines:
+            words = done.stderr.strip().splitlines()
+            return [f"it ended with status {done.returncode}: {words[-1] if words else ''}"]
+        return list(json.loads(lines[-1]))

@@ -7,19 +7,20 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..hook.allowlist import Allowlist
 from ..parsing import UNMENDABLE
 from ..reporting.text import counted, shorten
+from . import Finding, Level
 from .environment import BOOTSTRAP
-from .findings import Finding, Level
 
 _PROBE = str(Path(__file__).parent / "probe")
 _OURS = "MendingFinder"
 _PLACES = 3
+_OF_PYTHON = {"sitecustomize", "usercustomize"}
 _UNSEEN = "python itself or a .pth file"  # before any sitecustomize, so before the probe
 _NO_PROGRAM = ("-c", "import graphmend_hook")
 _HOW = (
@@ -74,10 +75,10 @@ def check_program(program: Sequence[str], status: int, seen: Mapping[str, Any] |
 def _hook(program: Sequence[str], seen: Mapping[str, Any]) -> Finding:
     if _OURS in seen["at_start"]:
         return Finding("hook", Level.OK, "on from the start of every python here, by sitecustomize")
-    who = "the program" if program else "a program"
     if seen["report"] is not None:
-        return Finding("hook", Level.OK, f"on from where {who} imports graphmend_hook" if not program else "on")
-    text = f"{who} that only imports graphmend_hook has no hook" if not program else f"{who} never installed the hook"
+        return Finding("hook", Level.OK, "on" if program else "on from where a program imports graphmend_hook")
+    only = "a program that only imports graphmend_hook has no hook"
+    text = "the program never installed the hook" if program else only
     return Finding("hook", Level.PROBLEM, text, _HOW)
 
 
@@ -108,19 +109,14 @@ def _too_early(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[F
     order = {name: number for number, name in enumerate(importers)}
     by_place: dict[str, list[str]] = {}
     for name in sorted(names, key=lambda name: order.get(name, len(order))):
-        by_place.setdefault(_place(importers.get(name)), []).append(name)
+        importer = importers.get(name)
+        place = "{}:{} in {}".format(shorten(importer[0]), *importer[1:]) if importer else _UNSEEN
+        by_place.setdefault(place, []).append(name)
     shown = [f"{_some(some)} by {place}" for place, some in by_place.items()]
     text = f"{counted(len(names), 'module')} imported before the hook was installed: {_some(shown, '; ')}"
     first = next((place for place in by_place if place != _UNSEEN), "that")
     remedy = f"install the hook before {first}, or run the program by python -m graphmend_hook"
     yield Finding("imported too early", Level.PROBLEM, text, remedy, {"importers": by_place})
-
-
-def _place(importer: Sequence[Any] | None) -> str:
-    if importer is None:
-        return _UNSEEN
-    file, line, function = importer
-    return f"{shorten(file)}:{line} in {function}"
 
 
 def _not_eligible(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[Finding]:
@@ -129,7 +125,12 @@ def _not_eligible(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterato
         by_reason.setdefault(module["why"], []).append(module["name"])
     for why, names in by_reason.items():
         yield Finding("not eligible", Level.WARNING, f"{_some(names)}: {why}", _remedy(why), {"modules": names})
-    namespaces = _namespaces(report, seen)
+    lists = [Allowlist(hook["modules"], hook["deny"]) for hook in report["processes"][0]["hooks"]]
+    namespaces = [
+        name
+        for name, (loader, origin) in seen["modules"].items()
+        if "NamespaceLoader" in loader and origin is None and any(allowed.covers(name, name) for allowed in lists)
+    ]
     if namespaces:
         text = f"{_some(namespaces)}: a namespace package has no code of its own"
         yield Finding("not eligible", Level.OK, text, details={"modules": namespaces})
@@ -143,15 +144,6 @@ def _remedy(why: str) -> str:
     if "zipimport" in why:
         return "unpack the archive"
     return "another import hook loads it; switch that off, or install ours before it"
-
-
-def _namespaces(report: Mapping[str, Any], seen: Mapping[str, Any]) -> list[str]:
-    lists = [Allowlist(hook["modules"], hook["deny"]) for hook in report["processes"][0]["hooks"]]
-    return [
-        name
-        for name, (loader, origin) in seen["modules"].items()
-        if "NamespaceLoader" in loader and origin is None and any(allowed.covers(name, name) for allowed in lists)
-    ]
 
 
 def _failed(report: Mapping[str, Any]) -> Iterator[Finding]:
@@ -177,15 +169,11 @@ def _mended(report: Mapping[str, Any], seen: Mapping[str, Any]) -> Finding:
     if modules:
         text = f"nothing: {counted(len(modules), 'module')} matched {patterns!r}, without a site that could be mended"
         return Finding("mended", Level.WARNING, text, "run with --report to see what was declined", cache)
-    others = _some(_packages(seen["modules"]), most=10) or "none"
+    tops = {name.partition(".")[0] for name in seen["modules"]} - UNMENDABLE - _OF_PYTHON
+    others = _some(sorted(top for top in tops if not top.startswith("_")), most=10) or "none"
     text = f"nothing: no module matched {patterns!r}; imported were {others}"
     remedy = "name those that run inside torch.compile in GRAPHMEND_MODULES"
     return Finding("mended", Level.PROBLEM, text, remedy, cache)
-
-
-def _packages(modules: Iterable[str]) -> list[str]:
-    tops = {name.partition(".")[0] for name in modules} - UNMENDABLE - {"__main__", "__mp_main__"}
-    return sorted(top for top in tops if not top.startswith("_") and top not in ("sitecustomize", "usercustomize"))
 
 
 def _some(names: Sequence[str], between: str = ", ", most: int = _PLACES) -> str:

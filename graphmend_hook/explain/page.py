@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import RULE_NAMES
+from ..parsing import RULE_NAMES
 from ..reporting.sources import function_at, statement_at
 from ..reporting.text import shorten
 from ..rewrite import active_rules, changes_of

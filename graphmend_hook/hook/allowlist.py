@@ -8,9 +8,35 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ..parsing import UNMENDABLE, is_directory_pattern
-from .passed_over import PASSED_OVER
 
 _INSTALLED = {"site-packages", "dist-packages"}
+# Modules that no compiled function reaches: to look through them takes time, and mends nothing that is traced.
+PASSED_OVER = (
+    # transformers: texts to tokens, files to models, entries of registries, documentation, the hub
+    "transformers.commands",
+    "transformers.convert_*",
+    "transformers.data",
+    "transformers.dynamic_module_utils",
+    "transformers.feature_extraction_*",
+    "transformers.hf_argparser",
+    "transformers.integrations.ggml",
+    "transformers.modeling_gguf_pytorch_utils",
+    "transformers.models.*.convert_*",
+    "transformers.models.*.feature_extraction_*",
+    "transformers.models.*.processing_*",
+    "transformers.models.*.tokenization_*",
+    "transformers.models.auto",
+    "transformers.processing_utils",
+    "transformers.quantizers",
+    "transformers.tokenization_*",
+    "transformers.training_args*",
+    "transformers.utils.args_doc",
+    "transformers.utils.auto_docstring",
+    "transformers.utils.chat_template_utils",
+    "transformers.utils.doc",
+    "transformers.utils.hub",
+    "transformers.utils.quantization_config",
+)
 
 
 class PatternSet:
@@ -103,18 +129,9 @@ def _spellings_of_absolute(directory: str) -> frozenset[str]:
 
 
 def _glob_to_regex(pattern: str) -> str:
-    """Segment by segment, so that ``*`` never crosses a dot; what lies below a match matches too.
+    """A regex in which ``*`` never crosses a dot; what lies below a match matches too.
 
     A last segment ``*`` also takes the package itself: ``pkg.models.*`` reads as "all of pkg.models".
     """
-    segments = pattern.split(".")
-    below = len(segments) > 1 and segments[-1] == "*"
-    if below:
-        segments.pop()
-    dotted = r"\.".join(_segment_to_regex(segment) for segment in segments)
+    dotted = re.escape(pattern.removesuffix(".*")).replace(r"\*", "[^.]*").replace(r"\?", "[^.]")
     return rf"(?:{dotted}(?:\..*)?)"
-
-
-def _segment_to_regex(segment: str) -> str:
-    wildcards = {"*": "[^.]*", "?": "[^.]"}
-    return "".join(wildcards.get(char, re.escape(char)) for char in segment)

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 
@@ -14,29 +15,28 @@ from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from . import console
 from .allowlist import Allowlist
-from .finder import MendingFinder
-from .loader import Mender
+from .loader import Mender, MendingFinder
 
 log = logging.getLogger("graphmend_hook")
 TRACING = settings_of_kind(Kind.TRACING)
 _RULES = settings_of_kind(Kind.REWRITING)[0]
 _lock = threading.RLock()
 _active: list[Hook] = []
+_log_before: tuple[int, bool, list[logging.Handler]] | None = None  # the logger's state, once we have changed it
 
 
-class Hook:
+class Hook(AbstractContextManager["Hook"]):
     """An installed hook.  As a context manager it uninstalls itself at the end of the block."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
-        self._finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender, ledger)
+        self.finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender)
 
     @property
     def installed(self) -> bool:
-        return self._finder in sys.meta_path
+        return self.finder in sys.meta_path
 
     def uninstall(self) -> None:
         """Stop mending imports.  Twice is no error.
@@ -45,25 +45,14 @@ class Hook:
         under the defaults if none does.
         """
         with _lock:
-            if self._finder in sys.meta_path:
-                sys.meta_path.remove(self._finder)
+            if self.finder in sys.meta_path:
+                sys.meta_path.remove(self.finder)
             if self in _active:
                 _active.remove(self)
             _follow_hooks()
 
-    def __enter__(self) -> Hook:
-        return self
-
     def __exit__(self, *_exc_info: object) -> None:
         self.uninstall()
-
-    def _install(self) -> None:
-        directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
-        trust.keep_in(directory)
-        ledger.hooks.append(HookRecord(self.settings, directory))
-        sys.meta_path.insert(0, self._finder)
-        _active.append(self)
-        _follow_hooks()
 
 
 def install_arguments(given: Mapping[str, object], form: Form = Setting.keyword) -> Hook:
@@ -72,7 +61,10 @@ def install_arguments(given: Mapping[str, object], form: Form = Setting.keyword)
     What traced code does is, if it is not in `given`, as the hooks say that are installed: see `install_settings`.
     Raises ConfigError that names the setting by `form`, and StrictError as `install_settings` does.
     """
-    settings = Settings.from_env().with_arguments(given, form)
+    environment = Settings.from_env()  # what it denies stays denied, and what it disables stays disabled
+    settings = environment.with_given(given, form)
+    deny = tuple(dict.fromkeys((*environment.deny, *settings.deny)))
+    settings = replace(settings, deny=deny, disable=environment.disable or settings.disable)
     return install_settings(settings, form, [setting.name for setting in TRACING if given.get(setting.name) is None])
 
 
@@ -92,18 +84,23 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             if hook.settings == settings:
                 return hook
         if settings.disable:
-            console.show(settings.log)
+            _show(settings.log)
             log.info("%s", notice("GM007"))
             return Hook(settings)
         _refuse_another_choice(settings, form)
-        console.show(settings.log)
+        _show(settings.log)
         hook = Hook(settings)
         try:
             _note_early_modules(settings)
         except StrictError:
             _follow_hooks()
             raise
-        hook._install()
+        directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+        trust.keep_in(directory)
+        ledger.hooks.append(HookRecord(settings, directory))
+        sys.meta_path.insert(0, hook.finder)
+        _active.append(hook)
+        _follow_hooks()
         report_at_exit(settings)
         return hook
 
@@ -174,4 +171,23 @@ def _follow_hooks() -> None:
     for setting in TRACING:
         setattr(queue, setting.name, getattr(first, setting.name))
     queue.specialise = next((said for said in map(_decides_branches, hooks) if said is not None), True)
-    console.show(next((each.log for each in reversed(hooks) if each.log), ""))
+    _show(next((each.log for each in reversed(hooks) if each.log), ""))
+
+
+def _show(level: str) -> None:
+    """Show the tool's own messages of `level` and above on stderr; "" gives the logger back as it was found."""
+    global _log_before
+    if not level:
+        if _log_before is not None:
+            log.setLevel(_log_before[0])
+            log.propagate, log.handlers[:] = _log_before[1:]
+            _log_before = None
+        return
+    if _log_before is None:
+        _log_before = log.level, log.propagate, list(log.handlers)
+    log.setLevel(level)
+    if not log.handlers:  # else the program shows messages in its own way
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("graphmend_hook[%(process)d] %(levelname)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False

@@ -1,21 +1,25 @@
-"""The loader: a `SourceFileLoader` whose code object has been through the rules, and the work it does for that."""
+"""The loader, a `SourceFileLoader` whose code object has been through the rules, and the finder that puts it in."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import logging
+import sys
+import threading
 import warnings
-from collections.abc import Iterator
-from importlib.machinery import SourceFileLoader
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from time import perf_counter
-from types import CodeType
+from types import CodeType, ModuleType
 
 from .. import runtime
 from ..config import Settings
 from ..diagnostics import notice
 from ..reporting.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, rewrite
+from .allowlist import Allowlist
 from .cache import Cache
 
 log = logging.getLogger("graphmend_hook")
@@ -43,7 +47,9 @@ class Mender:
             log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
             return None, False
-        self._record(name, path, result, cached, perf_counter() - start)
+        status = Status.UNCHANGED if result.code is None else Status.MENDED
+        self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, perf_counter() - start))
+        log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
         if result.code is not None:
             runtime.connect()  # for a hook that was installed after Dynamo was imported
         return result.code, cached
@@ -57,11 +63,6 @@ class Mender:
             result = rewrite(source, path, self.rules)
         self.cache.put(path, source, result)
         return result, False
-
-    def _record(self, name: str, path: str, result: Rewritten, cached: bool, seconds: float) -> None:
-        status = Status.UNCHANGED if result.code is None else Status.MENDED
-        self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, seconds))
-        log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
 
 
 @contextlib.contextmanager
@@ -108,3 +109,56 @@ class MendingLoader(SourceFileLoader):
 
     # importlib cuts its own frames off the traceback of a SyntaxError, which it knows by this file name.
     get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+
+
+class MendingFinder(MetaPathFinder):
+    """Asks the other finders for a spec and puts a `MendingLoader` where they chose exactly `SourceFileLoader`.
+
+    For every other module it finds nothing, so that the import goes on as if it were not there.
+    """
+
+    def __init__(self, allowlist: Allowlist, mender: Mender) -> None:
+        self._allowlist = allowlist
+        self._mender = mender
+        self._asking = threading.local()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not runtime.connected and fullname.startswith("torch._dynamo"):
+            runtime.connect()  # nothing can be traced before this import
+        if not self._allowlist.may_cover(fullname, path):
+            return None
+        spec = self._from_others(fullname, path, target)
+        if spec is None or not spec.origin or not self._allowlist.covers(fullname, spec.origin):
+            return None
+        if self._allowlist.passes_over(fullname):
+            self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.PASSED_OVER))
+            return None
+        if type(spec.loader) is SourceFileLoader:
+            spec.loader = MendingLoader(fullname, spec.origin, self._mender)
+            return spec
+        loader = type(spec.loader)
+        why = f"loaded by {loader.__module__}.{loader.__qualname__}, not from a plain source file"
+        self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
+        return None
+
+    def _from_others(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        """The spec that the import would have had without us.
+
+        Another hook that asks the others too would come back here for the same name; it then finds nobody home.
+        """
+        asking: set[str] = self._asking.__dict__.setdefault("names", set())
+        if fullname in asking:
+            return None
+        asking.add(fullname)
+        try:
+            for finder in list(sys.meta_path):
+                if isinstance(finder, MendingFinder) or not hasattr(finder, "find_spec"):
+                    continue
+                spec = finder.find_spec(fullname, path, target)
+                if spec is not None:
+                    return spec
+            return None
+        finally:
+            asking.discard(fullname)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -13,8 +14,6 @@ from ..diagnostics import ConfigError
 from ..parsing import check_mendable, is_directory_pattern, named
 from ..program import is_path_safe
 from .allowlist import Allowlist
-
-_WILD = frozenset("*?")
 
 
 def source_file(name: str) -> str:
@@ -55,7 +54,7 @@ def _candidates(pattern: str) -> Iterator[tuple[str, str]]:
         return
     with named("MODULES"):
         check_mendable(pattern)
-    name = ".".join(itertools.takewhile(_WILD.isdisjoint, pattern.split(".")))
+    name = ".".join(itertools.takewhile({*"*?"}.isdisjoint, pattern.split(".")))
     if not name:
         raise ConfigError(f"{pattern!r}: the name of the package cannot be a glob here; write it out")
     spec = _find(name)
@@ -83,7 +82,8 @@ def _find(name: str) -> ModuleSpec:
     top, *rest = name.split(".")
     spec = PathFinder.find_spec(top, [*here, *sys.path])
     if spec is None or spec.loader is None:  # editable installs have finders of their own
-        spec = _by_other_finders(top) or spec
+        with contextlib.suppress(ValueError):  # a running program's __main__ has no spec
+            spec = importlib.util.find_spec(top) or spec
     found = top
     for part in rest:
         if spec is None:
@@ -98,10 +98,3 @@ def _find(name: str) -> ModuleSpec:
     if spec is None:
         raise ConfigError(f"there is no module {name!r}: this python ({sys.executable}) does not find {top!r}")
     return spec
-
-
-def _by_other_finders(top: str) -> ModuleSpec | None:
-    try:
-        return importlib.util.find_spec(top)
-    except ValueError:  # a running program's __main__ has no spec
-        return None

@@ -5,48 +5,31 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import Settings
 from ..diagnostics import GraphmendError
-from ..reporting.ledger import Ledger, Status
+from ..reporting.ledger import Ledger, ModuleRecord, Status
 from .loader import Mender
 
 _CHUNK = 8
 _mender: Mender | None = None  # of this process
 
 
-class CacheError(GraphmendError):
-    """The cache cannot be used, so nothing can be kept in it."""
-
-
-@dataclass(frozen=True)
-class Warmed:
-    """One module.  cached: its entry was there already.  why: the reason of Status.FAILED."""
-
-    name: str
-    path: str
-    status: Status
-    cached: bool = False
-    why: str = ""
-
-
-def warm(modules: Mapping[str, str], settings: Settings, jobs: int) -> Iterator[Warmed]:
+def warm(modules: Mapping[str, str], settings: Settings, jobs: int) -> Iterator[ModuleRecord]:
     """Put an entry for each of `modules` (names by path) into the cache; results come in their order.
 
-    Raises CacheError where the cache cannot be written.
+    Raises GraphmendError where the cache cannot be written.
     """
     _start(settings)  # the directory is made, and looked at, once
-    items = [(name, path) for path, name in modules.items()]
-    jobs = min(jobs, -(-len(items) // _CHUNK))
+    jobs = min(jobs, -(-len(modules) // _CHUNK))
     if jobs <= 1:
-        yield from map(_warm, items)
+        yield from map(_warm, modules.items())
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy the thread of a progress bar
     with ProcessPoolExecutor(jobs, context, _start, (settings,)) as pool:
         try:
-            yield from pool.map(_warm, items, chunksize=_CHUNK)
+            yield from pool.map(_warm, modules.items(), chunksize=_CHUNK)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -56,16 +39,16 @@ def _start(settings: Settings) -> None:
     _mender = Mender(settings, Ledger())
     _mender.cache.writable = True  # images often set PYTHONDONTWRITEBYTECODE; here writing is what was asked for
     if _mender.cache.directory is None:
-        raise CacheError(_mender.cache.problem)
+        raise GraphmendError(_mender.cache.problem)
 
 
-def _warm(item: tuple[str, str]) -> Warmed:
+def _warm(item: tuple[str, str]) -> ModuleRecord:
     assert _mender is not None
-    name, path = item
+    path, name = item
     try:
         result, cached = _mender.result(path, Path(path).read_bytes())
     except Exception as error:
-        return Warmed(name, path, Status.FAILED, why=f"{type(error).__name__}: {error}")
+        return ModuleRecord(name, path, Status.FAILED, why=f"{type(error).__name__}: {error}")
     if _mender.cache.problem:
-        raise CacheError(_mender.cache.problem)
-    return Warmed(name, path, Status.UNCHANGED if result.code is None else Status.MENDED, cached)
+        raise GraphmendError(_mender.cache.problem)
+    return ModuleRecord(name, path, Status.UNCHANGED if result.code is None else Status.MENDED, cached=cached)

@@ -34,7 +34,7 @@ class Status(Enum):
 
     MENDED = "mended"
     UNCHANGED = "unchanged"  # nothing to mend, or every site declined
-    PASSED_OVER = "passed over"  # no compiled function reaches it (`hook.passed_over`)
+    PASSED_OVER = "passed over"  # no compiled function reaches it (`hook.allowlist`)
     NOT_ELIGIBLE = "not eligible"  # not loaded from a plain source file
     TOO_EARLY = "imported too early"
     FAILED = "failed"  # an error of ours; the module runs as it is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..config import RULE_NAMES
+from ..parsing import RULE_NAMES
 from .base import Rule
 from .branches.where import Where
 from .effects.defer import Defer

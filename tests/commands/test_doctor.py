@@ -15,8 +15,7 @@ import pytest
 
 from graphmend_hook import cli
 from graphmend_hook.config import Settings
-from graphmend_hook.doctor import environment, program, selftest
-from graphmend_hook.doctor.findings import Finding, Level
+from graphmend_hook.doctor import Finding, Level, environment, program
 
 BOOTSTRAP = str(environment.BOOTSTRAP)
 SITE = 'def f(x):\n    print("value", x)\n    return x\n'
@@ -486,16 +485,16 @@ def test_cache_that_does_not_exist_and_is_not_made(
 
 
 def test_self_test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selftest, "find_spec", lambda name: None)
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
     text = "torch is not installed here, so nothing can be compiled"
-    assert facts([selftest.check_self({})]) == [("self-test", "skipped", text, "")]
+    assert facts([environment.check_self({})]) == [("self-test", "skipped", text, "")]
 
 
 @pytest.mark.slow
 def test_self_test(env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-    assert facts([selftest.check_self(env)]) == [("self-test", "ok", text, "")]
+    assert facts([environment.check_self(env)]) == [("self-test", "ok", text, "")]
 
 
 BROKEN = {
@@ -511,10 +510,10 @@ def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, mo
     pytest.importorskip("torch")
     old, new, complaint = BROKEN[case]
     for name in ("selftest_module.py", "selftest_program.py"):
-        text = (selftest._HERE / name).read_text()
+        text = (environment._HERE / name).read_text()
         (tmp_path / name).write_text(text.replace(old, new))
-    monkeypatch.setattr(selftest, "_HERE", tmp_path)
-    [(_, level, text, remedy)] = facts([selftest.check_self(env)])
+    monkeypatch.setattr(environment, "_HERE", tmp_path)
+    [(_, level, text, remedy)] = facts([environment.check_self(env)])
     assert level == "problem"
     assert complaint in text
     assert remedy == "please report this, with the output of `graphmend doctor --json`"
@@ -523,9 +522,9 @@ def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, mo
 def test_self_test_that_does_not_run(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "selftest_module.py").write_text("")
     (tmp_path / "selftest_program.py").write_text("raise RuntimeError('x')")
-    monkeypatch.setattr(selftest, "_HERE", tmp_path)
-    monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
+    monkeypatch.setattr(environment, "_HERE", tmp_path)
+    monkeypatch.setattr(environment, "find_spec", lambda name: True)
+    [(_, level, text, _remedy)] = facts([environment.check_self(env)])
     assert (level, text) == ("problem", "it ended with status 1: RuntimeError: x")
 
 
@@ -533,10 +532,10 @@ def test_self_test_that_does_not_end(env: dict[str, str], monkeypatch: pytest.Mo
     def wait(*_args: Any, **_options: Any) -> Any:
         raise subprocess.TimeoutExpired("python", 1)
 
-    monkeypatch.setattr(selftest.subprocess, "run", wait)
-    monkeypatch.setattr(selftest, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts([selftest.check_self(env)])
-    assert (level, text) == ("problem", f"it took more than {selftest._LIMIT} s")
+    monkeypatch.setattr(environment.subprocess, "run", wait)
+    monkeypatch.setattr(environment, "find_spec", lambda name: True)
+    [(_, level, text, _remedy)] = facts([environment.check_self(env)])
+    assert (level, text) == ("problem", f"it took more than {environment._LIMIT} s")
 
 
 def test_python_that_does_not_start(env: dict[str, str], tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import graphmend_hook
-from graphmend_hook import manual
 from graphmend_hook.cli import main
+from graphmend_hook.commands import rules as manual
 from graphmend_hook.diagnostics import NOTICES
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
 from graphmend_hook.rules.order import ORDER

@@ -18,7 +18,8 @@ from unittest import mock
 import pytest
 from rich.console import Console
 
-from graphmend_hook import cli, commands, manual
+from graphmend_hook import cli, commands
+from graphmend_hook.commands import rules as manual
 from graphmend_hook.commands.explain import show, show_new
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome

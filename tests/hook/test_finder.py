@@ -26,8 +26,8 @@ from graphmend_hook.diagnostics import StrictError
 from graphmend_hook.hook import allowlist
 from graphmend_hook.hook import loader as loader_module
 from graphmend_hook.hook.cache import Cache
-from graphmend_hook.hook.finder import MendingFinder
 from graphmend_hook.hook.install import Hook
+from graphmend_hook.hook.loader import MendingFinder
 from graphmend_hook.reporting.ledger import Status, ledger
 from graphmend_hook.reporting.text import as_text
 from graphmend_hook.rules.effects.calls import EffectCall
