@@ -18,7 +18,7 @@ from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from . import defects
-from .own_guards import forget_own_guards
+from .own import forget_own_guards
 
 Part = TypeVar("Part")
 Judge = Callable[["Compilation", torch.fx.GraphModule], None]

@@ -15,10 +15,9 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from . import queue
 from .delivery import drain
-from .handlers import is_caught
 from .question import is_connected, question
 from .restart import is_as_written
-from .trace import Trace
+from .trace import Trace, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
