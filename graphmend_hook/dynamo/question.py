@@ -106,15 +106,29 @@ def connect() -> None:
     """
     try:
         from torch._dynamo.exc import UnspecializeRestartAnalysis
+        from torch._dynamo.variables.builder import VariableBuilder
 
-        from . import answers
-
-        answers.register(_questions)
+        dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
+        for function, asked in _questions:
+            dispatch[id(function)] = functools.partial(_variable_of, asked)
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)
         return
     raise begun
+
+
+def _variable_of(asked: Question[Any], builder: Any, _function: object) -> Variable:
+    """What Dynamo's builder of variables makes of a question: one whose call is the answer; it needs no guard."""
+    from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.misc import LambdaVariable
+
+    def answer(*args: Variable, **kwargs: Variable) -> Variable:
+        innermost = builder.tx.output.current_tx
+        given = asked.answer(innermost, [*args], kwargs)
+        return given if isinstance(given, VariableTracker) else VariableTracker.build(innermost, given)
+
+    return LambdaVariable(answer, source=builder.source)
 
 
 # What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the

@@ -59,7 +59,7 @@ class Hook:
 
     def _install(self) -> None:
         directory = self.mender.cache.directory  # opens the cache: nothing is imported inside an import later
-        trust.keep_in(directory)
+        trust.directory = directory
         ledger.hooks.append(HookRecord(self.settings, directory))
         sys.meta_path.insert(0, self._finder)
         _active.append(self)
