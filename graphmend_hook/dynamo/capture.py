@@ -183,17 +183,14 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
 
 
 def _expect_no_assertions(compilation: Compilation) -> None:
-    """The frame may not be run again: capture less, if its graph asserts what it takes for granted."""
-    if not compilation.one_graph and _takes_for_granted(compilation):
-        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
+    """The frame may not be run again: capture less, if its graph asserts what it takes for granted.
 
-
-def _takes_for_granted(compilation: Compilation) -> bool:
-    """Does the graph assert more of a captured number than bounds, past which eager fails too?"""
-    if _orders(compilation).above_one:
-        return True
+    That is more of a captured number than bounds, past which eager fails too.
+    """
     asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
-    return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+    beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+    if not compilation.one_graph and (beyond or _orders(compilation).above_one):
+        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 
 def _switch_off(compilation: Compilation, _error: BaseException | None = None) -> None:

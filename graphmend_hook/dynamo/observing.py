@@ -9,13 +9,10 @@ from typing import Any
 
 from . import trust
 
-OnGraph = Callable[[Any], None]  # of a `torch.fx.GraphModule`
-OnBreak = Callable[[str, BaseException], None]
-
 
 @contextlib.contextmanager
-def observed(on_graph: OnGraph, on_break: OnBreak) -> Iterator[None]:
-    """Call `on_graph` before each graph goes to its backend, and `on_break` for each break, with Dynamo's reason.
+def observed(on_graph: Callable[[Any], None], on_break: Callable[[str, BaseException], None]) -> Iterator[None]:
+    """Call `on_graph` with each `GraphModule` before a backend has it; `on_break` with Dynamo's reason for each break.
 
     The two functions of Dynamo that are wrapped are asked for every graph and for every break, under any backend.
     """

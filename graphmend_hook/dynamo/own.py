@@ -10,11 +10,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 _PATH = Path(__file__).parents[1]
-_PROGRAMS = {"probe_programs.py"}  # which stand for the program's own
 FILES = tuple(
     sorted(file for part in ("dynamo/*.py", "runtime/*.py", "rules/**/traced_*.py") for file in _PATH.glob(part))
 )
-OWN_FILES = frozenset(str(file) for file in FILES if file.name not in _PROGRAMS)
+OWN_FILES = frozenset(str(file) for file in FILES if file.name != "probe_programs.py")  # which stand for a program's
 _PACKAGE = __package__.partition(".")[0]
 _RUNTIME = f"{_PACKAGE}.runtime"
 _QUEUE = f"{__package__}.queue"

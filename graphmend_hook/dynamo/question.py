@@ -26,7 +26,6 @@ from .variables import Variable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_VARIABLE, _TRACE = "Variable", "Trace"
 
 
 class Question(Generic[T]):
@@ -40,12 +39,12 @@ class Question(Generic[T]):
             kind = parameter.annotation
             if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 raise TypeError(f"question {self.name}: {parameter} has to be a positional parameter")
-            if not isinstance(kind, str) or (kind == _TRACE) is not (position == 0):
+            if not isinstance(kind, str) or (kind == "Trace") is not (position == 0):
                 raise TypeError(
                     f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}"
                 )
         self._function, self._otherwise = function, otherwise
-        self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
+        self._as_variables = [parameter.annotation == "Variable" for parameter in parameters][1:]
 
     def answer(self, translator: Any, arguments: list[Variable], keywords: dict[str, Variable]) -> T:
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""

@@ -557,7 +557,6 @@ def test_a_tracer_that_cannot_be_asked_declines(
     """Another torch may name things otherwise; that must end neither the trace nor the record, and is said once."""
     monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
     monkeypatch.setattr(defects, "fatal", False)
-    monkeypatch.setattr(defects, "_said", set())
     x = torch.ones(2)
     compiled = torch.compile(MENDED.say, backend="eager")
     assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
