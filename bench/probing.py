@@ -43,7 +43,7 @@ def once(arm: str, folder: str) -> None:
             times.update({what: max(times.get(what, 0.0), value) for what, value in found.items()})
 
     trust.prove = timed
-    trust.keep_in(Path(folder) if arm == KNOWN else None)
+    trust.directory = Path(folder) if arm == KNOWN else None
     function = torch.compile(load_mended("bench_probing", Path(folder)).model_with_a_tensor_log, backend="eager")
     x = torch.ones(4, 4)
     times.update(_timed(UNTIL_DONE, lambda: function(x)))

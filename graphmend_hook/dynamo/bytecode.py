@@ -22,12 +22,12 @@ from bytecode import Bytecode, Instr, Label
 from bytecode.instr import FreeVar, TryBegin, TryEnd
 
 from . import queue
-from .graph_call import GraphCall, graph_calls
-from .instructions import NotUnderstoodError, instruction_at, name_in
+from .graph_call import GraphCall, NotUnderstoodError, graph_calls, instruction_at, name_in
 from .items import rebuilt
 
 RANDOM = "graphmend_random"
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
+_CHANGING = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")  # a local or a cell
 
 
 class Rerun:
@@ -106,27 +106,19 @@ def _handle_failure(edited: Bytecode, call: GraphCall, items: list[Any], rerun: 
         return
     if not {*rerun.code.co_freevars} <= {*edited.freevars}:
         raise NotUnderstoodError("the code has lost a part of the closure")
-    if not {*edited.argnames}.isdisjoint(map(name_in, filter(_changes, edited[: call.last]))):
+    before = [item for item in edited[: call.last] if isinstance(item, Instr) and item.name.startswith(_CHANGING)]
+    if not {*edited.argnames}.isdisjoint(map(name_in, before)):
         raise NotUnderstoodError("an argument is no more what it was when the graph is called")
     opcode = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
     cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
-    _insert_handler(edited, call, _run_again(rerun, items, cells), returns=True)
+    key = [*items, *cells, Instr("BUILD_TUPLE", len(cells)), Instr("BUILD_TUPLE", 2)]
+    _insert_handler(edited, call, _item(rerun, key), returns=True)
     if rerun.draws:
         edited[call.first : call.first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
 
 
-def _changes(item: object) -> bool:
-    return isinstance(item, Instr) and item.name.startswith(
-        ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")
-    )
-
-
-def _run_again(rerun: Rerun, items: list[Any], cells: list[Instr]) -> list[Any]:
-    """``rerun[items, cells]``; an item needs no calling convention."""
-    return _item(rerun, [*items, *cells, Instr("BUILD_TUPLE", len(cells)), Instr("BUILD_TUPLE", 2)])
-
-
 def _item(owner: object, key: list[Any]) -> list[Any]:
+    """``owner[key]``, which needs no calling convention."""
     return [Instr("LOAD_CONST", owner), *key, Instr("BINARY_SUBSCR")]
 
 

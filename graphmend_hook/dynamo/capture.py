@@ -28,11 +28,6 @@ from .trace import Trace, log
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
 
-# By Dynamo's setting: that of the symbols' own environment.
-_ALLOWED = {
-    "capture_scalar_outputs": "allow_scalar_outputs",
-    "capture_dynamic_output_shape_ops": "allow_dynamic_output_shape_ops",
-}
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
 # How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
 _DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
@@ -82,13 +77,13 @@ class CaptureOrders:
 def begin(trace: Trace, tensor: Variable) -> bool:
     """Switch capture on for the read of the tensor, if it holds whole numbers and nothing speaks against it."""
     whole = tensor_node(tensor).meta["example_value"].dtype in _WHOLE
-    return whole and _switch_on(trace, "capture_scalar_outputs")
+    return whole and _switch_on(trace, "scalar_outputs")
 
 
 @question(otherwise=False)
 def begin_shape(trace: Trace) -> bool:
     """Switch it on for an operation whose result has a shape that the data decides."""
-    return _switch_on(trace, "capture_dynamic_output_shape_ops")
+    return _switch_on(trace, "dynamic_output_shape_ops")
 
 
 @question(otherwise=None)
@@ -145,7 +140,7 @@ def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
             _capture_first(0, compilation, "a captured number is at most one")
 
 
-def _switch_on(trace: Trace, setting: str) -> bool:
+def _switch_on(trace: Trace, kind: str) -> bool:
     from torch._dynamo import config
 
     from . import epilogue
@@ -163,7 +158,8 @@ def _switch_on(trace: Trace, setting: str) -> bool:
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
     compilation.judge(_judge_ranks)
-    shapes.settings = dataclasses.replace(shapes.settings, **{_ALLOWED[setting]: True})
+    shapes.settings = dataclasses.replace(shapes.settings, **{f"allow_{kind}": True})
+    setting = f"capture_{kind}"
     if not getattr(config, setting):
         setattr(config, setting, True)
         captured.switched.add(setting)
@@ -187,17 +183,14 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
 
 
 def _expect_no_assertions(compilation: Compilation) -> None:
-    """The frame may not be run again: capture less, if its graph asserts what it takes for granted."""
-    if not compilation.one_graph and _takes_for_granted(compilation):
-        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
+    """The frame may not be run again: capture less, if its graph asserts what it takes for granted.
 
-
-def _takes_for_granted(compilation: Compilation) -> bool:
-    """Does the graph assert more of a captured number than bounds, past which eager fails too?"""
-    if _orders(compilation).above_one:
-        return True
+    That is more of a captured number than bounds, past which eager fails too.
+    """
     asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
-    return any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+    beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+    if not compilation.one_graph and (beyond or _orders(compilation).above_one):
+        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 
 def _switch_off(compilation: Compilation, _error: BaseException | None = None) -> None:

@@ -18,7 +18,7 @@ from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from . import defects
-from .own_guards import forget_own_guards
+from .own import forget_own_guards
 
 Part = TypeVar("Part")
 Judge = Callable[["Compilation", torch.fx.GraphModule], None]
@@ -43,10 +43,6 @@ class Parts:
         return part
 
 
-class FrameMemory(Parts):
-    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""
-
-
 class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
@@ -66,7 +62,7 @@ class Compilation(Parts):
     output: Dynamo's `OutputGraph` of the attempt; code: that of the frame; one_graph: is it under ``fullgraph=True``?
     """
 
-    def __init__(self, output: Any, attempts: Attempts, memory: FrameMemory) -> None:
+    def __init__(self, output: Any, attempts: Attempts, memory: Parts) -> None:
         super().__init__()
         self.output, self.attempts, self.memory = output, attempts, memory
         self.code: CodeType = output.root_tx.f_code
@@ -121,25 +117,21 @@ def attempts_now() -> Attempts:
 
 def compilation_of(output: Any) -> Compilation:
     """The attempt that traces into `output`; raises NotTracingError where it is over."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
     if output.root_tx is None:
         raise NotTracingError
     attempts = attempts_now()
     if attempts.current is None or attempts.current.output is not output:
         code = output.root_tx.f_code
-        if not attempts.begun and not _is_compiled(code):  # the first time, or after `torch._dynamo.reset`
-            _memories.pop(code, None)
+        if not attempts.begun and not _debug_get_cache_entry_list(code):
+            _memories.pop(code, None)  # the first time, or after `torch._dynamo.reset`
         attempts.begun = True
         attempts.current = Compilation(output, attempts, memory_of(code))
     return attempts.current
 
 
-def memory_of(code: CodeType) -> FrameMemory:
-    """What is remembered of the code object."""
-    memory: FrameMemory = _memories.setdefault(code, FrameMemory())
+def memory_of(code: CodeType) -> Parts:
+    """What the code object remembers from one compilation to the next, as long as Dynamo has code for it."""
+    memory: Parts = _memories.setdefault(code, Parts())
     return memory
-
-
-def _is_compiled(code: CodeType) -> bool:
-    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
-
-    return bool(_debug_get_cache_entry_list(code))

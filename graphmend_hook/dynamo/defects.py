@@ -18,7 +18,6 @@ from .own import OWN_FILES
 
 log = logging.getLogger("graphmend_hook")
 fatal = os.environ.get("_GRAPHMEND_DEFECTS") == "raise"
-_said: set[tuple[str, int]] = set()
 
 
 class DefectError(GraphmendError):
@@ -31,9 +30,7 @@ def report(what: str, error: Exception) -> None:
     file, line, function = (inside[-1].filename, inside[-1].lineno or 0, inside[-1].name) if inside else ("?", 0, "?")
     if fatal:
         raise DefectError(f"{what} failed at {file}:{line} in {function}") from error
-    if (file, line) not in _said:
-        _said.add((file, line))
-        refusals.add("GM100-T01", (file, line, function))
+    if refusals.add("GM100-T01", (file, line, function)):
         place = f"{os.path.basename(file)}:{line}"
         log.warning(
             "%s",

@@ -1,27 +1,36 @@
-"""Registers the bytecode hook and the delivery, once in a process and only when something is first deferred."""
+"""The epilogue: what generated code calls, to deliver what waits for the end of its graph, and to run its frame again.
+
+Deferred calls are made after the graph, after a graph that raised, and out of a list that was left behind.  A frame is
+run again with its arguments, cells and random numbers.  Imports Dynamo, and only when something is first deferred.
+"""
 
 from __future__ import annotations
 
 import atexit
 import functools
+import inspect
 import logging
+import sys
 from collections.abc import Callable
-from types import CodeType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
 from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._dynamo.decorators import skip
 from torch._dynamo.eval_frame import set_eval_frame
+from torch.utils._pytree import tree_iter
 
 from ..diagnostics import notice
 from ..version import __version__
 from . import queue
-from .bytecode import announced, redirect_replay
-from .delivery import deliver, deliver_after_failure, drain
-from .rerun_frame import has_graph, prepared
+from .bytecode import RANDOM, Rerun, announced, redirect_replay
+from .compilation import attempts_now, memory_of
+from .rerun import Plan, RerunMemory
 
 log = logging.getLogger("graphmend_hook")
+_OF_GUARD = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
+_OF_RERUN = "graphmend_hook: raised by the function as it was written, after its compiled graph had failed with"
 
 
 @functools.cache
@@ -37,21 +46,26 @@ def connect() -> None:
     atexit.register(drain)
 
 
-def _slot(receive: Callable[[Any], None]) -> Any:
-    """An object whose item assignment calls `receive`.
+def _unseen(function: Callable[..., Any]) -> Any:
+    """A method that calls the function, of which Dynamo sees nothing.
 
     It is called from code that runs under Dynamo, which would compile the very first Python function it meets there;
     so that one is skipped, and nothing below it is looked at.  (`torch.compiler.disable` takes three times as long.)
     """
 
-    def assign(_slot: object, _key: object, value: Any) -> None:
+    def method(*args: Any) -> Any:
         prior = set_eval_frame(None)
         try:
-            receive(value)
+            return function(*args)
         finally:
             set_eval_frame(prior)
 
-    return type("Slot", (), {"__setitem__": skip(assign)})()
+    return skip(method)
+
+
+def _slot(receive: Callable[[Any], None]) -> Any:
+    """An object whose item assignment calls `receive`."""
+    return type("Slot", (), {"__setitem__": _unseen(lambda _slot, _key, value: receive(value))})()
 
 
 def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | None:
@@ -61,7 +75,7 @@ def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | Non
     The code as it was written does all that at once.
     """
     try:
-        return redirect_replay(generated, prepared(original), has_graph())
+        return redirect_replay(generated, prepared(original), _plan().has_graph)
     except Exception as error:
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
     try:
@@ -80,3 +94,130 @@ def _distrust(_nothing: None) -> None:
     if queue.understood:
         queue.understood = False
         log.warning("%s", notice("GM005", torch=torch.__version__, version=__version__))
+
+
+def prepared(code: CodeType) -> Rerun | None:
+    """What runs the frame of `code`, of which code has just been generated, again; None if it may not be."""
+    draws = _plan().draws
+    return None if draws is None else _Frame(code, draws)
+
+
+def _plan() -> Plan:
+    """How the frame of which code is being generated is run again."""
+    made = attempts_now().made
+    return Plan() if made is None else made.of(Plan)
+
+
+def deliver(items: list[queue.Item]) -> None:
+    """Make the calls, in the order in which eager would have made them, those under a condition only if it held.
+
+    What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
+    the delivery as it would have ended the function.
+    """
+    conditions = [item[1] for item in items if item[0] is not queue.ITEM]
+    held = iter(_read(conditions) if conditions else ())
+    for item in items:
+        if item[0] is queue.ITEM:
+            item[1](item[2], item[3:])
+        elif next(held):
+            _call(item)
+
+
+def deliver_after_failure(items: list[queue.Item]) -> None:
+    """Make the calls whose values exist although the graph raised; say that it did, and how many calls are lost.
+
+    That is where its frame may not run again.  Which of the calls eager would have reached before the operation that
+    failed cannot be told, so none is held back.
+    """
+    known = [item for item in items if item[0] is not queue.GUARD]
+    complete = [item for item in known if not any(value is queue.MISSING for value in tree_iter(item))]
+    lost = len(known) - len(complete)
+    if lost or complete:
+        log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
+    deliver(complete)
+
+
+def _call(item: queue.Item) -> None:
+    """Make the call of an item that has a condition."""
+    _, _, delivery, target, *values = item
+    try:
+        delivery(target, values)
+    except Exception as error:
+        if item[0] is queue.GUARD and sys.version_info >= (3, 11):
+            error.add_note(_OF_GUARD)
+        raise
+
+
+def _read(predicates: list[torch.Tensor]) -> list[bool]:
+    """The values of tensors () of bool, with one look at each device."""
+    if len({predicate.device for predicate in predicates}) == 1 and len(predicates) > 1:
+        read: list[bool] = torch.stack(predicates).tolist()
+        return read
+    return [bool(predicate) for predicate in predicates]
+
+
+def drain() -> None:
+    """Deliver what a replay left in the list: generated code that the bytecode hook could not redirect."""
+    while queue.graphmend_pending:
+        items = list(queue.graphmend_pending)
+        queue.graphmend_pending.clear()
+        deliver(items)
+
+
+def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
+    """The state of the generators, or what the frame that this is called from gives when it is run again."""
+    if given is None:
+        return {device: _generators(device).get_rng_state(*_index(device)) for device in rerun.draws}
+    return _run(rerun.code, sys._getframe(2), *given)  # past `_unseen`
+
+
+class _Frame(Rerun):
+    """That of the generated code which asks for an item."""
+
+    __getitem__ = _unseen(_item)
+
+
+def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple[CellType, ...]) -> Any:
+    failed, values, names = sys.exc_info()[1], frame.f_locals, inspect.getargs(code)
+    assert failed is not None
+    # Where there is no memory for the graph there is none for eager, and an interrupt is one.
+    may_help = isinstance(failed, Exception) and not isinstance(failed, torch.cuda.OutOfMemoryError)
+    if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
+        deliver_after_failure(items)
+        raise failed
+    function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
+    positional = [values[name] for name in names.args[: code.co_argcount]]
+    keywords = {name: values[name] for name in names.args[code.co_argcount :]}
+    if names.varargs:
+        positional += values[names.varargs]
+    if names.varkw:
+        keywords |= values[names.varkw]
+    for device, state in values.get(RANDOM, {}).items():
+        _generators(device).set_rng_state(state, *_index(device))
+    try:
+        value = function(*positional, **keywords)
+    except Exception as error:
+        _forget(error, failed)
+        if sys.version_info >= (3, 11):
+            error.add_note(f"{_OF_RERUN} {type(failed).__name__}: {failed}")
+        raise
+    name = getattr(code, "co_qualname", code.co_name)
+    log.warning("%s", notice("GM009", function=name, error=f"{type(failed).__name__}: {failed}"))
+    memory_of(code).of(RerunMemory).failed = True
+    return value
+
+
+def _forget(error: BaseException, failed: BaseException) -> None:
+    """Python takes every exception for a consequence of the one that is being handled."""
+    while error.__context__ not in (None, failed):
+        error = error.__context__
+    error.__context__ = None
+
+
+def _generators(device: torch.device) -> Any:
+    """The module of torch that has the generators of such devices."""
+    return torch if device.type == "cpu" else torch.get_device_module(device)
+
+
+def _index(device: torch.device) -> tuple[torch.device, ...]:
+    return () if device.type == "cpu" else (device,)

@@ -7,8 +7,7 @@ from typing import Any
 from bytecode import Bytecode, Instr
 
 from . import queue
-from .graph_call import GraphCall
-from .instructions import NotUnderstoodError, instruction_at, name_in
+from .graph_call import GraphCall, NotUnderstoodError, instruction_at, name_in
 
 # What the expression may consist of; anything else is not done a second time.
 _PURE = (

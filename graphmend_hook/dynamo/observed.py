@@ -46,14 +46,13 @@ def _watched(function: Any, operands: dict[int | str, Any]) -> Facts:
         return UNKNOWN
     facts = functools.reduce(Facts.__or__, watch.found, NOTHING)
     owners = {memory: name for name, operand in empty.items() for memory in _memory(operand)}
-    facts = replace(
+    return replace(
         facts,
         writes=frozenset(owners[memory] for memory in watch.written if memory in owners),
         aliases=not owners.keys().isdisjoint(_memory(result)),
         is_pointwise=bool(watch.found) and all(one.is_pointwise for one in watch.found),
         is_reduction=False,
     )
-    return facts
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[misc]

@@ -9,31 +9,32 @@ from typing import Any
 
 from . import trust
 
-OnGraph = Callable[[Any], None]  # of a `torch.fx.GraphModule`
-OnBreak = Callable[[str, BaseException], None]
-
 
 @contextlib.contextmanager
-def observed(on_graph: OnGraph, on_break: OnBreak) -> Iterator[None]:
-    """Call `on_graph` before each graph goes to its backend, and `on_break` for each break, with Dynamo's reason.
+def observed(on_graph: Callable[[Any], None], on_break: Callable[[str, BaseException], None]) -> Iterator[None]:
+    """Call `on_graph` with each `GraphModule` before a backend has it; `on_break` with Dynamo's reason for each break.
 
     The two functions of Dynamo that are wrapped are asked for every graph and for every break, under any backend.
     """
+    from unittest.mock import patch  # Dynamo has imported it
+
     from torch._dynamo.output_graph import OutputGraph
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-    def graph(_output: Any, module: Any, *_: Any) -> None:
+    compile_graph, log_break = OutputGraph.call_user_compiler, InstructionTranslatorBase.log_graph_break
+
+    def graph(output: Any, module: Any, *args: Any) -> Any:
         if not trust.is_proving:
             on_graph(module)
+        return compile_graph(output, module, *args)
 
-    def broken(_translator: Any, _options: Any, reason: str, exc: Any) -> None:
+    def broken(translator: Any, options: Any, reason: str, exc: Any) -> None:
         if not exc.logged and not trust.is_proving:
             on_break(str(reason), exc)
+        log_break(translator, options, reason, exc)
 
-    with (
-        _wrapped(OutputGraph, "call_user_compiler", graph),
-        _wrapped(InstructionTranslatorBase, "log_graph_break", broken),
-    ):
+    breaks = patch.object(InstructionTranslatorBase, "log_graph_break", broken)
+    with patch.object(OutputGraph, "call_user_compiler", graph), breaks:
         yield
 
 
@@ -56,19 +57,3 @@ def compilation_id() -> tuple[int, int]:
 
     current = CompileContext.current_compile_id()
     return (-1, 0) if current is None else (current.frame_id or 0, current.frame_compile_id or 0)
-
-
-@contextlib.contextmanager
-def _wrapped(owner: type, name: str, notice: Callable[..., None]) -> Iterator[None]:
-    """Calls `notice` with the arguments of `owner.name` before each call of it."""
-    original = getattr(owner, name)
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        notice(*args, **kwargs)
-        return original(*args, **kwargs)
-
-    setattr(owner, name, wrapped)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)

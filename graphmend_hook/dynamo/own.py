@@ -1,18 +1,54 @@
-"""Which code is this package's own: what rewritten code calls, and Dynamo inlines."""
+"""What is this package's own: code that rewritten code calls, and Dynamo inlines; and Dynamo's guards on it."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 from pathlib import Path
-from types import CodeType
+from types import FunctionType, ModuleType
+from typing import Any
 
-_PACKAGE = Path(__file__).parents[1]
-_PROGRAMS = {"probe_programs.py"}  # which stand for the program's own
+_PATH = Path(__file__).parents[1]
 FILES = tuple(
-    sorted(file for part in ("dynamo/*.py", "runtime/*.py", "rules/**/traced_*.py") for file in _PACKAGE.glob(part))
+    sorted(file for part in ("dynamo/*.py", "runtime/*.py", "rules/**/traced_*.py") for file in _PATH.glob(part))
 )
-OWN_FILES = frozenset(str(file) for file in FILES if file.name not in _PROGRAMS)
+OWN_FILES = frozenset(str(file) for file in FILES if file.name != "probe_programs.py")  # which stand for a program's
+_PACKAGE = __package__.partition(".")[0]
+_RUNTIME = f"{_PACKAGE}.runtime"
+_QUEUE = f"{__package__}.queue"
+# How Dynamo names this package's modules in guards: the global of rewritten code (`templates.RUNTIME`), and what it
+# makes of the modules of inlined functions; and what follows: attributes.
+_OWN = re.compile(r"G\['(?:_@graphmend|__import_(graphmend_hook\w*))'\]((?:\.\w+)*)")
 
 
-def is_own(code: CodeType) -> bool:
-    """Is it code of a function that rewritten code calls, and not the program's?"""
-    return code.co_filename in OWN_FILES
+def forget_own_guards(output: Any) -> None:
+    """Drop Dynamo's guards on the functions of this package, some thirty for each site: they stay what they are."""
+    with contextlib.suppress(AttributeError):  # a torch that keeps its guards otherwise keeps these
+        guards = output.guards.inner
+        for guard in [guard for guard in guards if _is_own(guard.name)]:
+            guards.discard(guard)
+
+
+def _is_own(name: str) -> bool:
+    """Is it the name of a module or function of this package, or of a function's code?
+
+    Dynamo gives an object the name by which it met it first: behind one of our modules there may be `torch`, and all
+    that the program reads of it.  And `queue` holds what settings say, and whether this torch was understood.
+    """
+    found = _OWN.fullmatch(name)
+    if found is None:
+        return False
+    home = found[1].replace("_dot_", ".") if found[1] else _RUNTIME
+    owner: Any = sys.modules.get(home)
+    for attribute in found[2].removesuffix(".__code__").split(".")[1:]:
+        owner = getattr(owner, attribute, None)
+        if isinstance(owner, FunctionType):
+            home = owner.__module__
+        elif isinstance(owner, ModuleType):
+            home = owner.__name__
+        else:
+            return False
+        if home.partition(".")[0] != _PACKAGE or home == _QUEUE:
+            return False
+    return owner is not None

@@ -14,11 +14,9 @@ from torch._guards import TracingContext
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from . import queue
-from .delivery import drain
-from .handlers import is_caught
 from .question import is_connected, question
 from .restart import is_as_written
-from .trace import Trace
+from .trace import Trace, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
@@ -56,7 +54,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
     repeats: a second call with the same arguments has the effect again.
     values: the tuple of its arguments.
     """
-    from .epilogue import connect
+    from .epilogue import connect, drain
 
     connect()
     drain()  # what another way to compile may have left behind; Dynamo must find the list empty

@@ -113,10 +113,9 @@ def _alone() -> Iterator[None]:
     from torch._dynamo.variables.torch_function import torch_function_mode_stack_state_mgr as modes
 
     events = vars(utils.get_chromium_event_logger().tls)  # torch 2.12 drops what goes on around a compilation
-    before = {name: copy.copy(value) for name, value in events.items()}
+    kept = [(each, {name: copy.copy(value) for name, value in each.items()}) for each in (events, utils.counters)]
     understood, level = queue.understood, _said.level  # what is to be said of it says `trust`
     function_modes = modes.stack  # the program's, which a trace puts aside
-    counted = {name: dict(counter) for name, counter in utils.counters.items()}
     settings = {name: value for name, value in _SETTINGS.items() if hasattr(config, name)}
     _said.setLevel(logging.CRITICAL)
     try:
@@ -126,11 +125,9 @@ def _alone() -> Iterator[None]:
     finally:
         modes.stack, queue.understood = function_modes, understood
         _said.setLevel(level)
-        events.clear()
-        events.update(before)
-        utils.counters.clear()
-        for name, counter in counted.items():
-            utils.counters[name].update(counter)
+        for each, before in kept:
+            each.clear()
+            each.update(before)
 
 
-trust.prove_with(failures)
+trust.prover = failures

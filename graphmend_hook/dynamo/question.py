@@ -26,7 +26,6 @@ from .variables import Variable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_VARIABLE, _TRACE = "Variable", "Trace"
 
 
 class Question(Generic[T]):
@@ -40,12 +39,12 @@ class Question(Generic[T]):
             kind = parameter.annotation
             if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 raise TypeError(f"question {self.name}: {parameter} has to be a positional parameter")
-            if not isinstance(kind, str) or (kind == _TRACE) is not (position == 0):
+            if not isinstance(kind, str) or (kind == "Trace") is not (position == 0):
                 raise TypeError(
                     f"question {self.name}: the first parameter, and no other, is annotated Trace, not {kind!r}"
                 )
         self._function, self._otherwise = function, otherwise
-        self._as_variables = [parameter.annotation == _VARIABLE for parameter in parameters][1:]
+        self._as_variables = [parameter.annotation == "Variable" for parameter in parameters][1:]
 
     def answer(self, translator: Any, arguments: list[Variable], keywords: dict[str, Variable]) -> T:
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
@@ -106,15 +105,29 @@ def connect() -> None:
     """
     try:
         from torch._dynamo.exc import UnspecializeRestartAnalysis
+        from torch._dynamo.variables.builder import VariableBuilder
 
-        from . import answers
-
-        answers.register(_questions)
+        dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
+        for function, asked in _questions:
+            dispatch[id(function)] = functools.partial(_variable_of, asked)
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)
         return
     raise begun
+
+
+def _variable_of(asked: Question[Any], builder: Any, _function: object) -> Variable:
+    """What Dynamo's builder of variables makes of a question: one whose call is the answer; it needs no guard."""
+    from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.misc import LambdaVariable
+
+    def answer(*args: Variable, **kwargs: Variable) -> Variable:
+        innermost = builder.tx.output.current_tx
+        given = asked.answer(innermost, [*args], kwargs)
+        return given if isinstance(given, VariableTracker) else VariableTracker.build(innermost, given)
+
+    return LambdaVariable(answer, source=builder.source)
 
 
 # What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the

@@ -12,11 +12,10 @@ from typing import NoReturn
 import torch
 
 from .compilation import Compilation
-from .handlers import is_caught, is_in_finally
 from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
-from .trace import Trace, log
+from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
 
 

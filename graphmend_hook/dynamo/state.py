@@ -31,32 +31,22 @@ class State:
             return "random numbers of Python, or hooks of tensors"
         for variable, attributes in self._attributes.items():
             earlier = before._attributes.get(variable, {})
-            is_newer = variable not in before._contents and _is_new(variable)
+            is_newer = variable not in before._contents and type(variable.mutation_type).__name__.endswith("New")
             changed = {name for name, value in attributes.items() if earlier.get(name) is not value} - {except_for}
             if changed and not is_newer:
                 return f"{', '.join(sorted(changed))} of {variable}"
         for variable, contents in self._contents.items():
             if variable not in before._contents:
-                if _is_modified(variable):
+                if getattr(variable.mutation_type, "is_modified", False):
                     return str(variable)
             elif before._contents[variable] != contents:
                 return f"{_differing(before._contents[variable], contents)} of {variable}"
         return ""
 
 
-class _Same:
-    """A field of a variable, equal to another that is the same object, or the same number or text."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Same):
-            return NotImplemented
-        one, two = self._value, other._value
-        return one is two or (type(one) is type(two) and isinstance(one, (int, str)) and one == two)
-
-    __hash__ = None  # type: ignore[assignment]
+def _identity(value: object) -> tuple[object, object]:
+    """Is equal for the same object, which it keeps alive, and for the same number or text."""
+    return (type(value) if isinstance(value, (int, str)) else id(value), value)
 
 
 def _contents_of_all(trace: Trace) -> dict[Variable, dict[str, Any]]:
@@ -89,15 +79,7 @@ def _differing(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 def _frozen(value: Any) -> Any:
     if type(value) in (list, tuple):
-        return [_Same(item) for item in value]
+        return [*map(_identity, value)]
     if isinstance(value, dict):
-        return [(_Same(key), _Same(item)) for key, item in value.items()]
-    return set(value) if isinstance(value, set) else _Same(value)
-
-
-def _is_new(variable: Variable) -> bool:
-    return type(variable.mutation_type).__name__.endswith("New")
-
-
-def _is_modified(variable: Variable) -> bool:
-    return bool(getattr(variable.mutation_type, "is_modified", False))
+        return [(_identity(key), _identity(item)) for key, item in value.items()]
+    return set(value) if isinstance(value, set) else _identity(value)

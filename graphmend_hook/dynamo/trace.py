@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +14,7 @@ from torch._guards import TracingContext
 
 from . import refusals
 from .compilation import Compilation, compilation_of
-from .own import OWN_FILES, is_own
+from .own import OWN_FILES
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
@@ -46,7 +48,7 @@ class Trace:
 
     def frames_outside(self) -> Iterator[Any]:
         """Those of them that trace code of the program, and not of this package."""
-        return (frame for frame in self.frames() if not is_own(frame.f_code))
+        return (frame for frame in self.frames() if frame.f_code.co_filename not in OWN_FILES)
 
     @cached_property
     def line(self) -> SourceLine | None:
@@ -62,3 +64,49 @@ def record(code: str) -> None:
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
     if refusals.add(code, place):
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
+
+
+def is_caught(trace: Trace) -> bool:
+    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
+    return any(map(_in_try, trace.frames_outside()))
+
+
+def is_in_finally(trace: Trace) -> bool:
+    """Is the statement, or a traced call that it stands in, part of a ``finally`` that runs without an exception?"""
+    return any(map(_in_finally, trace.frames_outside()))
+
+
+def _in_try(frame: Any) -> bool:
+    if sys.version_info < (3, 11):
+        return any(block.with_context is None for block in frame.block_stack)
+    entry, seen = frame.current_instruction.exn_tab_entry, set()
+    while entry is not None and id(entry.target) not in seen:
+        seen.add(id(entry.target))
+        if _catches(frame.instructions[frame.indexof[entry.target] :]):
+            return True
+        entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
+    return False
+
+
+def _catches(handler: Sequence[Any]) -> bool:
+    """May an exception end in the handler?  It goes on from a ``finally``, unless a ``return`` is in there."""
+    names = list(itertools.takewhile(lambda name: name != "RERAISE", (item.opname for item in handler)))
+    if names[:1] != ["PUSH_EXC_INFO"] or "WITH_EXCEPT_START" in names:
+        return False
+    bare = names[1:2] == ["POP_TOP"]
+    return bare or not {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"}.isdisjoint(names)
+
+
+def _in_finally(frame: Any) -> bool:
+    # Python compiles a `finally` twice, from the same place: in order, and as a handler.
+    at = frame.current_instruction.positions
+    if at is None:
+        return False
+    entries = [item.exn_tab_entry for item in frame.instructions if item.exn_tab_entry is not None]
+    for target in {id(entry.target): entry.target for entry in entries}.values():
+        handler = frame.instructions[frame.indexof[target] :]
+        names = [instruction.opname for instruction in handler]
+        last = names.index("POP_EXCEPT") if "POP_EXCEPT" in names else len(names)
+        if names[0] == "PUSH_EXC_INFO" and any(instruction.positions == at for instruction in handler[:last]):
+            return frame.current_instruction not in handler[:last]
+    return False

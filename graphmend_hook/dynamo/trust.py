@@ -33,25 +33,12 @@ class Mechanism(Enum):
     CAPTURE = "what is taken for granted of a captured size does no harm where it does not hold"
 
 
-Prover = Callable[[], "Iterable[Mechanism] | None"]  # None: nothing can be told just now
 EVERYTHING = (Mechanism.TRACING, Mechanism.RESTART)  # without these nothing is mended
 failed: frozenset[Mechanism] = frozenset()
-_directory: Path | None = None
-_prover: Prover | None = None
+directory: Path | None = None  # where what was found is kept; None: in this process only
+prover: Callable[[], Iterable[Mechanism] | None] | None = None  # says which fail; None: not to be told just now
 _is_proved = False
 is_proving = False  # what happens meanwhile is nothing of the program's
-
-
-def prove_with(prover: Prover) -> None:
-    """Let `prover` say which mechanisms fail, when it is first asked."""
-    global _prover
-    _prover = prover
-
-
-def keep_in(directory: Path | None) -> None:
-    """Keep what was found in `directory`, which exists or not; None: in this process only."""
-    global _directory
-    _directory = directory
 
 
 def works(*mechanisms: Mechanism) -> bool:
@@ -62,14 +49,14 @@ def works(*mechanisms: Mechanism) -> bool:
 def prove() -> None:
     """Find out what works, unless that is known; what fails is said, once in a process."""
     global _is_proved, is_proving, failed
-    if _is_proved or _prover is None:
+    if _is_proved or prover is None:
         return
     _is_proved = True  # what is proved asks as well
-    if _has_passed():
+    if directory is not None and (directory / _name()).exists():
         return
     is_proving = True
     try:
-        found = _prover()
+        found = prover()
     finally:
         is_proving = False
     if found is None:
@@ -85,17 +72,13 @@ def prove() -> None:
     log.warning("%s", notice("GM011", torch=torch.__version__, version=__version__, what=what))
 
 
-def _has_passed() -> bool:
-    return _directory is not None and (_directory / _name()).exists()
-
-
 def _keep() -> None:
     """Leave a file that says so; where that cannot be done, the next process proves it again."""
-    if _directory is None or sys.dont_write_bytecode:
+    if directory is None or sys.dont_write_bytecode:
         return
     try:
-        _directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (_directory / _name()).touch(mode=0o600)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (directory / _name()).touch(mode=0o600)
     except OSError as error:
         log.debug("what works on this torch is not kept: %s", error)
 

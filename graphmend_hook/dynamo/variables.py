@@ -20,10 +20,9 @@ def python_of(variable: Variable) -> Any:
 
 def fake_of(variable: Variable) -> Any:
     """The Python object that the variable stands for, with fake tensors in the place of traced ones."""
-    node = node_of(variable)
-    if node is not None:
-        return node.meta["example_value"]
     variable = variable.realize()
+    if variable.is_tensor() or is_symbol(variable):
+        return tensor_node(variable).meta["example_value"]
     kind = type(variable).__name__
     if kind in ("TupleVariable", "ListVariable", "SizeVariable"):
         return variable.python_type()([fake_of(item) for item in variable.items])
@@ -34,15 +33,8 @@ def fake_of(variable: Variable) -> Any:
     return python_of(variable)
 
 
-def node_of(variable: Variable) -> torch.fx.Node | None:
-    """The node of the graph that a tensor or a symbolic number is, else None."""
-    variable = variable.realize()
-    graphed = variable.is_tensor() or is_symbol(variable)
-    return variable.as_proxy().node if graphed else None
-
-
 def tensor_node(variable: Variable) -> torch.fx.Node:
-    """The node of the graph that a tensor is."""
+    """The node of the graph that a tensor is, or a symbolic number."""
     node: torch.fx.Node = variable.realize().as_proxy().node
     return node
 

@@ -22,7 +22,9 @@ from .trace import log
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
     """The nodes of the graph in order, those of the bodies that an operation calls before the operation itself."""
     for node in module.graph.nodes:
-        bodies = [*bodies_of(node, module)]
+        named = node.all_input_nodes if isinstance(node.target, torch._ops.HigherOrderOperator) else ()
+        operands = [getattr(module, str(operand.target), None) for operand in named if operand.op == "get_attr"]
+        bodies = [operand for operand in operands if isinstance(operand, torch.fx.GraphModule)]
         for body in bodies:
             yield from operations(body)
         if not bodies:
@@ -97,12 +99,3 @@ def _range_of(tensor: Any) -> range:
         return range(0)
     storage = tensor.untyped_storage()
     return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
-
-
-def bodies_of(node: torch.fx.Node, module: torch.fx.GraphModule) -> Iterator[torch.fx.GraphModule]:
-    """The graphs that a higher-order operation is given."""
-    if isinstance(node.target, torch._ops.HigherOrderOperator):
-        for operand in node.all_input_nodes:
-            body = getattr(module, str(operand.target), None) if operand.op == "get_attr" else None
-            if isinstance(body, torch.fx.GraphModule):
-                yield body

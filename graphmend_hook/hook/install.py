@@ -96,7 +96,7 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             _follow_hooks()
             raise
         directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
-        trust.keep_in(directory)
+        trust.directory = directory
         ledger.hooks.append(HookRecord(settings, directory))
         sys.meta_path.insert(0, hook.finder)
         _active.append(hook)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
-from graphmend_hook.dynamo import bytecode, defects, delivery, place, queue, refusals, rerun_frame
+from graphmend_hook.dynamo import bytecode, defects, epilogue, place, queue, refusals
 from graphmend_hook.dynamo.compilation import NotTracingError
 from graphmend_hook.rules.effects import traced_defer
 
@@ -240,7 +240,7 @@ def test_what_runs_again_is_that_of_the_compilation_at_hand() -> None:
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
         torch.compile(MENDED.drawn, backend=failing, fullgraph=True)(torch.ones(3), torch.tensor([1]))
     with pytest.raises(NotTracingError):
-        rerun_frame.prepared(MENDED.drawn.__code__)
+        epilogue.prepared(MENDED.drawn.__code__)
 
 
 def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
@@ -557,7 +557,6 @@ def test_a_tracer_that_cannot_be_asked_declines(
     """Another torch may name things otherwise; that must end neither the trace nor the record, and is said once."""
     monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
     monkeypatch.setattr(defects, "fatal", False)
-    monkeypatch.setattr(defects, "_said", set())
     x = torch.ones(2)
     compiled = torch.compile(MENDED.say, backend="eager")
     assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))
@@ -579,6 +578,6 @@ def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.Ca
 
 def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
     queue.graphmend_pending.append((queue.ITEM, lambda target, values: target(*values), print, "left behind"))
-    delivery.drain()
+    epilogue.drain()
     assert capsys.readouterr().out == "left behind\n"
     assert queue.graphmend_pending == []

@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import Counting, import_mended
 
-from graphmend_hook.dynamo import delivery, epilogue, trust
+from graphmend_hook.dynamo import epilogue, trust
 
 SOURCE = """
 import logging
@@ -68,7 +68,7 @@ def kept() -> Iterator[Kept]:
 def deliveries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each delivery had."""
     found: list[int] = []
-    stock: Callable[..., None] = delivery.deliver
+    stock: Callable[..., None] = epilogue.deliver
 
     def counted(items: Any) -> None:
         found.append(len(items))

@@ -139,9 +139,9 @@ def test_only_what_rests_on_it_is_switched_off(
 
 def test_what_has_passed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
-    monkeypatch.setattr(trust, "_prover", lambda: runs.append("run") or ())
+    monkeypatch.setattr(trust, "prover", lambda: runs.append("run") or ())
     monkeypatch.setattr("sys.dont_write_bytecode", False)
-    monkeypatch.setattr(trust, "_directory", tmp_path / "cache")
+    monkeypatch.setattr(trust, "directory", tmp_path / "cache")
     for _process in range(2):
         monkeypatch.setattr(trust, "_is_proved", False)
         trust.prove()
@@ -153,8 +153,8 @@ def test_what_has_passed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_fails_is_said_once_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(trust, "_prover", lambda: {Mechanism.TEXTS})
-    monkeypatch.setattr(trust, "_directory", tmp_path)
+    monkeypatch.setattr(trust, "prover", lambda: {Mechanism.TEXTS})
+    monkeypatch.setattr(trust, "directory", tmp_path)
     monkeypatch.setattr(trust, "failed", frozenset())
     monkeypatch.setattr(trust, "_is_proved", False)
     trust.prove()
@@ -168,7 +168,7 @@ def test_what_fails_is_said_once_and_tried_again(
 
 def test_nothing_of_it_shows(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """In the first trace of a process: modes, settings, counters and streams of the program are as without it."""
-    monkeypatch.setattr(trust, "_directory", None)
+    monkeypatch.setattr(trust, "directory", None)
     monkeypatch.setattr(trust, "_is_proved", False)
     settings = {"recompile_limit": 1, "error_on_recompile": True}
     with torch.device("meta"), torch.inference_mode(), torch._dynamo.config.patch(settings):
@@ -187,7 +187,7 @@ def test_nothing_of_it_shows(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
 
 @pytest.mark.parametrize("transform", [torch.func.vmap, torch.export.export], ids=["vmap", "export"])
 def test_it_waits_where_nothing_can_be_told(transform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "_directory", None)
+    monkeypatch.setattr(trust, "directory", None)
     monkeypatch.setattr(trust, "_is_proved", False)
     if transform is torch.func.vmap:
         transform(torch.compile(lambda x: MENDED.says(x, "one"), backend="eager"))(torch.ones(2, 3))

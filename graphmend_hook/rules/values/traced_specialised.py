@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 import torch
 
-from ...dynamo import guarded, queue
+from ...dynamo import frame_guards, queue
 from ...dynamo.compilation import Compilation
-from ...dynamo.guarded import Computation, text_of
+from ...dynamo.frame_guards import Computation, text_of
 from ...dynamo.operations import only_writes
 from ...dynamo.trace import log
 
@@ -54,7 +54,7 @@ class Making:
         writes = any(map(only_writes, self.operations))
         given = {leaf: leaf.meta["grapharg"].example for leaf in self.leaves}
         try:
-            made = guarded.run(self.root, self.operations, given, writes)
+            made = frame_guards.run(self.root, self.operations, given, writes)
         except Exception as error:  # of the program's own operation: it raises it where it stands
             log.debug("not known: %s", error)
             raise Unknown("GM104-T01") from error
