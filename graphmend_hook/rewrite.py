@@ -55,7 +55,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile: no flags
     are inherited from here, and the optimisation level is the interpreter's.
     """
-    rules = _triggered(rules, source)
+    rules = triggered(rules, source)
     if not rules:
         return Rewritten(None, ())
     tree = ast.parse(source, filename)
@@ -67,7 +67,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
 
 def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Change]:
     """What `rewrite` does with every site of the module text `source`, to be shown.  Raises SyntaxError as it does."""
-    rules = _triggered(rules, source)
+    rules = triggered(rules, source)
     return rewrite_tree(ast.parse(source, filename), source, rules) if rules else []
 
 
@@ -82,9 +82,11 @@ def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list
     return changes
 
 
-def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
-    found = {trigger: trigger.search(source) for trigger in {rule.trigger for rule in rules}}  # several have the same
-    return [rule for rule in rules if found[rule.trigger]]
+def triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
+    """Those of `rules` that may find something in the module text `source`."""
+    sought = {rule.triggers for rule in rules}  # several have the same
+    found = {triggers: any(trigger.search(source) for trigger in triggers) for triggers in sought}
+    return [rule for rule in rules if found[rule.triggers]]
 
 
 def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from .flow import Flow
 from .names import DEFINITIONS, Imports, NamesIn, root_name, walk
 from .optout import first_line
-from .taint import Evidence, Operations
+from .taint import Evidence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
@@ -116,26 +116,14 @@ class ModuleScope:
     def __post_init__(self) -> None:
         self._walk(self.tree.body, None, "", False, ())
 
-    def evidence(self, function: Function, operations: Operations) -> Evidence:
+    def evidence(self, function: Function) -> Evidence:
         """What speaks for the values of `function` being tensor data."""
         known = self._evidence.get(function.qualname)
         if known is None or known.function is not function:
-            known = self._evidence[function.qualname] = Evidence(function, self, operations)
+            known = self._evidence[function.qualname] = Evidence(function, self)
         return known
 
-    def may_hold_conditional(self, statement: ast.stmt) -> bool:
-        """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
-        return self._holds(b"else", statement)
-
-    def may_hold_comprehension(self, statement: ast.stmt) -> bool:
-        """Is there a ``for`` on the lines of a simple statement?"""
-        return self._holds(b"for", statement)
-
-    def may_hold_assignment(self, expression: ast.expr) -> bool:
-        """Is there a ``:=`` on the lines of an expression?"""
-        return self._holds(b":=", expression)
-
-    def _holds(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
+    def may_hold(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
         """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes far longer."""
         first, last = node.lineno, node.end_lineno or node.lineno
         if last >= len(self._line_ends):

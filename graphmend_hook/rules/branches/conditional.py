@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import Template, expression, name, replaced
-from ..declined import Declined
-from ..surroundings import unsuitable
-from .branch import Branch
+from ...templates import Template, expression, replaced
+from ..base import Declined, Ready, unsuitable
 from .identity import check_identity
 from .lower import Lowering
 from .side import Side, valued
@@ -20,37 +18,15 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STATEMENT = Template("if GM.compiling():\n    DEFINE\n    TRACED\nelse:\n    ORIGINAL")
 _VALUE = (
-    "OUTCOME_[0] if GM.undecided(TEST_) and (STORED := GM.select(TEST, (THEN, ELSE), ARGUMENTS, None))"
-    " is not None else BODY if TEST else ORELSE"
+    "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
+    " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None else BODY if TEST else ORELSE"
 )
 
 
-class ConditionalCandidate:
-    """A simple statement with a conditional expression, and the branch that stands for it."""
-
-    def __init__(self, statement: ast.stmt, node: ast.IfExp, condition: ast.expr, branch: Branch) -> None:
-        self._statement, self._node, self._condition, self._branch = statement, node, condition, branch
-
-    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
-        at, node = self._statement, self._node
-        value = expression(
-            _VALUE,
-            node,
-            OUTCOME_=name("OUTCOME", node),
-            STORED=name("OUTCOME", node, ast.Store()),
-            TEST_=ast.copy_location(ast.NamedExpr(name("TEST", node, ast.Store()), self._condition), node),
-            BODY=node.body,
-            ORELSE=node.orelse,
-            ARGUMENTS=self._branch.given(at),
-        )
-        traced = replaced(at, lambda part: value if part is node else None)
-        return _STATEMENT.fill(at, DEFINE=self._branch.definitions(at), TRACED=traced, ORIGINAL=at)
-
-
-def conditional_expression(place: Place, scope: ModuleScope, code: str) -> ConditionalCandidate | Refusal | None:
+def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Ready | Refusal | None:
     """The candidate for the statement at `place` if it holds a conditional expression on tensor data."""
     statement = place.statement
-    if not isinstance(statement, _SIMPLE) or not scope.may_hold_conditional(statement):
+    if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
         return None
     lowering = Lowering(place, scope)
     found = [node for node in _conditionals(statement) if lowering.taint(node.test) is not Taint.NO]
@@ -63,7 +39,12 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Condi
     stored = statement.targets if isinstance(statement, ast.Assign) else []
     check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
     condition = lowering.test(node.test)
-    return ConditionalCandidate(statement, node, condition, valued(node, statement, Side(lowering)))
+    branch = valued(node, statement, Side(lowering))
+    decided = {"CONDITION": condition, "BODY": node.body, "ORELSE": node.orelse}
+    value = expression(_VALUE, node, ARGUMENTS=branch.arguments, **decided)
+    traced = replaced(statement, lambda part: value if part is node else None)
+    definitions = branch.definitions(statement)
+    return Ready(_STATEMENT.fill(statement, DEFINE=definitions, TRACED=traced, ORIGINAL=statement))
 
 
 def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:

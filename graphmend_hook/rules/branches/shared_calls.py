@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn, walk
 from ...templates import OWN, Template, constant, name, replaced
-from ..declined import Declined
+from ..base import Declined
 from ..known_calls import LOGGER_METHODS
 from .lower import Lowering
 
@@ -83,7 +83,7 @@ def _lazy_attribute(statement: ast.stmt) -> str:
 
 def _unused(node: ast.AST) -> ast.AST | None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return name("UNUSED", node, ast.Store())
+        return name(f"{OWN}unused", node, ast.Store())
     return None
 
 

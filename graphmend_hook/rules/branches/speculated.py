@@ -12,13 +12,37 @@ from typing import TYPE_CHECKING
 
 from ... import tensor_ops
 from ...analysis.names import root_of
+from ...analysis.taint import TORCH
 from ...templates import constant, expression, name
-from ..declined import Declined
-from ..operators import ARITHMETIC, COMPARISONS, TORCH
+from ..base import Declined
 
 if TYPE_CHECKING:
     from .lower import Lowering
 
+# Operators, by the names that the module `operator` has for them.
+ARITHMETIC: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.Invert: "invert",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+}
+COMPARISONS: dict[type[ast.AST], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})

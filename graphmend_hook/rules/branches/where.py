@@ -62,10 +62,10 @@ import re
 
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ..declined import Declined
+from ..base import Declined, Ready
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
-from .conditional import ConditionalCandidate, conditional_expression
+from .conditional import conditional_expression
 from .identity import check_identity
 from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
@@ -80,9 +80,9 @@ class Where:
     name = "where"
     version = 4
     fallback = False
-    trigger = re.compile(rb"\btorch\b")
+    triggers = (re.compile(rb"\btorch\b"),)
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | ConditionalCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
         statement = place.statement
         try:
             if isinstance(statement, ast.If):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from ...templates import value_at
+from ...templates import expression
 from ..known_calls import QUIET_CALLS
 
 
@@ -63,7 +63,7 @@ class Leaves:
         if isinstance(node, ast.Constant):
             return node
         self.found.append(node)
-        return value_at(len(self.found) - 1, node)
+        return expression(f"VALUES[{len(self.found) - 1}]", node)
 
 
 def _is_noisy(leaf: ast.expr) -> bool:

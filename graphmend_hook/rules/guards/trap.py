@@ -59,11 +59,10 @@ from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import expression
+from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, of_data
 from ..branches.side import Side, assigning, guarding
-from ..declined import Declined
-from ..surroundings import unsuitable
 from .checks import CHECKS, Check
 
 CODE = "GM103"
@@ -76,7 +75,9 @@ class Trap:
     name = "trap"
     version = 4
     fallback = False
-    trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
+    triggers = (
+        re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
+    )
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement

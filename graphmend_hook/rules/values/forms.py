@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from ...analysis.scopes import Function, ModuleScope
+from ...analysis.taint import TORCH
 from ...templates import expression, replaced
-from ..operators import TORCH
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 _PLACES = frozenset({"argwhere", "nonzero", "where"})

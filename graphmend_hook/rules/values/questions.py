@@ -8,9 +8,8 @@ from typing import Any
 
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint, is_comparison
+from ...analysis.taint import STRANGERS, Taint, is_comparison
 from ...templates import OWN, name
-from ..surroundings import OPERATIONS, evidence
 from . import forms, sizes
 from .forms import Question
 
@@ -29,7 +28,7 @@ class Finder:
 
     def __init__(self, place: Place, scope: ModuleScope, enclosed: frozenset[int]) -> None:
         self._place, self._scope, self._enclosed = place, scope, enclosed
-        self._evidence = evidence(place.function, scope)
+        self._evidence = scope.evidence(place.function)
         self.found: dict[int, Question] = {}
         self.kept: dict[int, str] = {}
         self.updates = False
@@ -122,7 +121,7 @@ class Finder:
         qualified = self._scope.imports.qualified(call.func)
         if forms.is_read(call):
             assert isinstance(call.func, ast.Attribute)
-            if not qualified.startswith(OPERATIONS.strangers):
+            if not qualified.startswith(STRANGERS):
                 self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():

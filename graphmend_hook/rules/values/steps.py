@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...templates import name
-from ..declined import Declined
+from ..base import Declined
 
 ADDING = "index_add_"
 

@@ -46,8 +46,8 @@ from dataclasses import dataclass
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, argument, expression, name, replaced
-from ..surroundings import compiled_elsewhere
+from ...templates import OWN, Template, expression, name, replaced
+from ..base import compiled_elsewhere
 from .forms import Question, outside_of_subscript
 from .questions import Finder
 
@@ -141,31 +141,25 @@ class ValueCandidate:
         loaded = [name(each, node) for each in spelled]
         original = question.original(node, loaded)
         if id(node) in self.enclosed:
-            functions = [self._function(spelled, body, node) for body in (question.asked(loaded, node), original)]
-            call = expression("GM.answered()", node)
-            assert isinstance(call, ast.Call)
-            call.args = [*functions, *operands]
-            return call
-        stored = [name(each, node, ast.Store()) for each in (*spelled, answer)]
+            return expression(
+                "GM.answered(lambda NAMES: ANSWER, lambda NAMES: ORIGINAL, OPERANDS)",
+                node,
+                NAMES=spelled,
+                ANSWER=question.asked(loaded, node),
+                ORIGINAL=original,
+                OPERANDS=operands,
+            )
         given = [
-            ast.copy_location(ast.NamedExpr(target, operand), node)
-            for target, operand in zip(stored, operands, strict=False)
+            ast.copy_location(ast.NamedExpr(name(each, node, ast.Store()), operand), node)
+            for each, operand in zip(spelled, operands, strict=True)
         ]
         return expression(
-            "KEPT if (STORED := ANSWER) is not None else ORIGINAL",
+            "KEPT if (KEPT := ANSWER) is not None else ORIGINAL",
             node,
-            KEPT=name(answer, node),
-            STORED=stored[-1],
+            KEPT=answer,
             ANSWER=question.asked(given, node),
             ORIGINAL=original,
         )
-
-    @staticmethod
-    def _function(arguments: list[str], body: ast.expr, node: ast.expr) -> ast.expr:
-        function = expression("lambda: BODY", node, BODY=body)
-        assert isinstance(function, ast.Lambda)
-        function.args.args = [argument(each, node) for each in arguments]
-        return function
 
 
 class Value:
@@ -174,7 +168,7 @@ class Value:
     name = "value"
     version = 6
     fallback = True
-    trigger = re.compile(rb"\btorch\b")
+    triggers = (re.compile(rb"\btorch\b"),)
 
     def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
         root = _expressions_of(place.statement)
