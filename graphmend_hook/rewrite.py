@@ -107,8 +107,10 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
     changes = []
     for place, rule, candidate in found:
         statement, emitted = mending.made.get(place.statement, (place.statement, ()))
-        emitted = () if isinstance(candidate, Refusal) else emitted
-        changes.append(Change(_site(place, rule, candidate), place.function, statement, emitted))
+        site = Site(rule.name, place.function.qualname, place.statement.lineno)
+        if isinstance(candidate, Refusal):
+            site, emitted = site._replace(code=candidate.code, reason=candidate.text), ()
+        changes.append(Change(site, place.function, statement, emitted))
     return changes
 
 
@@ -153,18 +155,8 @@ class _Mending:
 
 
 def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
-    statement = place.statement
-    return (
-        optouts.covers_module(rule.name)
-        or optouts.covers_lines(statement.lineno, statement.end_lineno or statement.lineno, rule.name)
-        or any(optouts.covers_lines(*function.header, rule.name) for function in place.function.lineage())
-    )
-
-
-def _site(place: Place, rule: Rule, candidate: Candidate | Refusal) -> Site:
-    function, line = place.function.qualname, place.statement.lineno
-    why = (candidate.code, candidate.text) if isinstance(candidate, Refusal) else ()
-    return Site(rule.name, function, line, *why)
+    lines = place.statement.lineno, place.statement.end_lineno or place.statement.lineno
+    return optouts.cover(rule.name, lines, *(function.header for function in place.function.lineage()))
 
 
 def _import_runtime(tree: ast.Module) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
+from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
@@ -15,7 +15,6 @@ from .lower import Lowering
 from .side import Side, valued
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STATEMENT = Template("if GM.compiling():\n    DEFINE\n    TRACED\nelse:\n    ORIGINAL")
 _VALUE = (
     "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
@@ -29,7 +28,9 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Ready
     if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
         return None
     lowering = Lowering(place, scope)
-    found = [node for node in _conditionals(statement) if lowering.taint(node.test) is not Taint.NO]
+    enclosed = enclosed_in(statement)
+    conditionals = (node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed)
+    found = [node for node in conditionals if lowering.taint(node.test) is not Taint.NO]
     refusal = unsuitable(place, scope, code) if found else None
     if refusal or not found:
         return refusal
@@ -45,14 +46,3 @@ def conditional_expression(place: Place, scope: ModuleScope, code: str) -> Ready
     traced = replaced(statement, lambda part: value if part is node else None)
     definitions = branch.definitions(statement)
     return Ready(_STATEMENT.fill(statement, DEFINE=definitions, TRACED=traced, ORIGINAL=statement))
-
-
-def _conditionals(root: ast.AST) -> Iterator[ast.IfExp]:
-    stack: list[ast.AST] = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, _SCOPES):
-            continue
-        if isinstance(node, ast.IfExp):
-            yield node
-        stack += ast.iter_child_nodes(node)

@@ -11,7 +11,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ... import tensor_ops
-from ...analysis.names import root_of
+from ...analysis.names import root_of, unpacks
 from ...analysis.taint import TORCH
 from ...templates import constant, expression, name
 from ..base import Declined
@@ -162,9 +162,7 @@ class Speculation:
     def _call(self, node: ast.Call) -> ast.expr:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
-            kw.arg in (None, "out", "inplace", "alpha") for kw in node.keywords
-        ):
+        if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
         call = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"

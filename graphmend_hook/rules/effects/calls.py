@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from ...analysis.names import root_name
+from ...analysis.names import root_name, unpacks
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import RUNTIME, Template, constant, expression
@@ -112,7 +112,7 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
         if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
             return FILE
-    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
+    if unpacks(call):
         return STARRED
     if place.inside_try:
         return CAUGHT

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
+from ...analysis.names import unpacks
 from ...templates import expression
 from ..known_calls import QUIET_CALLS
 
@@ -96,6 +97,5 @@ def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
         and node.func.attr == "format"
         and isinstance(node.func.value, ast.Constant)
         and isinstance(node.func.value.value, str)
-        and not any(isinstance(argument, ast.Starred) for argument in node.args)
-        and all(keyword.arg is not None for keyword in node.keywords)
+        and not unpacks(node)
     )

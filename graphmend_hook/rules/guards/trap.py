@@ -58,7 +58,7 @@ from typing import TypeGuard
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import expression
+from ...templates import expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, of_data
@@ -130,10 +130,15 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     # A number that is counted out of a selection makes a bool, where the check would take a tensor as well.
     reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
     lowered = lowering.test(condition) if reads else condition
-    failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
+
+    def checking(given: ast.expr) -> ast.stmt:
+        """The check, of another condition."""
+        return replaced(statement, lambda node: given if node is condition else None)
+
+    false = ast.copy_location(ast.Constant(False), condition)
+    failing = statement if check.needs_tensor else checking(false)
     branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
-    given = expression("bool(TEST)" if reads else "TEST", condition)
-    checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
+    checked = checking(expression("bool(TEST)" if reads else "TEST", condition))
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
     known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
     return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, known=known)

@@ -43,7 +43,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from ...analysis.names import walk
+from ...analysis.names import enclosed_in
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import OWN, Template, expression, name, replaced
@@ -67,7 +67,6 @@ UPDATE
 {_OWNER}[{_INDEX}] = {_TAKEN}
 """
 )
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
@@ -174,7 +173,7 @@ class Value:
         root = _expressions_of(place.statement)
         if root is None:
             return None
-        enclosed = _enclosed(root)
+        enclosed = enclosed_in(root)
         finder = Finder(place, scope, enclosed)
         finder.visit(root)
         if not finder.found and not finder.updates:
@@ -190,8 +189,3 @@ def _expressions_of(statement: ast.stmt) -> ast.AST | None:
         return statement
     head: ast.AST | None = getattr(statement, _HEADERS.get(type(statement), ""), None)
     return head
-
-
-def _enclosed(root: ast.AST) -> frozenset[int]:
-    """The expressions in comprehensions and lambdas."""
-    return frozenset(id(part) for node in walk(root) if isinstance(node, _SCOPES) for part in walk(node))
