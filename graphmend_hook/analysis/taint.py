@@ -16,6 +16,7 @@ from .names import root_name, walk
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
 
+# ``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors.
 _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
 TORCH = "torch."  # how a name of the tensor library begins
@@ -44,7 +45,7 @@ class Evidence:
     def _names(self) -> dict[str, Taint]:
         known: dict[str, Taint] = {}
         for argument in _arguments(self.function.node):
-            if argument.annotation is not None and _is_tensor_type(argument.annotation):
+            if argument.annotation is not None and _TENSOR_TYPE.fullmatch(_text_of(argument.annotation)):
                 known[argument.arg] = Taint.YES
         self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
         for name in self.untyped - known.keys():
@@ -264,11 +265,6 @@ def _spelled(node: ast.expr) -> str:
     if plain and isinstance(node.slice, (ast.Name, ast.Attribute, ast.Subscript)):  # type: ignore[attr-defined]
         return f"{_spelled(node.value)}[{_spelled(node.slice)}]"  # type: ignore[attr-defined]
     return ast.unparse(node)
-
-
-def _is_tensor_type(annotation: ast.expr) -> bool:
-    """``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors."""
-    return _TENSOR_TYPE.fullmatch(_text_of(annotation)) is not None
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:

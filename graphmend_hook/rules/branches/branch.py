@@ -66,7 +66,7 @@ class BranchCandidate:
 
     settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
         in the place of a statement that is no ``if``.
-    predicate: what decides, if not the test itself; known: a further condition of the rewrite.
+    predicate: what decides, if not the test itself; when: the sides are asked, if not for every tensor.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
@@ -76,19 +76,18 @@ class BranchCandidate:
     settled: str = "TEST"
     checked: ast.stmt | None = None
     predicate: ast.expr | None = None
-    known: ast.expr | None = None
+    when: ast.expr | None = None
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, branch = self.at, self.branch
-        known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
             PREPARE=self.prepare,
             SIDES=branch.definitions(at),
-            WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
+            WHEN=self.when or expression("GM.undecided(TEST)", at),
             PREDICATE=self.predicate or expression("TEST", at),
             ARGUMENTS=branch.arguments,
             ASSIGN=self._assign() or _PASS.fill(at),

@@ -89,7 +89,10 @@ class Trap:
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
                 return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                return self._check(statement, statement.value, place, scope)
+                check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
+                if check is not None:
+                    refusal = _caught(place) or unsuitable(place, scope, CODE)
+                    return refusal or _checked(statement, statement.value, check, Lowering(place, scope))
         except Declined as declined:
             return declined.refusal(CODE)
         return None
@@ -108,20 +111,8 @@ class Trap:
         checked = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
         return BranchCandidate(statement, lowering.test(statement.test), branch, checked=checked)
 
-    @staticmethod
-    def _check(
-        statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope
-    ) -> BranchCandidate | Refusal | None:
-        check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
-        if check is None:
-            return None
-        refusal = _caught(place) or unsuitable(place, scope, CODE)
-        if refusal:
-            return refusal
-        return _check_candidate(statement, call, check, Lowering(place, scope))
 
-
-def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
+def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
     condition = check.condition(call)
     if condition is None:
         raise Declined("R19", "the condition of the check is not written out among its arguments")
@@ -140,8 +131,8 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
     checked = checking(expression("bool(TEST)" if reads else "TEST", condition))
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
-    known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
-    return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, known=known)
+    when = expression("GM.undecided(TEST) and GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
+    return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, when=when)
 
 
 def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:

@@ -110,7 +110,7 @@ def outside_of_subscript(index: ast.expr) -> ast.expr:
             bounds = [
                 bound or ast.copy_location(ast.Constant(None), node) for bound in (node.lower, node.upper, node.step)
             ]
-            return expression("GM.slice(A, B, C)", index, **dict(zip("ABC", bounds, strict=True)))
+            return expression("GM.slice(BOUNDS)", index, BOUNDS=bounds)
         return None if isinstance(node, ast.Tuple) else node
 
     return replaced(index, spelled)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...analysis.names import walk
+from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import STRANGERS, Taint, is_comparison
 from ...templates import OWN, name
@@ -18,24 +18,24 @@ _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after th
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-class Finder:
-    """Finds the questions of a statement, by the identity of the expression that each stands for.
+class Questions:
+    """The questions of a statement, by the identity of the expression that each stands for.
 
+    found: those questions.
     enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
-    kept: the expressions whose values are needed twice, and the names that hold them.
+    kept: by the identity of an expression whose value is needed twice, the name that holds it.
     updates: is the statement ``x[mask] += y``?
     """
 
-    def __init__(self, place: Place, scope: ModuleScope, enclosed: frozenset[int]) -> None:
-        self._place, self._scope, self._enclosed = place, scope, enclosed
+    def __init__(self, place: Place, scope: ModuleScope, root: ast.AST) -> None:
+        self._place, self._scope = place, scope
         self._evidence = scope.evidence(place.function)
         self.found: dict[int, Question] = {}
         self.kept: dict[int, str] = {}
+        self.enclosed = enclosed_in(root)
         self.updates = False
-
-    def visit(self, root: ast.AST) -> None:
-        if isinstance(self._place.statement, (ast.If, ast.While)):
-            self._decisions(self._place.statement.test)
+        if isinstance(place.statement, (ast.If, ast.While)):
+            self._decisions(place.statement.test)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
             if look is not None:
@@ -58,7 +58,7 @@ class Finder:
         """The value of an expression that has been evaluated; None where no name can hold it."""
         if isinstance(node, ast.Name):
             return name(node.id, node)
-        if id(node) in self._enclosed:
+        if id(node) in self.enclosed:
             return None
         return name(self.kept.setdefault(id(node), f"{OWN}kept{len(self.kept)}"), node)
 
@@ -179,12 +179,12 @@ class Finder:
 
 
 # By kind of node: what looks at it.
-_LOOKS: dict[type[ast.AST], Callable[[Finder, Any], None]] = {
-    ast.IfExp: Finder._conditional,
-    ast.Call: Finder._call,
-    ast.Subscript: Finder._subscript,
-    ast.Compare: Finder._compared,
-    ast.BinOp: Finder._repeated,
+_LOOKS: dict[type[ast.AST], Callable[[Questions, Any], None]] = {
+    ast.IfExp: Questions._conditional,
+    ast.Call: Questions._call,
+    ast.Subscript: Questions._subscript,
+    ast.Compare: Questions._compared,
+    ast.BinOp: Questions._repeated,
 }
 
 
