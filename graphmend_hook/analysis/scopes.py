@@ -174,16 +174,12 @@ class ModuleScope:
         if b"Buffer" not in self.source and b"register_buffer" not in self.source:
             return frozenset(found)
         for place in self.places:
-            statement = place.statement
-            value = getattr(statement, "value", None)
-            if isinstance(statement, ast.Assign) and isinstance(value, ast.Call):
-                if self.imports.qualified(value.func).endswith(("nn.Buffer", "nn.parameter.Buffer")):
-                    found |= {target.attr for target in statement.targets if isinstance(target, ast.Attribute)}
-            elif isinstance(statement, ast.Expr) and isinstance(value, ast.Call) and value.args:
-                name = value.args[0]
-                registers = isinstance(value.func, ast.Attribute) and value.func.attr == "register_buffer"
-                if registers and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    found.add(name.value)
+            match place.statement:
+                case ast.Assign(targets, ast.Call(maker)):
+                    if self.imports.qualified(maker).endswith(("nn.Buffer", "nn.parameter.Buffer")):
+                        found |= {target.attr for target in targets if isinstance(target, ast.Attribute)}
+                case ast.Expr(ast.Call(ast.Attribute(attr="register_buffer"), [ast.Constant(str(name)), *_])):
+                    found.add(name)
         return frozenset(found)
 
     @cached_property

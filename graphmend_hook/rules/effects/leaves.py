@@ -91,11 +91,7 @@ def _is_text(node: ast.expr) -> bool:
 
 def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
     """``"...".format(a, b=c)`` on a literal, with no unpacking."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "format"
-        and isinstance(node.func.value, ast.Constant)
-        and isinstance(node.func.value.value, str)
-        and not unpacks(node)
-    )
+    match node:
+        case ast.Call(ast.Attribute(ast.Constant(str()), "format")):
+            return not unpacks(node)
+    return False

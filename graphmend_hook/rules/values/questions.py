@@ -83,12 +83,9 @@ class Questions:
 
     def _repeated(self, node: ast.BinOp) -> None:
         """``[0] * count``."""
-        if (
-            isinstance(node.op, ast.Mult)
-            and isinstance(node.left, ast.List)
-            and not isinstance(node.right, ast.Constant)
-        ):
-            self._ask_number(node.right)
+        match node:
+            case ast.BinOp(ast.List(), ast.Mult(), count) if not isinstance(count, ast.Constant):
+                self._ask_number(count)
 
     def _may_be_number(self, node: ast.expr) -> bool:
         return self._is_handed_in(node) or self._may_be_tensor(node)
