@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import weakref
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -165,23 +165,29 @@ class Evidence:
 
     def of(self, node: ast.expr) -> Taint:
         """The taint of the value of `node`."""
-        parts: Sequence[ast.expr] = ()
-        match node:
-            case ast.Name():
-                return self._names.get(node.id, Taint.NO)
-            case ast.Attribute():
-                return Taint.MAYBE if self._scope.is_buffer(node) else Taint.NO
-            case ast.Call():
-                return self._of_call(node)
-            case ast.Compare() if all(isinstance(op, _COMPARED) for op in node.ops):
-                parts = (node.left, *node.comparators)
-            case ast.BinOp(left, _, right) | ast.IfExp(_, left, right):
-                parts = (left, right)
-            case ast.BoolOp():
-                parts = node.values
-            case ast.UnaryOp(operand=part) | ast.Subscript(value=part) | ast.NamedExpr(value=part):
-                parts = (part,)
-        return max(map(self.of, parts), default=Taint.NO)
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, Taint.NO)
+        if isinstance(node, ast.Constant):
+            return Taint.NO
+        if isinstance(node, ast.Attribute):
+            return Taint.MAYBE if self._scope.is_buffer(node) else Taint.NO
+        if isinstance(node, ast.Call):
+            return self._of_call(node)
+        if isinstance(node, ast.Compare):
+            if not all(isinstance(op, _COMPARED) for op in node.ops):
+                return Taint.NO
+            return max(map(self.of, (node.left, *node.comparators)))
+        if isinstance(node, ast.BinOp):
+            return max(self.of(node.left), self.of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return self.of(node.operand)
+        if isinstance(node, ast.BoolOp):
+            return max(map(self.of, node.values))
+        if isinstance(node, ast.IfExp):
+            return max(self.of(node.body), self.of(node.orelse))
+        if isinstance(node, (ast.Subscript, ast.NamedExpr)):
+            return self.of(node.value)
+        return Taint.NO
 
     def _of_call(self, call: ast.Call) -> Taint:
         qualified = self._scope.imports.qualified(call.func)

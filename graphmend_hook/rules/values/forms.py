@@ -41,10 +41,13 @@ class Question:
 
 def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
     """Is it ``x.item()`` or ``x.tolist()``?"""
-    match node:
-        case ast.Call(ast.Attribute(attr=method), [], []):
-            return method in READS
-    return False
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in READS
+        and not node.args
+        and not node.keywords
+    )
 
 
 def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str, bool]:
