@@ -23,7 +23,7 @@ from .diagnostics import Outcome, notice
 from .hook.install import TRACING, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
-from .rewrite import active_rules, name_functions, rewrite_tree
+from .rewrite import active_rules, name_functions, rewrite_tree, triggered
 from .rules.base import Rule
 from .templates import RUNTIME
 
@@ -61,7 +61,7 @@ class CellMender:
         """The mended tree of a cell; the same one where nothing is mended, for whatever reason."""
         text, filename = getattr(tree, _CELL, ("", ""))
         # A rule that looks for torch in the text of a module must look at every cell: another one has imported it.
-        rules = [rule for rule in self._rules if rule.trigger.search(text.encode() + b"\n# torch")]
+        rules = triggered(self._rules, text.encode() + b"\n# torch")
         if not (text and rules):
             return tree
         start = perf_counter()

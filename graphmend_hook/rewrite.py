@@ -55,7 +55,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     Raises SyntaxError as `compile` does.  Code of functions without a mended site equals the stock compile: no flags
     are inherited from here, and the optimisation level is the interpreter's.
     """
-    rules = _triggered(rules, source)
+    rules = triggered(rules, source)
     if not rules:
         return Rewritten(None, ())
     tree = ast.parse(source, filename)
@@ -67,7 +67,7 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
 
 def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Change]:
     """What `rewrite` does with every site of the module text `source`, to be shown.  Raises SyntaxError as it does."""
-    rules = _triggered(rules, source)
+    rules = triggered(rules, source)
     return rewrite_tree(ast.parse(source, filename), source, rules) if rules else []
 
 
@@ -82,9 +82,11 @@ def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list
     return changes
 
 
-def _triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
-    found = {trigger: trigger.search(source) for trigger in {rule.trigger for rule in rules}}  # several have the same
-    return [rule for rule in rules if found[rule.trigger]]
+def triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
+    """Those of `rules` that may find something in the module text `source`."""
+    sought = {rule.triggers for rule in rules}  # several have the same
+    found = {triggers: any(trigger.search(source) for trigger in triggers) for triggers in sought}
+    return [rule for rule in rules if found[rule.triggers]]
 
 
 def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:
@@ -105,8 +107,10 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
     changes = []
     for place, rule, candidate in found:
         statement, emitted = mending.made.get(place.statement, (place.statement, ()))
-        emitted = () if isinstance(candidate, Refusal) else emitted
-        changes.append(Change(_site(place, rule, candidate), place.function, statement, emitted))
+        site = Site(rule.name, place.function.qualname, place.statement.lineno)
+        if isinstance(candidate, Refusal):
+            site, emitted = site._replace(code=candidate.code, reason=candidate.text), ()
+        changes.append(Change(site, place.function, statement, emitted))
     return changes
 
 
@@ -151,18 +155,8 @@ class _Mending:
 
 
 def _opted_out(place: Place, optouts: OptOuts, rule: Rule) -> bool:
-    statement = place.statement
-    return (
-        optouts.covers_module(rule.name)
-        or optouts.covers_lines(statement.lineno, statement.end_lineno or statement.lineno, rule.name)
-        or any(optouts.covers_lines(*function.header, rule.name) for function in place.function.lineage())
-    )
-
-
-def _site(place: Place, rule: Rule, candidate: Candidate | Refusal) -> Site:
-    function, line = place.function.qualname, place.statement.lineno
-    why = (candidate.code, candidate.text) if isinstance(candidate, Refusal) else ()
-    return Site(rule.name, function, line, *why)
+    lines = place.statement.lineno, place.statement.end_lineno or place.statement.lineno
+    return optouts.cover(rule.name, lines, *(function.header for function in place.function.lineage()))
 
 
 def _import_runtime(tree: ast.Module) -> None:

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
@@ -19,12 +19,12 @@ _LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DE
 OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboard has
 _SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
-Filling = ast.AST | list[ast.stmt]
+Filling = ast.AST | str | Sequence[ast.AST] | Sequence[str]
 _OWN_NAME = re.compile(rf"{OWN}(\w+)")
 
 
 class Template:
-    """Statements with holes: an upper-case name stands for what `fill` puts there."""
+    """Statements with holes: an upper-case name stands for what `fill` puts there, or for a local name of ours."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -32,7 +32,7 @@ class Template:
     def fill(self, at: ast.stmt | ast.expr, **holes: Filling) -> list[ast.stmt]:
         """A fresh copy with every hole filled, its own nodes placed where the statement `at` stands.
 
-        A hole that is a statement of its own takes a statement or a list of them.
+        holes: a node, or how a name is spelled; a list of those where the hole is an item of a list, as a statement is.
         """
         return _Filler(at, holes).items(self._body)
 
@@ -71,21 +71,12 @@ def replaced(node: Node, replacement: Callable[[ast.AST], ast.AST | None]) -> No
 
 
 def name(spelling: str, at: ast.stmt | ast.expr, ctx: ast.expr_context | None = None) -> ast.Name:
-    """The name `spelling` (one of the capital names of templates, or any other), placed where `at` stands."""
-    return _place(ast.Name(_SPELLING.get(spelling, spelling), ctx or ast.Load()), at)
+    """The name `spelling` of the program or of ours, placed where `at` stands."""
+    return _place(ast.Name(spelling, ctx or ast.Load()), at)
 
 
 def constant(value: object, at: ast.stmt | ast.expr) -> ast.Constant:
     return _place(ast.Constant(value), at)  # type: ignore[arg-type]
-
-
-def display(values: Sequence[ast.expr], at: ast.stmt | ast.expr) -> ast.Tuple:
-    """The tuple of `values`, placed where `at` stands."""
-    return _place(ast.Tuple(list(values), ast.Load()), at)
-
-
-def argument(spelling: str, at: ast.stmt | ast.expr) -> ast.arg:
-    return _place(ast.arg(spelling), at)
 
 
 class _Filler:
@@ -95,26 +86,27 @@ class _Filler:
         self._at = at
         self._holes = holes
 
-    def items(self, items: Iterable[Node]) -> list[Node]:
-        copies: list[Node] = []
+    def items(self, items: Iterable[ast.AST]) -> list[Any]:
+        copies: list[Any] = []
         for item in items:
-            hole = self._statements(item)
-            if isinstance(hole, list):
-                copies += hole  # type: ignore[arg-type]
+            named = item.value if isinstance(item, ast.Expr) else item
+            spelled = _SPELLED.get(type(named))
+            hole = self._holes.get(getattr(named, spelled)) if spelled else None
+            if isinstance(hole, (list, tuple)):
+                copies += [self._copy(named, each) if isinstance(each, str) else each for each in hole]
             else:
-                copies.append(hole or self._copy(item))  # type: ignore[arg-type]
+                copies.append(hole if isinstance(hole, ast.stmt) else self._copy(item))
         return copies
 
-    def _statements(self, node: ast.AST) -> Filling | None:
-        """What fills a hole that is a statement of its own, if it takes statements."""
-        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Name):
-            return None
-        hole = self._holes.get(node.value.id)
-        return hole if isinstance(hole, (ast.stmt, list)) else None
-
-    def _copy(self, node: ast.AST) -> Filling:
-        if isinstance(node, ast.Name) and node.id in self._holes:
-            return self._holes[node.id]
+    def _copy(self, node: ast.AST, spelling: str = "") -> Any:
+        """A copy of `node`, with the name `spelling` if that is given."""
+        spelled = _SPELLED.get(type(node))
+        if spelled and not spelling:
+            spelling = getattr(node, spelled)
+            hole = self._holes.get(spelling, _SPELLING.get(spelling, spelling))
+            if not isinstance(hole, str):
+                return hole
+            spelling = hole
         if not (node._fields or node._attributes):  # contexts and operators, of which the parser too has one for all
             return node
         fields: dict[str, object] = {}
@@ -125,9 +117,8 @@ class _Filler:
             elif isinstance(value, ast.AST):
                 value = self._copy(value)
             fields[field] = value
-        spelled = _SPELLED.get(type(node))
         if spelled:
-            fields[spelled] = _SPELLING.get(fields[spelled], fields[spelled])  # type: ignore[call-overload]
+            fields[spelled] = spelling
         copied = type(node)(**fields)
         return _place(copied, self._at) if node._attributes else copied
 
@@ -144,16 +135,6 @@ def _place(node: Node, at: ast.stmt | ast.expr) -> Node:
     node.lineno = node.end_lineno = at.lineno  # type: ignore[attr-defined]
     node.col_offset = node.end_col_offset = at.col_offset  # type: ignore[attr-defined]
     return node
-
-
-def value_at(index: int, where: ast.expr) -> ast.expr:
-    """``VALUES[index]``, placed where the expression `where` stands."""
-    return _place(ast.Subscript(name("VALUES", where), constant(index, where), ast.Load()), where)
-
-
-def target_at(where: ast.expr) -> ast.expr:
-    """``TARGET``, placed where the expression `where` stands."""
-    return name("TARGET", where)
 
 
 def runtime_import(at: ast.stmt) -> ast.stmt:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Nodes that bind a name without an `ast.Name`, by the field that holds it.
 _DEFINING: dict[type[ast.AST], str] = {
     ast.FunctionDef: "name",
@@ -76,6 +77,16 @@ def walk(*roots: ast.AST) -> Iterator[ast.AST]:
                 stack += filter(None, value)  # `None` stands for the key of ``**`` and for a default that is missing
             elif isinstance(value, ast.AST):
                 stack.append(value)
+
+
+def enclosed_in(root: ast.AST) -> frozenset[int]:
+    """The identities of the expressions below `root` that stand in comprehensions and lambdas."""
+    return frozenset(id(part) for node in walk(root) if isinstance(node, _SCOPES) for part in walk(node))
+
+
+def unpacks(call: ast.Call) -> bool:
+    """Has the call ``*args`` or ``**kwargs``?"""
+    return any(isinstance(each, ast.Starred) for each in call.args) or any(each.arg is None for each in call.keywords)
 
 
 class _Parts(dict[type[ast.AST], tuple[str, ...]]):

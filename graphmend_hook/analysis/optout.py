@@ -25,24 +25,16 @@ class OptOuts:
         first = first_line(body[0]) if body else len(source)
         self._module = frozenset().union(*(rules for line, rules in self._by_line.items() if line < first))
 
-    def covers_module(self, rule: str) -> bool:
-        return _holds(self._module, rule)
-
-    def covers_lines(self, first: int, last: int, rule: str) -> bool:
-        """Is there an opt-out of `rule` on the lines `first` to `last` (1-based, inclusive)?"""
-        if not self._by_line:
-            return False
-        return any(_holds(self._by_line.get(line, frozenset()), rule) for line in range(first, last + 1))
+    def cover(self, rule: str, *ranges: tuple[int, int]) -> bool:
+        """Is there an opt-out of `rule` for the module, or on a line of one of the `ranges` (1-based, inclusive)?"""
+        on_lines = (rules for line, rules in self._by_line.items() if any(a <= line <= b for a, b in ranges))
+        return not self._module.union(*on_lines).isdisjoint({rule, *_EVERY})
 
 
 def first_line(statement: ast.stmt) -> int:
     """The line where `statement` begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _holds(rules: frozenset[str], rule: str) -> bool:
-    return rule in rules or rules >= _EVERY
 
 
 def _comments(source: bytes) -> dict[int, frozenset[str]]:

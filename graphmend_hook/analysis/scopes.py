@@ -12,7 +12,7 @@ from itertools import accumulate
 from .flow import Flow
 from .names import DEFINITIONS, Imports, NamesIn, root_name, walk
 from .optout import first_line
-from .taint import Evidence, Operations
+from .taint import Evidence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
@@ -116,26 +116,14 @@ class ModuleScope:
     def __post_init__(self) -> None:
         self._walk(self.tree.body, None, "", False, ())
 
-    def evidence(self, function: Function, operations: Operations) -> Evidence:
+    def evidence(self, function: Function) -> Evidence:
         """What speaks for the values of `function` being tensor data."""
         known = self._evidence.get(function.qualname)
         if known is None or known.function is not function:
-            known = self._evidence[function.qualname] = Evidence(function, self, operations)
+            known = self._evidence[function.qualname] = Evidence(function, self)
         return known
 
-    def may_hold_conditional(self, statement: ast.stmt) -> bool:
-        """Is there an ``else`` on the lines of a simple statement?  Only a conditional expression has one."""
-        return self._holds(b"else", statement)
-
-    def may_hold_comprehension(self, statement: ast.stmt) -> bool:
-        """Is there a ``for`` on the lines of a simple statement?"""
-        return self._holds(b"for", statement)
-
-    def may_hold_assignment(self, expression: ast.expr) -> bool:
-        """Is there a ``:=`` on the lines of an expression?"""
-        return self._holds(b":=", expression)
-
-    def _holds(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
+    def may_hold(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
         """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes far longer."""
         first, last = node.lineno, node.end_lineno or node.lineno
         if last >= len(self._line_ends):
@@ -186,16 +174,12 @@ class ModuleScope:
         if b"Buffer" not in self.source and b"register_buffer" not in self.source:
             return frozenset(found)
         for place in self.places:
-            statement = place.statement
-            value = getattr(statement, "value", None)
-            if isinstance(statement, ast.Assign) and isinstance(value, ast.Call):
-                if self.imports.qualified(value.func).endswith(("nn.Buffer", "nn.parameter.Buffer")):
-                    found |= {target.attr for target in statement.targets if isinstance(target, ast.Attribute)}
-            elif isinstance(statement, ast.Expr) and isinstance(value, ast.Call) and value.args:
-                name = value.args[0]
-                registers = isinstance(value.func, ast.Attribute) and value.func.attr == "register_buffer"
-                if registers and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    found.add(name.value)
+            match place.statement:
+                case ast.Assign(targets, ast.Call(maker)):
+                    if self.imports.qualified(maker).endswith(("nn.Buffer", "nn.parameter.Buffer")):
+                        found |= {target.attr for target in targets if isinstance(target, ast.Attribute)}
+                case ast.Expr(ast.Call(ast.Attribute(attr="register_buffer"), [ast.Constant(str(name)), *_])):
+                    found.add(name)
         return frozenset(found)
 
     @cached_property

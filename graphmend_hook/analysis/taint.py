@@ -6,18 +6,22 @@ import ast
 import re
 import weakref
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .. import tensor_ops
 from .names import root_name, walk
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
 
+# ``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors.
 _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
+TORCH = "torch."  # how a name of the tensor library begins
+STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
+_OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON  # what hardly anything but a tensor has
 _COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -29,28 +33,11 @@ class Taint(IntEnum):
     YES = 2
 
 
-@dataclass(frozen=True)
-class Operations:
-    """What the analysis must know of the tensor library; the rules give it, as data.
-
-    tensors: names of functions and methods that give a tensor.
-    predicates: those among them that hardly anything but a tensor has.
-    reads: names of functions and methods that read data into Python.
-    modules: dotted prefixes under which those functions are found; strangers: under which others of the same names are.
-    """
-
-    tensors: frozenset[str]
-    predicates: frozenset[str]
-    reads: frozenset[str]
-    modules: tuple[str, ...]
-    strangers: tuple[str, ...]
-
-
 class Evidence:
     """Taint of the names and expressions of one function."""
 
-    def __init__(self, function: Function, scope: ModuleScope, operations: Operations) -> None:
-        self.function, self._operations = function, operations
+    def __init__(self, function: Function, scope: ModuleScope) -> None:
+        self.function = function
         self._scope: ModuleScope = weakref.proxy(scope)  # which keeps this: a circle would keep the whole syntax tree
         self._tests: dict[ast.expr, Taint] = {}
 
@@ -58,7 +45,7 @@ class Evidence:
     def _names(self) -> dict[str, Taint]:
         known: dict[str, Taint] = {}
         for argument in _arguments(self.function.node):
-            if argument.annotation is not None and _is_tensor_type(argument.annotation):
+            if argument.annotation is not None and _TENSOR_TYPE.fullmatch(_text_of(argument.annotation)):
                 known[argument.arg] = Taint.YES
         self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
         for name in self.untyped - known.keys():
@@ -130,7 +117,7 @@ class Evidence:
             elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
                 if isinstance(statement.targets[0], ast.Tuple):
                     yield statement.targets[0], statement.value
-            elif not hasattr(statement, "body") and self._scope.may_hold_comprehension(statement):
+            elif not hasattr(statement, "body") and self._scope.may_hold(b"for", statement):
                 for node in walk(statement):
                     if isinstance(node, ast.comprehension):
                         yield node.target, node.iter
@@ -144,7 +131,7 @@ class Evidence:
                     found += _pairs(target, statement.value)
             elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
                 found += _pairs(statement.target, statement.value)
-            elif isinstance(statement, (ast.If, ast.While)) and self._scope.may_hold_assignment(statement.test):
+            elif isinstance(statement, (ast.If, ast.While)) and self._scope.may_hold(b":=", statement.test):
                 tested = walk(statement.test)
                 found += [(node.target.id, node.value) for node in tested if isinstance(node, ast.NamedExpr)]
         return found
@@ -203,26 +190,22 @@ class Evidence:
         return Taint.NO
 
     def _of_call(self, call: ast.Call) -> Taint:
-        qualified, operations = self._scope.imports.qualified(call.func), self._operations
+        qualified = self._scope.imports.qualified(call.func)
         name = qualified.rpartition(".")[2] or _bare_name(call.func)
-        if name in operations.tensors or name in operations.reads or name in operations.predicates:
-            if qualified.startswith(operations.modules):
+        if name in tensor_ops.TENSOR_RESULT or name in _OF_TENSORS:
+            if qualified.startswith(TORCH):
                 return Taint.YES
-            if isinstance(call.func, ast.Attribute) and not qualified.startswith(operations.strangers):
-                sure = name in operations.predicates or name in operations.reads or self.of(call.func.value) > Taint.NO
+            if isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
+                sure = name in _OF_TENSORS or self.of(call.func.value) > Taint.NO
                 return Taint.YES if sure else Taint.MAYBE
         if name in ("bool", "int", "float", "abs", "max", "min") and isinstance(call.func, ast.Name):
             return max(map(self.of, call.args), default=Taint.NO)
         if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
-            return self._of_selection(call.func.value)
+            counted = call.func.value  # ``x[mask].numel()`` counts data; any other size does not
+            selects = isinstance(counted, ast.Subscript) and isinstance(counted.slice, (ast.Name, ast.Compare))
+            return Taint.MAYBE if selects else Taint.NO
         helper = self._helper(call.func)
-        return min(Taint.MAYBE, self._scope.evidence(helper, operations).returned) if helper is not None else Taint.NO
-
-    def _of_selection(self, node: ast.expr) -> Taint:
-        """``x[mask].numel()`` counts data; any other size does not."""
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Name, ast.Compare)):
-            return Taint.MAYBE
-        return Taint.NO
+        return min(Taint.MAYBE, self._scope.evidence(helper).returned) if helper is not None else Taint.NO
 
     @cached_property
     def returned(self) -> Taint:
@@ -288,11 +271,6 @@ def _spelled(node: ast.expr) -> str:
     if plain and isinstance(node.slice, (ast.Name, ast.Attribute, ast.Subscript)):  # type: ignore[attr-defined]
         return f"{_spelled(node.value)}[{_spelled(node.slice)}]"  # type: ignore[attr-defined]
     return ast.unparse(node)
-
-
-def _is_tensor_type(annotation: ast.expr) -> bool:
-    """``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors."""
-    return _TENSOR_TYPE.fullmatch(_text_of(annotation)) is not None
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:

@@ -1,4 +1,4 @@
-"""What a rule is: a pure `match` that gives a coded refusal, or a candidate that emits itself and cannot refuse."""
+"""What a rule is: a pure `match` gives a coded refusal, or a candidate, which cannot refuse; and what rules share."""
 
 from __future__ import annotations
 
@@ -9,23 +9,7 @@ from typing import Protocol
 
 from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
-
-
-class Trigger(Protocol):
-    """A text test on a source."""
-
-    def search(self, source: bytes, /) -> object:
-        """What is found, as something true."""
-
-
-class AnyOf:
-    """Is one of the patterns found?  `re` looks for the first letters of each much faster than for those of all."""
-
-    def __init__(self, *patterns: bytes) -> None:
-        self._patterns = [re.compile(pattern) for pattern in patterns]
-
-    def search(self, source: bytes, /) -> bool:
-        return any(pattern.search(source) for pattern in self._patterns)
+from .known_calls import FOREIGN_COMPILERS
 
 
 class Candidate(Protocol):
@@ -54,7 +38,8 @@ class Rule(Protocol):
     name: how settings, opt-outs and reports call it.
     version: part of the cache key; raised with every change of what its candidates emit.
     fallback: it is also tried where a rule before it refused.
-    trigger: a text test on the source; a module that it does not find is not even parsed for this rule.
+    triggers: a module in whose text none of them is found is not even parsed for this rule.  `re` looks for the first
+        letters of each much faster than for those of all.
     """
 
     name: str
@@ -62,7 +47,40 @@ class Rule(Protocol):
     fallback: bool
 
     @property
-    def trigger(self) -> Trigger: ...
+    def triggers(self) -> tuple[re.Pattern[bytes], ...]: ...
 
     def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
         """A candidate for the statement at `place`, a refusal with its reason, or None: not this rule's business."""
+
+
+class Declined(Exception):  # noqa: N818  control flow, not an error
+    """How a rule gives up a statement that it is taking apart; the refusal says why."""
+
+    def __init__(self, number: str, text: str) -> None:
+        super().__init__(number, text)
+        self.number, self.text = number, text
+
+    def refusal(self, rule_code: str) -> Refusal:
+        return Refusal(f"{rule_code}-{self.number}", self.text)
+
+
+def compiled_elsewhere(place: Place, scope: ModuleScope) -> bool:
+    """Does a decorator of another compiler read the function's code?"""
+    for function in place.function.lineage():
+        for decorator in function.node.decorator_list:
+            maker = getattr(decorator, "func", decorator)
+            if scope.imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
+                return True
+    return False
+
+
+def unsuitable(place: Place, scope: ModuleScope, code: str) -> Refusal | None:
+    """The refusal, under the rule's `code`, if nothing data-dependent in the function can be rewritten."""
+    function = place.function
+    if function.is_async or function.is_generator:
+        return Refusal(f"{code}-R10", "the function is a coroutine or a generator")
+    if function.reads_its_frame:
+        return Refusal(f"{code}-R11", "the function reads its own frame (locals, exec, eval, frame objects)")
+    if compiled_elsewhere(place, scope):
+        return Refusal(f"{code}-R12", "another compiler compiles the function")
+    return None

@@ -68,6 +68,15 @@ def case(
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
+@case(inputs=PAIRS)
+def names_as_templates_spell_theirs(TARGET: torch.Tensor, VALUES: torch.Tensor) -> torch.Tensor:
+    if TARGET.sum() > 0:
+        TEST = VALUES + TARGET
+    else:
+        TEST = VALUES - TARGET
+    return TEST
+
+
 @case(inductor=True, train="GM102-T06")
 def if_else(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:

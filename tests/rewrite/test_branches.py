@@ -26,7 +26,6 @@ from graphmend_hook.analysis.taint import Taint
 from graphmend_hook.config import Settings
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
-from graphmend_hook.rules.surroundings import evidence
 from graphmend_hook.templates import OWN, RUNTIME
 
 RULES = active_rules(("defer", "trap", "where"))
@@ -131,7 +130,7 @@ def asked(text: str) -> Taint:
     scope = ModuleScope(tree, text.encode())
     function = list(scope.functions.values())[-1]
     tests = [node for node in ast.walk(function.node) if isinstance(node, (ast.If, ast.IfExp))]
-    return evidence(function, scope).of(max(tests, key=lambda node: node.lineno).test)
+    return scope.evidence(function).of(max(tests, key=lambda node: node.lineno).test)
 
 
 @pytest.mark.parametrize("body", TESTS)

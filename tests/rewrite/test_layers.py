@@ -26,7 +26,7 @@ LAYERS = {
     "config": {"diagnostics", "parsing"},
     "templates": set(),
     "tensor_ops": set(),
-    "analysis": {"diagnostics"},
+    "analysis": {"diagnostics", "tensor_ops"},
     "rules": {"analysis", "diagnostics", "templates", "tensor_ops"},
     "codes": {"dynamo"},
     "traced": {"dynamo"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_hook.analysis.names import walk
-from graphmend_hook.templates import Template, expression
+from graphmend_hook.templates import OWN, Template, expression
 
 AT = ast.parse("\n\nfoo()\n").body[0]
 
@@ -40,3 +40,8 @@ def test_every_node_stands_where_the_statement_does() -> None:
 def test_a_statement_hole_takes_no_statement_at_all() -> None:
     filled = Template("if A:\n    B\n    f()").fill(AT, B=[])
     assert ast.unparse(filled[0]) == "if A:\n    f()"
+
+
+def test_a_list_of_names_is_spelled_as_its_place_asks() -> None:
+    filled = Template("def f(EFFECTS, NAMES):\n    return (NAMES,)").fill(AT, NAMES=["a", "TEST"])
+    assert ast.unparse(filled[0]) == f"def f({OWN}effects, a, TEST):\n    return (a, TEST)"

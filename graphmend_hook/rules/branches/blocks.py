@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...analysis.names import walk
 from ...analysis.scopes import Place
-from ..declined import Declined
+from ..base import Declined
 
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 

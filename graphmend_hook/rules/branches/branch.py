@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...templates import Template, argument, display, expression, name
+from ...templates import Template, expression, name
 from .blocks import returns
 
 _BRANCH = Template(
@@ -18,8 +18,9 @@ if GM.compiling():
     TEST = CONDITION
     OUTCOME = None
     if WHEN:
-        DEFINE
-        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), ARGUMENTS, None)
+        PREPARE
+        SIDES
+        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), (ARGUMENTS,), None)
     if OUTCOME is not None:
         ASSIGN
     else:
@@ -28,7 +29,7 @@ else:
     ORIGINAL
 """
 )
-_SIDE = Template("def SPELLING(EFFECTS):\n    BODY")
+_SIDES = Template("def THEN(EFFECTS, ARGUMENTS):\n    TAKEN\ndef ELSE(EFFECTS, ARGUMENTS):\n    UNTAKEN")
 _STORE = Template("if VALUE is not CURRENT:\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
@@ -51,18 +52,7 @@ class Branch:
 
     def definitions(self, at: ast.stmt) -> list[ast.stmt]:
         """The functions THEN and ELSE."""
-        definitions: list[ast.stmt] = []
-        for spelling, body in (("THEN", self.then), ("ELSE", self.orelse)):
-            definition = _SIDE.fill(at, BODY=body)[0]
-            assert isinstance(definition, ast.FunctionDef)
-            definition.name = name(spelling, at).id
-            definition.args.args += [argument(parameter, at) for parameter in self.arguments]
-            definitions.append(definition)
-        return definitions
-
-    def given(self, at: ast.stmt) -> ast.expr:
-        """The arguments of both functions."""
-        return display([name(spelling, at) for spelling in self.arguments], at)
+        return _SIDES.fill(at, ARGUMENTS=self.arguments, TAKEN=self.then, UNTAKEN=self.orelse)
 
     def results(self, at: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
         """What is to be assigned to, and what."""
@@ -76,7 +66,7 @@ class BranchCandidate:
 
     settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
         in the place of a statement that is no ``if``.
-    predicate: what decides, if not the test itself; known: a further condition of the rewrite.
+    predicate: what decides, if not the test itself; when: the sides are asked, if not for every tensor.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
 
@@ -86,20 +76,20 @@ class BranchCandidate:
     settled: str = "TEST"
     checked: ast.stmt | None = None
     predicate: ast.expr | None = None
-    known: ast.expr | None = None
+    when: ast.expr | None = None
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, branch = self.at, self.branch
-        known = {"KNOWN": self.known} if self.known else {}
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
-            DEFINE=self.prepare + branch.definitions(at),
-            WHEN=expression("GM.undecided(TEST) and KNOWN" if self.known else "GM.undecided(TEST)", at, **known),
-            PREDICATE=self.predicate or name("TEST", at),
-            ARGUMENTS=branch.given(at),
+            PREPARE=self.prepare,
+            SIDES=branch.definitions(at),
+            WHEN=self.when or expression("GM.undecided(TEST)", at),
+            PREDICATE=self.predicate or expression("TEST", at),
+            ARGUMENTS=branch.arguments,
             ASSIGN=self._assign() or _PASS.fill(at),
             DECIDED=self._decided(mended),
             ORIGINAL=at,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ...analysis.names import root_name, root_of, walk
 from ...analysis.scopes import Place
 from ...tensor_ops import INPLACE, SPECULABLE, VIEWS
-from ..declined import Declined
+from ..base import Declined
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

@@ -14,12 +14,10 @@ from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import OWN, argument, constant, display, expression, name
+from ...templates import OWN, constant, expression
 from ...tensor_ops import REDUCTIONS_TO_PYTHON
-from ..declined import Declined
-from ..operators import COMPARISONS
-from ..surroundings import evidence, unsuitable
-from .speculated import Speculation
+from ..base import Declined, unsuitable
+from .speculated import COMPARISONS, Speculation
 
 MOST_STATEMENTS = 60
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
@@ -31,7 +29,7 @@ class Lowering:
     def __init__(self, place: Place, scope: ModuleScope) -> None:
         self.place = place
         self.scope = scope
-        self._evidence = evidence(place.function, scope)
+        self._evidence = scope.evidence(place.function)
         self._fresh = 0
         self._operands = 0
         self._statements = 0
@@ -60,10 +58,9 @@ class Lowering:
     def _value(self, node: ast.expr, side: Speculation | None) -> ast.expr:
         return node if side is None else side.value(node)
 
-    def _temporary(self, at: ast.expr) -> tuple[ast.Name, ast.Name]:
+    def _temporary(self) -> str:
         self._fresh += 1
-        spelling = f"{OWN}{self._fresh}"
-        return name(spelling, at, ast.Store()), name(spelling, at)
+        return f"{OWN}{self._fresh}"
 
     def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Speculation | None) -> ast.expr:
         first, rest = operands[0], operands[1:]
@@ -87,12 +84,10 @@ class Lowering:
 
     def _combined(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
         """Inside a side: both operands, of which the right one may be evaluated in any case."""
-        stored, loaded = self._temporary(left)
-        assigned = ast.copy_location(ast.NamedExpr(stored, left), left)
-        text = "GM.both(T, B) if GM.undecided(S) or T else T"
+        text = "GM.both(T, B) if GM.undecided(T := A) or T else T"
         if isinstance(node.op, ast.Or):
-            text = "GM.either(T, B) if GM.undecided(S) or not T else T"
-        return expression(text, left, S=assigned, T=loaded, B=right)
+            text = "GM.either(T, B) if GM.undecided(T := A) or not T else T"
+        return expression(text, left, T=self._temporary(), A=left, B=right)
 
     def _early(
         self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], operands: tuple[ast.expr, ast.expr]
@@ -103,23 +98,17 @@ class Lowering:
         self._operands += 1
         if self._operands > _MOST_OPERANDS:
             raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
-        stored, loaded = self._temporary(first)
-        kept, result = self._temporary(first)
-        parameters = sorted(early.reads)
-        later = expression("lambda: B", first, B=speculated)
-        assert isinstance(later, ast.Lambda)
-        later.args.args = [argument(parameter, first) for parameter in parameters]
+        join, word = ("GM.either", "or") if isinstance(node.op, ast.Or) else ("GM.both", "and")
         return expression(
-            "R if GM.undecided(S) and (K := GM.early(JOIN, T, LATER, ARGUMENTS)) is not None else PLAIN",
+            f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
+            f" else T {word} B",
             first,
-            R=result,
-            S=ast.copy_location(ast.NamedExpr(stored, operands[0]), first),
-            K=kept,
-            JOIN=expression("GM.either" if isinstance(node.op, ast.Or) else "GM.both", first),
-            T=loaded,
-            LATER=later,
-            ARGUMENTS=display([name(parameter, first) for parameter in parameters], first),
-            PLAIN=ast.copy_location(ast.BoolOp(node.op, [loaded, operands[1]]), first),
+            T=self._temporary(),
+            R=self._temporary(),
+            A=operands[0],
+            B=operands[1],
+            LATER=speculated,
+            READ=sorted(early.reads),
         )
 
     def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
@@ -194,6 +183,6 @@ def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowe
 
     The refusal, under the rule's `code`, where nothing in the function can be rewritten.
     """
-    if evidence(place.function, scope).of_test(test) is Taint.NO:
+    if scope.evidence(place.function).of_test(test) is Taint.NO:
         return None
     return unsuitable(place, scope, code) or Lowering(place, scope)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
-from ...templates import Template, name, replaced, value_at
-from ..declined import Declined
+from ...templates import OWN, Template, expression, name, replaced
+from ..base import Declined
 from ..known_calls import QUIET_CALLS
 
 if TYPE_CHECKING:
@@ -74,17 +74,14 @@ class Captures:
         if not isinstance(node, ast.expr):
             return None
         if node is self._evaluated:
-            self._side.reads.add(name("TEST", node).id)
-            self.leaves.append(name("TEST", node))
-            return value_at(len(self.leaves) - 1, node)
+            test = name(f"{OWN}test", node)
+            self._side.reads.add(test.id)
+            self.leaves.append(test)
+            return expression(f"VALUES[{len(self.leaves) - 1}]", node)
         if self._is_value(node):
             return self._leaf(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # looked up when it is called
-            receiver = replaced(node.func.value, self._instead)
-            method = ast.copy_location(ast.Attribute(receiver, node.func.attr, ast.Load()), node.func)
-            arguments = [replaced(argument, self._instead) for argument in node.args]
-            keywords = [replaced(keyword, self._instead) for keyword in node.keywords]
-            return ast.copy_location(ast.Call(method, arguments, keywords), node)
+            return replaced(node, lambda part: None if part in (node, node.func) else self._instead(part))
         return None
 
     def _is_value(self, node: ast.expr) -> bool:
@@ -103,4 +100,4 @@ class Captures:
         if text not in self._texts:
             self._texts[text] = len(self.leaves)
             self.leaves.append(self._side.value(node))
-        return value_at(self._texts[text], node)
+        return expression(f"VALUES[{self._texts[text]}]", node)

@@ -12,9 +12,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...analysis.names import NamesIn, walk
+from ...analysis.names import NamesIn, unpacks, walk
 from ...templates import OWN, Template, constant, name, replaced
-from ..declined import Declined
+from ..base import Declined
 from ..known_calls import LOGGER_METHODS
 from .lower import Lowering
 
@@ -37,10 +37,9 @@ def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[a
     """The sides of `statement` without what can be done before or after them."""
     hoisted = Hoisted()
     sides = [_without_lazy(side, statement, lowering, hoisted) for side in (statement.body, statement.orelse)]
-    calls = [_last_call(side) for side in sides]
-    if calls[0] is None or calls[1] is None or not _same_shape(calls[0], calls[1]):
-        return sides[0], sides[1], hoisted
-    _share(sides, calls[0], calls[1], hoisted)
+    left, right = map(_last_call, sides)
+    if left and right and _shape(left) == _shape(right):
+        _share(sides, left, right, hoisted)
     return sides[0], sides[1], hoisted
 
 
@@ -48,16 +47,12 @@ def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted
     rest, place = [*block], lowering.place
     while rest and (attribute := _lazy_attribute(rest[0])):
         lazy = rest.pop(0)
-        assert isinstance(lazy, ast.If)
-        assignment = lazy.body[0]
-        assert isinstance(assignment, ast.Assign)
         if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
             raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
-        flow = place.function.flow
-        others = NamesIn.code(assignment).bound
-        if others & (flow.needed_after(at) | NamesIn.code(*rest).read):
+        flow, names = place.function.flow, NamesIn.code(lazy)
+        if names.bound & (flow.needed_after(at) | NamesIn.code(*rest).read):
             raise Declined("R08", "what creates a lazy attribute binds a name that is read later")
-        if (NamesIn.code(lazy).read & place.function.names.bound) - flow.bound_before(at):
+        if (names.read & place.function.names.bound) - flow.bound_before(at):
             raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
         created = replaced(lazy, _unused)  # beside the attribute, nothing is bound
         hoisted.before += _LAZY.fill(at, STATEMENT=created, ATTRIBUTE=constant(attribute, at))
@@ -83,7 +78,7 @@ def _lazy_attribute(statement: ast.stmt) -> str:
 
 def _unused(node: ast.AST) -> ast.AST | None:
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return name("UNUSED", node, ast.Store())
+        return name(f"{OWN}unused", node, ast.Store())
     return None
 
 
@@ -105,16 +100,12 @@ def _last_call(block: Sequence[ast.stmt]) -> ast.Call | None:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and isinstance(last.value.func, ast.Attribute):
         method = last.value.func
         rebound = NamesIn.code(*block[:-1]).bound & NamesIn.code(method).read
-        return None if method.attr in LOGGER_METHODS or rebound else last.value
+        return None if method.attr in LOGGER_METHODS or rebound or unpacks(last.value) else last.value
     return None
 
 
-def _same_shape(left: ast.Call, right: ast.Call) -> bool:
-    def shape(call: ast.Call) -> tuple[object, ...]:
-        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-        return starred, ast.dump(call.func), len(call.args), [keyword.arg for keyword in call.keywords]
-
-    return shape(left) == shape(right) and not shape(left)[0] and None not in [kw.arg for kw in left.keywords]
+def _shape(call: ast.Call) -> tuple[object, ...]:
+    return ast.dump(call.func), len(call.args), [keyword.arg for keyword in call.keywords]
 
 
 def _share(sides: list[list[ast.stmt]], left: ast.Call, right: ast.Call, hoisted: Hoisted) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, constant, display, name
-from ..declined import Declined
+from ...templates import OWN, Template, constant, name
+from ..base import Declined
 from ..effects.calls import EffectCall, effect_of, stable_call
 from .blocks import masked_write_apart, returns, slots_of
 from .branch import Branch
@@ -23,11 +23,12 @@ from .lower import Lowering
 from .messages import Captures
 from .speculated import Speculation
 
-_GIVE = Template("return RESULT")
-_NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), ARGUMENTS, EFFECTS)")
-_EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, LEAVES))")
-_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, LEAVES))")
-_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, LEAVES))\nreturn None")
+_GIVE = Template("return (RESULTS,)")
+_HAND_ON = Template("return OUTCOME")
+_NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
+_EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
+_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
+_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 
@@ -56,7 +57,7 @@ class Side(Speculation):
 
     def give(self, values: Iterable[ast.expr], at: ast.stmt) -> None:
         """Return the values, which are lowered, to whoever decides the branch."""
-        self.body += _GIVE.fill(at, RESULT=display(list(values), at))
+        self.body += _GIVE.fill(at, RESULTS=[*values])
         self.ended = True
 
     def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None) -> None:
@@ -65,9 +66,8 @@ class Side(Speculation):
         evaluated: an expression in it that has been evaluated already, under the name TEST.
         """
         captures = Captures(self, evaluated)
-        delivery = captures.delivery_of(statement)
-        text, leaves = constant(ast.unparse(statement), statement), display(captures.leaves, statement)
-        self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=leaves)
+        delivery, text = captures.delivery_of(statement), constant(ast.unparse(statement), statement)
+        self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
     def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
@@ -79,7 +79,7 @@ class Side(Speculation):
             spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
             self.body += _CURRENT.fill(
                 at,
-                SPELLING=name(spelling, at, ast.Store()),
+                SPELLING=spelling,
                 OWNER=self.value(slot.value),
                 KEY=constant(self.lowering.place.function.attribute(slot.attr), at),
             )
@@ -90,7 +90,7 @@ class Side(Speculation):
         """Leave ``tensor[mask] = value`` to be written where the mask and the branch's condition hold."""
         (target,) = statement.targets
         assert isinstance(target, ast.Subscript)
-        leaves = display([self.value(target.slice), self.value(statement.value)], statement)
+        leaves = [self.value(target.slice), self.value(statement.value)]
         self.body += _WRITE.fill(statement, TENSOR=self.value(target.value), LEAVES=leaves)
 
     def _run(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
@@ -141,7 +141,7 @@ class Side(Speculation):
             raise Declined(
                 "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
             )
-        leaves = display([self.value(leaf) for leaf in found.leaves], statement)
+        leaves = [self.value(leaf) for leaf in found.leaves]
         receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
         self.body += _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
@@ -157,9 +157,9 @@ class Side(Speculation):
             branch = assigning(statement, statement.body, statement.orelse, self)
         self.reads |= set(branch.arguments) - self.assigned
         self.body += branch.definitions(statement)
-        self.body += _NESTED.fill(statement, CONDITION=condition, ARGUMENTS=branch.given(statement))
+        self.body += _NESTED.fill(statement, CONDITION=condition, ARGUMENTS=branch.arguments)
         if returns(statement):
-            self.body += _GIVE.fill(statement, RESULT=name("OUTCOME", statement))
+            self.body += _HAND_ON.fill(statement)
             self.ended = True
         elif branch.raises:
             self.body += _RAISED.fill(statement)

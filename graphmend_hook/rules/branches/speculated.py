@@ -11,14 +11,38 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ... import tensor_ops
-from ...analysis.names import root_of
+from ...analysis.names import root_of, unpacks
+from ...analysis.taint import TORCH
 from ...templates import constant, expression, name
-from ..declined import Declined
-from ..operators import ARITHMETIC, COMPARISONS, TORCH
+from ..base import Declined
 
 if TYPE_CHECKING:
     from .lower import Lowering
 
+# Operators, by the names that the module `operator` has for them.
+ARITHMETIC: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.Invert: "invert",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+}
+COMPARISONS: dict[type[ast.AST], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
@@ -64,7 +88,7 @@ class Speculation:
             case ast.Slice():
                 parts = node.lower, node.upper, node.step
                 bounds = [constant(None, node) if part is None else self.value(part) for part in parts]
-                return expression("GM.slice(A, B, C)", node, A=bounds[0], B=bounds[1], C=bounds[2])
+                return expression("GM.slice(BOUNDS)", node, BOUNDS=bounds)
             case ast.Tuple() | ast.List():
                 return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
             case ast.Call():
@@ -100,12 +124,9 @@ class Speculation:
 
     def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
         """The operator of that name in the module `operator`."""
-        at = self.value(operands[0])
-        traits = constant(_traits(tensor_ops.OPERATORS.get(operation, operation)), at)
-        call = expression("GM.operate(NAME, TRAITS)", at, NAME=constant(operation, at), TRAITS=traits)
-        assert isinstance(call, ast.Call)
-        call.args += [at, *map(self.value, operands[1:])]
-        return call
+        values = [self.value(operand) for operand in operands]
+        at, traits = values[0], _traits(tensor_ops.OPERATORS.get(operation, operation))
+        return expression("GM.operate(GIVEN)", at, GIVEN=[constant(operation, at), constant(traits, at), *values])
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
@@ -138,35 +159,31 @@ class Speculation:
     def _call(self, node: ast.Call) -> ast.expr:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
-            kw.arg in (None, "out", "inplace", "alpha") for kw in node.keywords
-        ):
+        if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
-        call = self._called(node, qualified, bare)
+        function, arguments = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
-        call.args += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
+        arguments += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
+        keywords = []
         for keyword in node.keywords:
             value = expression(plain, keyword.value, A=self.value(keyword.value))
-            call.keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
-        return call
+            keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+        return ast.copy_location(ast.Call(function, arguments, keywords), node)
 
-    def _called(self, node: ast.Call, qualified: str, bare: str) -> ast.Call:
-        """The call in its place, as far as it goes before the arguments."""
+    def _called(self, node: ast.Call, qualified: str, bare: str) -> tuple[ast.expr, list[ast.expr]]:
+        """What is called in its place, and its arguments before those of the call."""
         func, in_torch = node.func, qualified.startswith(TORCH)
         if self.stored and qualified in ("getattr", "hasattr"):
             raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
         builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
         if builtin or qualified in _PLAIN_TORCH:
-            return ast.copy_location(ast.Call(self._of_module(func) if in_torch else func, [], []), node)
+            return self._of_module(func) if in_torch else func, []
         if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
-            holes = {"NAME": constant(bare, node), "TRAITS": constant(_traits(bare), node)}
-            call: ast.expr | None = None
+            known = [constant(bare, node), constant(_traits(bare), node)]
             if in_torch:
-                call = expression("GM.attempt(NAME, TRAITS, A)", node, **holes, A=self._of_module(func))
-            elif isinstance(func, ast.Attribute):
-                call = expression("GM.attempt_method(NAME, TRAITS, A)", node, **holes, A=self.value(func.value))
-            if isinstance(call, ast.Call):
-                return call
+                return expression("GM.attempt", node), [*known, self._of_module(func)]
+            if isinstance(func, ast.Attribute):
+                return expression("GM.attempt_method", node), [*known, self.value(func.value)]
         raise Declined("R02", f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
 
 

@@ -13,10 +13,9 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from ...dynamo.place import is_exported_here, is_transformed
 from ..effects.traced_defer import record
-from ..traced_shapes import has_known_shape
 from . import traced_sides
 from .traced_rounding import round_decisions
-from .traced_speculated import Unspeculable, is_tensor
+from .traced_speculated import Unspeculable, has_known_shape, is_tensor
 
 CALLED = (  # by rewritten code
     *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),

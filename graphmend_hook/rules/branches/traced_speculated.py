@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ..traced_shapes import has_known_shape
+from ...dynamo.question import question
+from ...dynamo.trace import Trace
+from ...dynamo.variables import Variable, fake_of, is_unbacked
 from . import traced_sides
 
 CALLED = (  # by rewritten code
@@ -33,6 +35,16 @@ def is_tensor(value: object) -> bool:
         kind = type(value)
         return kind is torch.Tensor or kind is torch.nn.Parameter or kind is torch.nn.Buffer
     return False
+
+
+def has_known_shape(tensor: Any) -> bool:
+    """Are all sizes of the tensor numbers, or symbols with a value in the trace?  Asking for others breaks it."""
+    return not is_dynamo_compiling() or not _has_unbacked_size(tensor)
+
+
+@question(otherwise=True)
+def _has_unbacked_size(_trace: Trace, tensor: Variable) -> bool:
+    return is_unbacked(fake_of(tensor).shape)
 
 
 def plain(value: Any) -> Any:

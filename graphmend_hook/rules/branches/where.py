@@ -60,18 +60,26 @@ from __future__ import annotations
 import ast
 import re
 
+from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
+from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ..declined import Declined
+from ...templates import Template, expression, replaced
+from ..base import Declined, Ready, unsuitable
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
-from .conditional import ConditionalCandidate, conditional_expression
 from .identity import check_identity
 from .lower import Lowering, of_data
 from .shared_calls import Hoisted, split
-from .side import Side, assigning, returning
+from .side import Side, assigning, returning, valued
 
 CODE = "GM102"
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+_WITH_CONDITIONAL = Template("if GM.compiling():\n    SIDES\n    TRACED\nelse:\n    ORIGINAL")
+_CONDITIONAL = (
+    "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
+    " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None else BODY if TEST else ORELSE"
+)
 
 
 class Where:
@@ -80,15 +88,15 @@ class Where:
     name = "where"
     version = 4
     fallback = False
-    trigger = re.compile(rb"\btorch\b")
+    triggers = (re.compile(rb"\btorch\b"),)
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | ConditionalCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
         statement = place.statement
         try:
             if isinstance(statement, ast.If):
                 lowering = of_data(statement.test, place, scope, CODE)
                 return self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
-            return conditional_expression(place, scope, CODE)
+            return _conditional(place, scope)
         except Declined as declined:
             return declined.refusal(CODE)
 
@@ -114,3 +122,32 @@ class Where:
             prepare=hoisted.before,
             finish=hoisted.after,
         )
+
+
+def _conditional(place: Place, scope: ModuleScope) -> Ready | Refusal | None:
+    """The candidate for the statement at `place` if it holds a conditional expression on tensor data.
+
+    The expression is replaced where it stands, so evaluation keeps its order.
+    """
+    statement = place.statement
+    if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
+        return None
+    lowering = Lowering(place, scope)
+    conditionals = [node for node in walk(statement) if isinstance(node, ast.IfExp)]
+    found = [node for node in conditionals if lowering.taint(node.test) is not Taint.NO]
+    found = [node for node in found if id(node) not in enclosed_in(statement)]
+    refusal = unsuitable(place, scope, CODE) if found else None
+    if refusal or not found:
+        return refusal
+    if len(found) > 1:
+        raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
+    (node,) = found
+    stored = statement.targets if isinstance(statement, ast.Assign) else []
+    check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
+    condition = lowering.test(node.test)
+    branch = valued(node, statement, Side(lowering))
+    decided = {"CONDITION": condition, "BODY": node.body, "ORELSE": node.orelse}
+    value = expression(_CONDITIONAL, node, ARGUMENTS=branch.arguments, **decided)
+    traced = replaced(statement, lambda part: value if part is node else None)
+    sides = branch.definitions(statement)
+    return Ready(_WITH_CONDITIONAL.fill(statement, SIDES=sides, TRACED=traced, ORIGINAL=statement))

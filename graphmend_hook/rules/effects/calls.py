@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from ...analysis.names import root_name
+from ...analysis.names import root_name, unpacks
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import RUNTIME, Template, constant, display, expression, target_at
+from ...templates import RUNTIME, Template, constant, expression
+from ..base import compiled_elsewhere
 from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
-from ..surroundings import compiled_elsewhere
 from .leaves import Leaves
 
 _DEFERRED = Template(
     """
 if GM.tracing():
     TARGET = RECEIVER
-    VALUES = LEAVES
+    VALUES = (LEAVES,)
     if GM.deferrable(TARGET, METHOD, VALUES):
         GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
     else:
@@ -53,9 +53,10 @@ class EffectCall:
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
-        at = self.statement
-        leaves, method = display(self.leaves, at), constant(self.method, at)
-        return _DEFERRED.fill(at, RECEIVER=self.receiver, LEAVES=leaves, METHOD=method, CALL=self.call, ORIGINAL=at)
+        at, method = self.statement, constant(self.method, self.statement)
+        return _DEFERRED.fill(
+            at, RECEIVER=self.receiver, LEAVES=self.leaves, METHOD=method, CALL=self.call, ORIGINAL=at
+        )
 
 
 def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
@@ -89,8 +90,7 @@ def _is_fixed_name(node: ast.expr) -> bool:
 
 def lookup(at: ast.stmt, call: ast.Call) -> ast.expr:
     """The lookup of a logger by our own function, which is a constant of the trace."""
-    arguments = display(call.args, call)
-    return expression("GM.get_logger(FUNCTION, *ARGUMENTS)", at, FUNCTION=call.func, ARGUMENTS=arguments)
+    return expression("GM.get_logger(FUNCTION, *(ARGUMENTS,))", at, FUNCTION=call.func, ARGUMENTS=call.args)
 
 
 def stable_call(receiver: ast.expr) -> bool:
@@ -112,7 +112,7 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
         if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
             return FILE
-    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(kw.arg is None for kw in call.keywords):
+    if unpacks(call):
         return STARRED
     if place.inside_try:
         return CAUGHT
@@ -132,11 +132,11 @@ def _is_default(keyword: str, value: ast.expr) -> bool:
 def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> EffectCall | Refusal:
     if isinstance(call.func, ast.Attribute) and not is_known_function(place, call, scope):
         receiver, method = call.func.value, call.func.attr
-        func: ast.expr = ast.copy_location(ast.Attribute(target_at(receiver), method, ast.Load()), call.func)
+        func: ast.expr = ast.copy_location(ast.Attribute(expression("TARGET", receiver), method, ast.Load()), call.func)
         if isinstance(receiver, ast.Call) and is_lookup(place, receiver, scope):
             receiver = lookup(statement, receiver)
     else:
-        receiver, method, func = call.func, "", target_at(call.func)
+        receiver, method, func = call.func, "", expression("TARGET", call.func)
     leaves = Leaves()
     over_leaves = ast.Call(
         func,

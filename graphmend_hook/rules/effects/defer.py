@@ -52,11 +52,12 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
+import re
 
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template
-from ..base import AnyOf, Ready
+from ..base import Ready
 from ..known_calls import LOGGER_METHODS
 from . import calls, draws
 
@@ -78,13 +79,13 @@ class Defer:
     name = "defer"
     version = 3
     fallback = False
-    trigger = AnyOf(
-        rb"print\b",
-        rb"warn\b",
-        rb"\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\(",
-        rb"logging\.getLogger",
-        rb"from\s+logging\s+import",
-        rb"\.random\b",
+    triggers = (
+        re.compile(rb"print\b"),
+        re.compile(rb"warn\b"),
+        re.compile(rb"\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\("),
+        re.compile(rb"logging\.getLogger"),
+        re.compile(rb"from\s+logging\s+import"),
+        re.compile(rb"\.random\b"),
     )
 
     def match(self, place: Place, scope: ModuleScope) -> calls.EffectCall | Ready | Refusal | None:

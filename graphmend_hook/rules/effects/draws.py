@@ -11,16 +11,15 @@ import ast
 from ...analysis.names import walk
 from ...analysis.scopes import Function, ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import Template, display
-from ..base import Ready
+from ...templates import Template
+from ..base import Ready, compiled_elsewhere
 from ..known_calls import DRAWS
-from ..surroundings import compiled_elsewhere
 
 _DEFERRED = Template(
     """
 if GM.tracing():
     TARGET = FUNCTION
-    VALUES = ARGUMENTS
+    VALUES = (ARGUMENTS,)
     if GM.drawable(TARGET, VALUES):
         STORED = GM.draw(TARGET, VALUES)
     else:
@@ -49,8 +48,7 @@ def match(place: Place, at: ast.Assign, call: ast.Call, scope: ModuleScope) -> R
         return NEEDED
     if not _is_only_compared(target.id, function):
         return NEEDED
-    arguments = display(call.args, call)
-    return Ready(_DEFERRED.fill(at, STORED=target, FUNCTION=call.func, ARGUMENTS=arguments, ORIGINAL=at))
+    return Ready(_DEFERRED.fill(at, STORED=target, FUNCTION=call.func, ARGUMENTS=call.args, ORIGINAL=at))
 
 
 def _is_plain(call: ast.Call) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from typing import TypeGuard
 
-from ...templates import value_at
+from ...analysis.names import unpacks
+from ...templates import expression
 from ..known_calls import QUIET_CALLS
 
 
@@ -63,7 +64,7 @@ class Leaves:
         if isinstance(node, ast.Constant):
             return node
         self.found.append(node)
-        return value_at(len(self.found) - 1, node)
+        return expression(f"VALUES[{len(self.found) - 1}]", node)
 
 
 def _is_noisy(leaf: ast.expr) -> bool:
@@ -90,12 +91,7 @@ def _is_text(node: ast.expr) -> bool:
 
 def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
     """``"...".format(a, b=c)`` on a literal, with no unpacking."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "format"
-        and isinstance(node.func.value, ast.Constant)
-        and isinstance(node.func.value.value, str)
-        and not any(isinstance(argument, ast.Starred) for argument in node.args)
-        and all(keyword.arg is not None for keyword in node.keywords)
-    )
+    match node:
+        case ast.Call(ast.Attribute(ast.Constant(str()), "format")):
+            return not unpacks(node)
+    return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from ...analysis.names import unpacks
+
 
 @dataclass(frozen=True)
 class Check:
@@ -23,29 +25,11 @@ class Check:
 
     def condition(self, call: ast.Call) -> ast.expr | None:
         """The argument that is the condition, None where it cannot be told."""
-        starred = any(isinstance(argument, ast.Starred) for argument in call.args)
-        if starred or any(keyword.arg is None for keyword in call.keywords):
+        if unpacks(call):
             return None
         if len(call.args) > self.position:
             return call.args[self.position]
         return next((keyword.value for keyword in call.keywords if keyword.arg == self.keyword), None)
-
-    def with_condition(self, call: ast.Call, condition: ast.expr) -> ast.Call:
-        """The call with another condition."""
-        old = self.condition(call)
-        arguments = [condition if argument is old else argument for argument in call.args]
-        keywords = [
-            ast.copy_location(ast.keyword(kw.arg, condition if kw.value is old else kw.value), kw)
-            for kw in call.keywords
-        ]
-        return ast.copy_location(ast.Call(call.func, arguments, keywords), call)
-
-    def failing(self, call: ast.Call) -> ast.Call:
-        """The call as it raises."""
-        if self.needs_tensor:
-            return call
-        where = self.condition(call) or call
-        return self.with_condition(call, ast.copy_location(ast.Constant(False), where))
 
 
 # By bare name; the object is looked at while tracing, and must come from one of the modules of `traced_guards`.

@@ -58,12 +58,11 @@ from typing import TypeGuard
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import expression
+from ...templates import expression, replaced
+from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, of_data
 from ..branches.side import Side, assigning, guarding
-from ..declined import Declined
-from ..surroundings import unsuitable
 from .checks import CHECKS, Check
 
 CODE = "GM103"
@@ -76,7 +75,9 @@ class Trap:
     name = "trap"
     version = 4
     fallback = False
-    trigger = re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b")
+    triggers = (
+        re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
+    )
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
         statement = place.statement
@@ -88,7 +89,10 @@ class Trap:
                 form = self._guard if isinstance(statement, ast.If) else self._assertion
                 return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                return self._check(statement, statement.value, place, scope)
+                check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
+                if check is not None:
+                    refusal = _caught(place) or unsuitable(place, scope, CODE)
+                    return refusal or _checked(statement, statement.value, check, Lowering(place, scope))
         except Declined as declined:
             return declined.refusal(CODE)
         return None
@@ -107,20 +111,8 @@ class Trap:
         checked = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
         return BranchCandidate(statement, lowering.test(statement.test), branch, checked=checked)
 
-    @staticmethod
-    def _check(
-        statement: ast.Expr, call: ast.Call, place: Place, scope: ModuleScope
-    ) -> BranchCandidate | Refusal | None:
-        check = CHECKS.get(scope.imports.qualified(call.func).rpartition(".")[2])
-        if check is None:
-            return None
-        refusal = _caught(place) or unsuitable(place, scope, CODE)
-        if refusal:
-            return refusal
-        return _check_candidate(statement, call, check, Lowering(place, scope))
 
-
-def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
+def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
     condition = check.condition(call)
     if condition is None:
         raise Declined("R19", "the condition of the check is not written out among its arguments")
@@ -129,13 +121,18 @@ def _check_candidate(statement: ast.Expr, call: ast.Call, check: Check, lowering
     # A number that is counted out of a selection makes a bool, where the check would take a tensor as well.
     reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
     lowered = lowering.test(condition) if reads else condition
-    failing = ast.copy_location(ast.Expr(check.failing(call)), statement)
+
+    def checking(given: ast.expr) -> ast.stmt:
+        """The check, of another condition."""
+        return replaced(statement, lambda node: given if node is condition else None)
+
+    false = ast.copy_location(ast.Constant(False), condition)
+    failing = statement if check.needs_tensor else checking(false)
     branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
-    given = expression("bool(TEST)" if reads else "TEST", condition)
-    checked = ast.copy_location(ast.Expr(check.with_condition(call, given)), statement)
+    checked = checking(expression("bool(TEST)" if reads else "TEST", condition))
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
-    known = expression("GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
-    return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, known=known)
+    when = expression("GM.undecided(TEST) and GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
+    return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, when=when)
 
 
 def _is_guard(statement: ast.stmt) -> TypeGuard[ast.If | ast.Assert]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from ...analysis.scopes import Function, ModuleScope
+from ...analysis.taint import TORCH
 from ...templates import expression, replaced
-from ..operators import TORCH
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
@@ -110,7 +110,7 @@ def outside_of_subscript(index: ast.expr) -> ast.expr:
             bounds = [
                 bound or ast.copy_location(ast.Constant(None), node) for bound in (node.lower, node.upper, node.step)
             ]
-            return expression("GM.slice(A, B, C)", index, **dict(zip("ABC", bounds, strict=True)))
+            return expression("GM.slice(BOUNDS)", index, BOUNDS=bounds)
         return None if isinstance(node, ast.Tuple) else node
 
     return replaced(index, spelled)

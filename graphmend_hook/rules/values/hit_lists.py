@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...analysis.names import NamesIn
 from ...analysis.scopes import ModuleScope, Place
 from ...templates import OWN, Template
-from ..declined import Declined
+from ..base import Declined
 from . import forms, steps
 
 _LISTED = """

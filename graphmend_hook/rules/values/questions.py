@@ -6,11 +6,10 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...analysis.names import walk
+from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
-from ...analysis.taint import Taint, is_comparison
+from ...analysis.taint import STRANGERS, Taint, is_comparison
 from ...templates import OWN, name
-from ..surroundings import OPERATIONS, evidence
 from . import forms, sizes
 from .forms import Question
 
@@ -19,24 +18,24 @@ _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after th
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-class Finder:
-    """Finds the questions of a statement, by the identity of the expression that each stands for.
+class Questions:
+    """The questions of a statement, by the identity of the expression that each stands for.
 
+    found: those questions.
     enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
-    kept: the expressions whose values are needed twice, and the names that hold them.
+    kept: by the identity of an expression whose value is needed twice, the name that holds it.
     updates: is the statement ``x[mask] += y``?
     """
 
-    def __init__(self, place: Place, scope: ModuleScope, enclosed: frozenset[int]) -> None:
-        self._place, self._scope, self._enclosed = place, scope, enclosed
-        self._evidence = evidence(place.function, scope)
+    def __init__(self, place: Place, scope: ModuleScope, root: ast.AST) -> None:
+        self._place, self._scope = place, scope
+        self._evidence = scope.evidence(place.function)
         self.found: dict[int, Question] = {}
         self.kept: dict[int, str] = {}
+        self.enclosed = enclosed_in(root)
         self.updates = False
-
-    def visit(self, root: ast.AST) -> None:
-        if isinstance(self._place.statement, (ast.If, ast.While)):
-            self._decisions(self._place.statement.test)
+        if isinstance(place.statement, (ast.If, ast.While)):
+            self._decisions(place.statement.test)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
             if look is not None:
@@ -59,7 +58,7 @@ class Finder:
         """The value of an expression that has been evaluated; None where no name can hold it."""
         if isinstance(node, ast.Name):
             return name(node.id, node)
-        if id(node) in self._enclosed:
+        if id(node) in self.enclosed:
             return None
         return name(self.kept.setdefault(id(node), f"{OWN}kept{len(self.kept)}"), node)
 
@@ -84,12 +83,9 @@ class Finder:
 
     def _repeated(self, node: ast.BinOp) -> None:
         """``[0] * count``."""
-        if (
-            isinstance(node.op, ast.Mult)
-            and isinstance(node.left, ast.List)
-            and not isinstance(node.right, ast.Constant)
-        ):
-            self._ask_number(node.right)
+        match node:
+            case ast.BinOp(ast.List(), ast.Mult(), count) if not isinstance(count, ast.Constant):
+                self._ask_number(count)
 
     def _may_be_number(self, node: ast.expr) -> bool:
         return self._is_handed_in(node) or self._may_be_tensor(node)
@@ -122,7 +118,7 @@ class Finder:
         qualified = self._scope.imports.qualified(call.func)
         if forms.is_read(call):
             assert isinstance(call.func, ast.Attribute)
-            if not qualified.startswith(OPERATIONS.strangers):
+            if not qualified.startswith(STRANGERS):
                 self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
@@ -180,12 +176,12 @@ class Finder:
 
 
 # By kind of node: what looks at it.
-_LOOKS: dict[type[ast.AST], Callable[[Finder, Any], None]] = {
-    ast.IfExp: Finder._conditional,
-    ast.Call: Finder._call,
-    ast.Subscript: Finder._subscript,
-    ast.Compare: Finder._compared,
-    ast.BinOp: Finder._repeated,
+_LOOKS: dict[type[ast.AST], Callable[[Questions, Any], None]] = {
+    ast.IfExp: Questions._conditional,
+    ast.Call: Questions._call,
+    ast.Subscript: Questions._subscript,
+    ast.Compare: Questions._compared,
+    ast.BinOp: Questions._repeated,
 }
 
 

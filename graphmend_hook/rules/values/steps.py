@@ -9,22 +9,17 @@ from collections.abc import Sequence
 from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...templates import name
-from ..declined import Declined
+from ..base import Declined
 
 ADDING = "index_add_"
 
 
 def adds(statement: ast.stmt) -> bool:
     """Is it ``name.index_add_(dim, index, source)``?"""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == ADDING
-        and isinstance(call.func.value, ast.Name)
-        and len(call.args) == 3
-        and not call.keywords
-    )
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), method), [_, _, _], [])):
+            return method == ADDING
+    return False
 
 
 def ends_in_adding(step: Sequence[ast.stmt]) -> bool:

@@ -55,9 +55,7 @@ from dataclasses import dataclass, replace
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template, expression
-from ..base import Ready
-from ..declined import Declined
-from ..surroundings import unsuitable
+from ..base import Declined, Ready, unsuitable
 from . import hit_lists
 from .steps import ADDING, adds, check, emptiness, ends_in_adding
 
@@ -83,7 +81,7 @@ class Sweep:
     name = "sweep"
     version = 3
     fallback = False
-    trigger = re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b")  # the rare word first
+    triggers = (re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b"),)  # the rare word first
 
     def match(self, place: Place, scope: ModuleScope) -> Ready | Tested | Refusal | None:
         try:

@@ -125,12 +125,12 @@ def _writes(compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.
 def _check_leaf(node: torch.fx.Node) -> None:
     """Raise Unknown unless the input of the graph is a plain tensor that holds data and has no gradient."""
     argument = node.meta.get("grapharg")
-    if argument is None or not argument.is_tensor:
-        raise Unknown("GM104-T01")
-    tensor = argument.example
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-        raise Unknown("GM104-T01")
-    if tensor.requires_grad or tensor.layout is not torch.strided or tensor.device.type == "meta":
-        raise Unknown("GM104-T01")
-    if is_held_by_module(node) and tensor.numel() > SMALL:
+    tensor: Any = argument.example if argument is not None and argument.is_tensor else None
+    if (
+        type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+        or tensor.requires_grad
+        or tensor.layout is not torch.strided
+        or tensor.device.type == "meta"
+        or (is_held_by_module(node) and tensor.numel() > SMALL)
+    ):
         raise Unknown("GM104-T01")

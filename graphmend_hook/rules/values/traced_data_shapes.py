@@ -13,7 +13,7 @@ import torch
 
 from ...dynamo import capture
 from ..branches.traced_conditions import has_elements, holds_data
-from ..traced_shapes import has_known_shape
+from ..branches.traced_speculated import has_known_shape
 from . import traced_contents
 from .traced_value import is_asked, known_elements
 

@@ -15,8 +15,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture, queue
 from ..branches.traced_conditions import has_elements, has_truth, undecided
-from ..branches.traced_speculated import is_tensor
-from ..traced_shapes import has_known_shape
+from ..branches.traced_speculated import has_known_shape, is_tensor
 from . import traced_contents
 
 # By rewritten code:

@@ -43,13 +43,12 @@ import ast
 import re
 from dataclasses import dataclass
 
-from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, argument, expression, name, replaced
-from ..surroundings import compiled_elsewhere
+from ...templates import OWN, Template, expression, name, replaced
+from ..base import compiled_elsewhere
 from .forms import Question, outside_of_subscript
-from .questions import Finder
+from .questions import Questions
 
 CODE = "GM104"
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
@@ -67,34 +66,25 @@ UPDATE
 {_OWNER}[{_INDEX}] = {_TAKEN}
 """
 )
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 
 
 @dataclass
 class ValueCandidate:
-    """A statement, and by the identity of each expression in it that reads a number: the question in its place.
-
-    enclosed: what stands in a comprehension or a lambda, where what is assigned would be a variable of two functions.
-    kept: by the identity of an expression that a question needs too, the name that holds its value.
-    updates: is it ``x[mask] += y``?
-    """
+    """A statement, and the questions in it.  temporaries: how many names of ours it has."""
 
     statement: ast.stmt
-    questions: dict[int, Question]
-    enclosed: frozenset[int]
-    kept: dict[int, str]
-    updates: bool = False
+    questions: Questions
     temporaries: int = 0
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at = self.statement
-        if self.updates:
+        if self.questions.updates:
             assert isinstance(at, ast.AugAssign)
             return _SWITCH.fill(at, TRACED=self._updated(at), ORIGINAL=at)
         if isinstance(at, _SIMPLE):
             return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
-        return [replaced(mended, lambda part: self._switch(part) if id(part) in self.questions else None)]
+        return [replaced(mended, lambda part: self._switch(part) if id(part) in self.questions.found else None)]
 
     def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
         assert isinstance(at.target, ast.Subscript)
@@ -112,7 +102,7 @@ class ValueCandidate:
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
         """What stands in the place of a part of the statement: a question, a value that is kept, both, or None."""
-        question, spelling = self.questions.get(id(node)), self.kept.get(id(node))
+        question, spelling = self.questions.found.get(id(node)), self.questions.kept.get(id(node))
         if question is None and spelling is None:
             return None
         assert isinstance(node, ast.expr)
@@ -140,32 +130,26 @@ class ValueCandidate:
         self.temporaries += len(operands) + 1
         loaded = [name(each, node) for each in spelled]
         original = question.original(node, loaded)
-        if id(node) in self.enclosed:
-            functions = [self._function(spelled, body, node) for body in (question.asked(loaded, node), original)]
-            call = expression("GM.answered()", node)
-            assert isinstance(call, ast.Call)
-            call.args = [*functions, *operands]
-            return call
-        stored = [name(each, node, ast.Store()) for each in (*spelled, answer)]
+        if id(node) in self.questions.enclosed:
+            return expression(
+                "GM.answered(lambda NAMES: ANSWER, lambda NAMES: ORIGINAL, OPERANDS)",
+                node,
+                NAMES=spelled,
+                ANSWER=question.asked(loaded, node),
+                ORIGINAL=original,
+                OPERANDS=operands,
+            )
         given = [
-            ast.copy_location(ast.NamedExpr(target, operand), node)
-            for target, operand in zip(stored, operands, strict=False)
+            ast.copy_location(ast.NamedExpr(name(each, node, ast.Store()), operand), node)
+            for each, operand in zip(spelled, operands, strict=True)
         ]
         return expression(
-            "KEPT if (STORED := ANSWER) is not None else ORIGINAL",
+            "KEPT if (KEPT := ANSWER) is not None else ORIGINAL",
             node,
-            KEPT=name(answer, node),
-            STORED=stored[-1],
+            KEPT=answer,
             ANSWER=question.asked(given, node),
             ORIGINAL=original,
         )
-
-    @staticmethod
-    def _function(arguments: list[str], body: ast.expr, node: ast.expr) -> ast.expr:
-        function = expression("lambda: BODY", node, BODY=body)
-        assert isinstance(function, ast.Lambda)
-        function.args.args = [argument(each, node) for each in arguments]
-        return function
 
 
 class Value:
@@ -174,20 +158,18 @@ class Value:
     name = "value"
     version = 6
     fallback = True
-    trigger = re.compile(rb"\btorch\b")
+    triggers = (re.compile(rb"\btorch\b"),)
 
     def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
         root = _expressions_of(place.statement)
         if root is None:
             return None
-        enclosed = _enclosed(root)
-        finder = Finder(place, scope, enclosed)
-        finder.visit(root)
-        if not finder.found and not finder.updates:
+        questions = Questions(place, scope, root)
+        if not questions.found and not questions.updates:
             return None
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, finder.found, enclosed, finder.kept, finder.updates)
+        return ValueCandidate(place.statement, questions)
 
 
 def _expressions_of(statement: ast.stmt) -> ast.AST | None:
@@ -196,8 +178,3 @@ def _expressions_of(statement: ast.stmt) -> ast.AST | None:
         return statement
     head: ast.AST | None = getattr(statement, _HEADERS.get(type(statement), ""), None)
     return head
-
-
-def _enclosed(root: ast.AST) -> frozenset[int]:
-    """The expressions in comprehensions and lambdas."""
-    return frozenset(id(part) for node in walk(root) if isinstance(node, _SCOPES) for part in walk(node))
