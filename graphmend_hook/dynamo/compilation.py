@@ -43,6 +43,10 @@ class Parts:
         return part
 
 
+class FrameMemory(Parts):
+    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""
+
+
 class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
@@ -62,7 +66,7 @@ class Compilation(Parts):
     output: Dynamo's `OutputGraph` of the attempt; code: that of the frame; one_graph: is it under ``fullgraph=True``?
     """
 
-    def __init__(self, output: Any, attempts: Attempts, memory: Parts) -> None:
+    def __init__(self, output: Any, attempts: Attempts, memory: FrameMemory) -> None:
         super().__init__()
         self.output, self.attempts, self.memory = output, attempts, memory
         self.code: CodeType = output.root_tx.f_code
@@ -131,7 +135,7 @@ def compilation_of(output: Any) -> Compilation:
     return attempts.current
 
 
-def memory_of(code: CodeType) -> Parts:
-    """What the code object remembers from one compilation to the next, as long as Dynamo has code for it."""
-    memory: Parts = _memories.setdefault(code, Parts())
+def memory_of(code: CodeType) -> FrameMemory:
+    """What is remembered of the code object."""
+    memory: FrameMemory = _memories.setdefault(code, FrameMemory())
     return memory

@@ -86,7 +86,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 4
+    version = 5
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

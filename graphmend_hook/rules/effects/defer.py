@@ -77,7 +77,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 3
+    version = 4
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

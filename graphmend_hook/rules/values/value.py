@@ -156,7 +156,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 6
+    version = 7
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

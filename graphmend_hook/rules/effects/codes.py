@@ -1,0 +1,20 @@
+"""Why an effect is left as it was written while Dynamo traces: codes and sentences, by the name of the rule."""
+
+from __future__ import annotations
+
+_DEFER = {
+    "GM101-T01": "the call is not print, warnings.warn or a method of a logger",
+    "GM101-T02": "an argument is a tensor whose text shows its autograd state, or a subclass of Tensor",
+    "GM101-T03": "an argument is a tensor inside vmap, grad or another function transform",
+    "GM101-T04": "an argument is an object whose text may change before the effect is delivered, or is too big to copy",
+    "GM101-T05": "the call stands in a context manager or behind an assignment that may redirect it",
+    "GM101-T06": "the call stands in the body of a higher-order operator that forbids side effects",
+    "GM101-T07": "a warnings filter turns warnings into errors, which must be raised where they arise",
+    "GM101-T08": "activation checkpointing would make the call again in backward; only fullgraph=True leaves that out",
+    "GM101-T09": "this torch, or this way to compile, generates code that the epilogue cannot reach",
+    "GM101-T10": "a handler around a traced call could catch what the effect raises",
+    "GM101-T11": "the frame needs its breaks: compiling it without them fails, or an `assert` in it stands in a `try`",
+    "GM101-T12": "the effect stands in a `finally` and would also follow the failure of a guard",
+    "GM101-T13": "the number that is drawn is looked at, or an operation of another library may draw as well",
+}
+REFUSALS = {"defer": _DEFER}

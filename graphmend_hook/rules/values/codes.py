@@ -1,0 +1,18 @@
+"""Why a number is not known or a loop not swept while Dynamo traces: codes, sentences, by the name of the rule."""
+
+from __future__ import annotations
+
+_VALUE = {
+    "GM104-T01": "the number depends on data that is not known while tracing",
+    "GM104-T02": "the number depends on an input; name it in GRAPHMEND_VALUES to compile once for each of its values",
+    "GM104-T03": "the number depends on a tensor that the graph writes to in place",
+    "GM104-T04": "the compiled code is saved, and a guard on a value cannot be",
+    "GM104-T05": "the frame has been compiled for four combinations of values already",
+    "GM104-T06": "what the compiled code took for granted of a size that the data decides did not hold in another call",
+}
+_SWEEP = {
+    "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",
+    "GM105-T02": "gradients would differ: a step without rows gives zeros where there would be none",
+    "GM105-T03": "the loop has too many steps to make all of them",
+}
+REFUSALS = {"value": _VALUE, "sweep": _SWEEP}
