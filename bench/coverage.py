@@ -88,15 +88,15 @@ def main() -> None:
         total, mended = sum(counts.values()), counts.pop("mended", 0)
         reasons = ", ".join(f"{code} {count}" for code, count in sorted(counts.items(), key=lambda item: -item[1]))
         print(f"  [{rule}] {form}: {total} sites, {mended} mended, {total - mended} declined ({reasons or 'none'})")
-    halves = [importlib.import_module(f"{graphmend_hook.rules.__name__}.{name}") for name in TRACED]
-    unused = sorted({name for half in halves for name in half.CALLED}.difference(calls))
-    print("calls:", ", ".join(f"{name} {count}" for name, count in calls.most_common()))
-    print("never called:", ", ".join(unused) or "none")
     if options.json:
         options.json.write_text(json.dumps({" | ".join(key): count for key, count in sorted(totals.items())}, indent=1))
     for path, site, lines in random.Random(options.seed).sample(declined, min(options.sample, len(declined))):
         print(f"\n{site.code} {path}:{site.line} in {site.function}\n  {site.reason}")
         print("\n".join(f"  | {line}" for line in lines[site.line - 1 : site.line + 9]))
+    print("calls:", ", ".join(f"{name} {count}" for name, count in calls.most_common()))
+    halves = [importlib.import_module(f"{graphmend_hook.rules.__name__}.{name}") for name in TRACED]  # needs torch
+    unused = sorted({name for half in halves for name in half.CALLED}.difference(calls))
+    print("never called:", ", ".join(unused) or "none")
 
 
 if __name__ == "__main__":

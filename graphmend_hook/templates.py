@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
-_LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY", "UNUSED")
+_LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY")
 OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboard has
 _SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
@@ -92,7 +92,7 @@ class _Filler:
             named = item.value if isinstance(item, ast.Expr) else item
             spelled = _SPELLED.get(type(named))
             hole = self._holes.get(getattr(named, spelled)) if spelled else None
-            if isinstance(hole, (list, tuple)):
+            if isinstance(hole, Sequence) and not isinstance(hole, str):
                 copies += [self._copy(named, each) if isinstance(each, str) else each for each in hole]
             else:
                 copies.append(hole if isinstance(hole, ast.stmt) else self._copy(item))

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 
 from ..diagnostics import GraphmendError
-from ..reporting import exit as at_exit
+from ..reporting import files
 from ..reporting.ledger import SCHEMA, Document
 from ..reporting.text import PLAIN, draw
 from ..version import __version__
 
 HELP = "show report files (GRAPHMEND_REPORT=PATH), or merge those of a job"
-_SCHEMA = Path(at_exit.__file__).with_name("schema.json")
+_SCHEMA = Path(files.__file__).with_name("schema.json")
 # What JSON Schema calls the values that `json` reads.
 _TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     united = merge(reports)
     if options.output:
         try:
-            at_exit.replace(united, options.output)
+            files.replace(united, options.output)
         except OSError as error:
             raise ReportError(f"{options.output}: cannot be written: {error.strerror}") from None
     draw(united, console)

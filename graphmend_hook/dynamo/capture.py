@@ -185,7 +185,7 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
 def _expect_no_assertions(compilation: Compilation) -> None:
     """The frame may not be run again: capture less, if its graph asserts what it takes for granted.
 
-    That is more of a captured number than bounds, past which eager fails too.
+    Bounds of a captured number are not taken for granted: past them eager fails too.
     """
     asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
     beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)

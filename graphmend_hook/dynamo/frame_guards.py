@@ -25,6 +25,12 @@ class Installed(set[object]):
     """What the guards of one compilation are about; each is installed once."""
 
 
+def name_of(source: Any) -> str:
+    """The expression that guards have for a source: a property in today's torch, up to 2.9 a method."""
+    name = source.name
+    return name if isinstance(name, str) else str(name())
+
+
 def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | None:
     """What the expressions of guards give for the sources in the frame that is compiled; None where one fails.
 
@@ -35,7 +41,7 @@ def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | N
     root = compilation.output.root_tx
     scope = {"L": root.f_locals, "G": root.f_globals}
     try:
-        return [eval(source.name, scope) for source in sources]
+        return [eval(name_of(source), scope) for source in sources]
     except Exception as error:
         log.debug("no guard: %s", error)
         return None
@@ -57,7 +63,7 @@ def install(
 def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builder: Any, guard: Any) -> None:
     """What Dynamo calls when the graph is complete: adds the guard."""
     function = f"graphmend_guard_{next(_numbers)}"
-    call = f"{function}({', '.join(source.name for source in sources)})"
+    call = f"{function}({', '.join(map(name_of, sources))})"
     builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # {note}"], {function: holds}, True)
 
 
@@ -80,7 +86,7 @@ class Computation:
         self._writes = not all(map(only_computes, operations))
         self._leaves = [copies[node] for node in leaves]
         self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
-        names = [source.name for source in self._sources]
+        names = [name_of(source) for source in self._sources]
         self.key = "; ".join([*names, *(f"{node.target}{node.args}" for node in self._operations)])
         self.result_dtype = root.meta["example_value"].dtype
 

@@ -13,7 +13,7 @@ _PATH = Path(__file__).parents[1]
 FILES = tuple(
     sorted(file for part in ("dynamo/*.py", "runtime/*.py", "rules/**/traced_*.py") for file in _PATH.glob(part))
 )
-OWN_FILES = frozenset(str(file) for file in FILES if file.name != "probe_programs.py")  # which stand for a program's
+OWN_FILES = frozenset(str(file) for file in FILES if file.name != "probe_programs.py")  # a program's
 _PACKAGE = __package__.partition(".")[0]
 _RUNTIME = f"{_PACKAGE}.runtime"
 _QUEUE = f"{__package__}.queue"

@@ -106,10 +106,11 @@ def connect() -> None:
     try:
         from torch._dynamo.exc import UnspecializeRestartAnalysis
         from torch._dynamo.variables.builder import VariableBuilder
+        from torch._dynamo.variables.misc import LambdaVariable
 
         dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
         for function, asked in _questions:
-            dispatch[id(function)] = functools.partial(_variable_of, asked)
+            dispatch[id(function)] = functools.partial(_variable_of, asked, LambdaVariable)
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)
@@ -117,17 +118,19 @@ def connect() -> None:
     raise begun
 
 
-def _variable_of(asked: Question[Any], builder: Any, _function: object) -> Variable:
-    """What Dynamo's builder of variables makes of a question: one whose call is the answer; it needs no guard."""
+def _variable_of(asked: Question[Any], kind: Callable[..., Variable], builder: Any, _function: object) -> Variable:
+    """What Dynamo's builder of variables makes of a question: one whose call is the answer; it needs no guard.
+
+    kind: Dynamo's class of variables that are called so.
+    """
     from torch._dynamo.variables.base import VariableTracker
-    from torch._dynamo.variables.misc import LambdaVariable
 
     def answer(*args: Variable, **kwargs: Variable) -> Variable:
         innermost = builder.tx.output.current_tx
         given = asked.answer(innermost, [*args], kwargs)
         return given if isinstance(given, VariableTracker) else VariableTracker.build(innermost, given)
 
-    return LambdaVariable(answer, source=builder.source)
+    return kind(answer, source=builder.source)
 
 
 # What `torch.compiler.assume_constant_result` does, without the import of Dynamo that it takes.  Dynamo keeps the

@@ -66,7 +66,7 @@ class Cache:
         self.problem = ""
         self.distrusted = False
         self._fingerprint = fingerprint(rules)
-        self._root = directory
+        self._root = directory and directory.absolute()
         self.writable = not sys.dont_write_bytecode
 
     def get(self, path: str, source: bytes) -> Rewritten | None:

@@ -147,7 +147,7 @@ def _table(*headings: str) -> Table:
 
 
 def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
-    """What became of each module and site that is not mended, with the code, the sentence, and the place."""
+    """What became of each module and site, with the code and the sentence, if it is not mended, and the place."""
     for module in document["modules"]:
         for site in module["sites"]:
             yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)

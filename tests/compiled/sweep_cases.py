@@ -75,6 +75,18 @@ class Listed(Experts):
         return out
 
 
+class ListedAsTemplatesSpellTheirs(Experts):
+    def forward(self, TARGET, VALUES):
+        UNUSED = torch.zeros_like(TARGET)
+        MASK = self.mask_of(VALUES)
+        HIT = (MASK.sum(dim=-1) > 0).nonzero(as_tuple=True)[0].tolist()
+        for TEST in HIT:
+            (THEN,) = torch.where(MASK[TEST])
+            ELSE = self.experts[TEST](TARGET[THEN])
+            UNUSED.index_add_(0, THEN, ELSE)
+        return UNUSED
+
+
 class ListedByAnotherMask(Experts):
     """What is listed is not what the step looks up: experts 0 and 2 are not hit, though they have rows."""
 

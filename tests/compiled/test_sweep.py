@@ -18,7 +18,10 @@ PATH = HERE / "sweep_cases.py"
 PLAIN = import_file(PATH, "sweep_cases_plain")
 MENDED = import_mended(PATH, "sweep_cases_mended")
 SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
-LISTED = ["Listed", "ListedByAnotherMask", "Rows", "RowsWithQuestions", "TwoLists", "HitsWrittenLater"]
+LISTED = [
+    *("Listed", "ListedAsTemplatesSpellTheirs", "ListedByAnotherMask", "Rows", "RowsWithQuestions", "TwoLists"),
+    "HitsWrittenLater",
+]
 MENDABLE = ["Skipped", "Around", "Stepping", *LISTED]
 WITHOUT_WEIGHTS = ["Stepping", "TwoLists", "HitsWrittenLater"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hook_cases import MENDABLE
 
-from graphmend_hook.reporting import exit as files
+from graphmend_hook.reporting import files
 from graphmend_hook.reporting.ledger import Document, Ledger, as_json
 
 Write = Callable[[str, str], Path]

@@ -133,9 +133,9 @@ def _conditional(place: Place, scope: ModuleScope) -> Ready | Refusal | None:
     if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
         return None
     lowering = Lowering(place, scope)
-    conditionals = [node for node in walk(statement) if isinstance(node, ast.IfExp)]
+    enclosed = enclosed_in(statement)
+    conditionals = [node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed]
     found = [node for node in conditionals if lowering.taint(node.test) is not Taint.NO]
-    found = [node for node in found if id(node) not in enclosed_in(statement)]
     refusal = unsuitable(place, scope, CODE) if found else None
     if refusal or not found:
         return refusal

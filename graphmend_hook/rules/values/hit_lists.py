@@ -11,35 +11,42 @@ from ...templates import OWN, Template
 from ..base import Declined
 from . import forms, steps
 
-_LISTED = """
-if GM.compiling():
-    {hits} = HIT
-    {listed} = {candidates}({hits})
-    if {listed} is None:
-        {listed} = {hits}.{made}
-        {hits} = None
-    else:
-        {hits} = {hits} != 0
-else:
-    {hits} = None
-    ORIGINAL
-"""
-_LOOKED_UP = """
-if {hits} is not None:
-    TARGETS = GM.rows_at(MASK, {hits}, {place})
-else:
-    ORIGINAL
-"""
-_BEGUN = "if {hits} is not None:\n    GM.sweep_listed({index})"
 # How a list is made of its hits, by what gives every place instead: as numbers, and as rows of one number.
 _MADE = {"GM.candidates": "nonzero(as_tuple=True)[0].tolist()", "GM.candidate_rows": "nonzero()"}
+_LISTED = {
+    candidates: Template(
+        f"""
+if GM.compiling():
+    HITS = HIT
+    LISTED = {candidates}(HITS)
+    if LISTED is None:
+        LISTED = HITS.{made}
+        HITS = None
+    else:
+        HITS = HITS != 0
+else:
+    HITS = None
+    ORIGINAL
+"""
+    )
+    for candidates, made in _MADE.items()
+}
+_LOOKED_UP = Template(
+    """
+if HITS is not None:
+    TARGETS = GM.rows_at(MASK, HITS, PLACE)
+else:
+    ORIGINAL
+"""
+)
+_BEGUN = Template("if HITS is not None:\n    GM.sweep_listed(INDEX)")
 
 
 @dataclass(frozen=True)
 class HitList:
     """An assignment of the hits in a tensor to a name, for one loop.
 
-    hit: the tensor; candidates: what gives every place instead, a key of the table above.
+    hit: the tensor; candidates: what gives every place instead, a key of `_MADE`.
     look_up: the statement of the loop that looks up the rows of a place, by ``torch.where(mask)``.
     """
 
@@ -52,19 +59,17 @@ class HitList:
 
     def of_assignment(self, statement: ast.Assign) -> list[ast.stmt]:
         """What the assignment becomes."""
-        made = Template(
-            _LISTED.format(hits=self._hits, listed=self.listed, candidates=self.candidates, made=_MADE[self.candidates])
-        )
-        return made.fill(statement, HIT=self.hit, ORIGINAL=statement)
+        listed = _LISTED[self.candidates]
+        return listed.fill(statement, HITS=self._hits, LISTED=self.listed, HIT=self.hit, ORIGINAL=statement)
 
     def of_look_up(self, begins: bool) -> list[ast.stmt]:
         """What the look-up becomes; begins: the step begins there, and not with a question for its rows."""
         at, target = self.look_up, self.look_up.targets[0]
-        looked_up = Template(_LOOKED_UP.format(hits=self._hits, place=ast.unparse(self.loop.target)))
-        statements = looked_up.fill(at, TARGETS=target, MASK=self.mask, ORIGINAL=at)
+        names = {"HITS": self._hits, "PLACE": ast.unparse(self.loop.target)}
+        statements = _LOOKED_UP.fill(at, **names, TARGETS=target, MASK=self.mask, ORIGINAL=at)
         if begins:
             index = ast.unparse(target).strip("()").split(",")[0]
-            statements += Template(_BEGUN.format(hits=self._hits, index=index)).fill(at)
+            statements += _BEGUN.fill(at, HITS=self._hits, INDEX=index)
         return statements
 
     @property

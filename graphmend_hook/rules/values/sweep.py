@@ -79,7 +79,7 @@ class Sweep:
     """Rewrites steps of loops that do nothing for no rows; see the module's docstring."""
 
     name = "sweep"
-    version = 4
+    version = 5
     fallback = False
     triggers = (re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b"),)  # the rare word first
 
