@@ -16,7 +16,8 @@ from rich.console import Console
 
 from ..config import Kind, Settings, settings_of_kind
 from ..diagnostics import ConfigError, GraphmendError
-from ..hook.cache import fingerprint, take_stock
+from ..hook.cache import fingerprint
+from ..hook.entries import take_stock
 from ..hook.locate import modules
 from ..hook.warm import warm
 from ..options import add_settings, settings_of

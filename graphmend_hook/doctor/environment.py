@@ -20,7 +20,8 @@ from typing import Any
 
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
-from ..hook.cache import Cache, take_stock
+from ..hook.cache import Cache
+from ..hook.entries import take_stock
 from ..reporting.text import counted
 from ..rewrite import active_rules
 from ..version import __version__
