@@ -1,48 +1,96 @@
-"""One arm of the survey of transformers' model types, each compiled once: ``python -m bench.survey FOLDER OUT.jsonl``.
+"""One arm of a survey of models, each compiled once: ``python -m bench.survey CENSUS OUT.jsonl``.
 
-FOLDER has the survey's `census.py`, which builds a small model of each type, with the hook if ``GRAPHMEND_MODULES`` is
-set.  What it finds out of a model is a line of OUT; a model that OUT has already is left out.
+CENSUS is the folder of the survey's `census.py`, which builds a small model of each type that transformers has, or
+``rows`` for the rows of the tests.  The hook is there if ``GRAPHMEND_MODULES`` is set.  What is found out about a model
+is a line of OUT; a model that OUT has already is left out.
 """
 
 from __future__ import annotations
 
+import os
+
+if "GRAPHMEND_MODULES" in os.environ:
+    import graphmend_hook  # noqa: F401  before the libraries are imported
+
 import argparse
 import importlib
 import json
+import multiprocessing
 import sys
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+Line = dict[str, Any]
+
+ROWS = "rows"
 # As many arguments of the survey's own as its functions read.
 _GIVEN = {"eager_only": False, "bf16": False, "half_all": False, "base": False, "verbose": False, "tb": False}
 _LIMITS = {"timeout": 120.0, "build_budget": 12.0}
 
 
-def survey(census: Any, names: list[str], out: Path, train: bool) -> None:
-    """Add a line for each of the model types `names` to `out`."""
+def of_types(folder: Path, train: bool) -> tuple[list[str], Callable[[str], Line]]:
+    """The names of the model types that the census in `folder` knows, and what it finds out about one."""
+    sys.path.insert(0, str(folder.resolve()))
+    census = importlib.import_module("census")
     given = argparse.Namespace(**_GIVEN, **_LIMITS, train=train)
-    for name in names:
-        line = census.run_one(name, given)
-        with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        print(f"{name}: {line.get('breaks')} breaks, {line['wall']} s", flush=True)
+    return census.order()[0], lambda name: census.run_one(name, given)
+
+
+def of_rows() -> tuple[list[str], Callable[[str], Line]]:
+    """The names of the rows that the installed transformers has, and what is found out about one."""
+    models = importlib.import_module("bench.models")
+
+    def one(name: str) -> Line:
+        with multiprocessing.get_context("fork").Pool(1) as process:
+            return process.apply(_row, [name])
+
+    return models.rows.present(metadata.version("transformers")), one
+
+
+def _row(name: str) -> Line:
+    """The breaks of one call of a row; or, as `err`, what went wrong."""
+    import torch
+
+    from bench.models import rows
+
+    graphs = []
+
+    def count(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    model, (inputs, *_) = rows.build(name)
+    with torch.no_grad():
+        if not rows.ROWS[name].fresh:
+            model(**inputs)
+        try:
+            torch.compile(model, backend=count, dynamic=False)(**inputs)
+        except Exception as error:
+            return {"name": name, "row": {"breaks": None, "err": repr(error)}}
+    return {"name": name, "row": {"breaks": len(graphs) - 1}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m bench.survey", description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("folder", type=Path, help="where census.py is")
+    parser.add_argument("census", help="the folder of census.py, or rows")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--only", help="the model types, with commas between them")
-    parser.add_argument("--train", action="store_true", help="three training steps of each instead of a forward pass")
+    parser.add_argument("--only", help="the models, with commas between them")
+    parser.add_argument("--train", action="store_true", help="three training steps of each type, not a forward pass")
     given = parser.parse_args()
-    sys.path.insert(0, str(given.folder.resolve()))
-    census = importlib.import_module("census")  # which imports the hook first
-    names = given.only.split(",") if given.only else census.order()[0]
+    names, observe = of_rows() if given.census == ROWS else of_types(Path(given.census), given.train)
     done = [json.loads(line)["name"] for line in given.out.open(encoding="utf-8")] if given.out.exists() else []
     # What every child needs is loaded once, before they are forked.
     importlib.import_module("torch._dynamo.convert_frame")
     importlib.import_module("transformers.models.t5.modeling_t5")
-    survey(census, [name for name in names if name not in done], given.out, given.train)
+    for name in given.only.split(",") if given.only else names:
+        if name in done:
+            continue
+        line = observe(name)
+        with given.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line)[:200], flush=True)
 
 
 if __name__ == "__main__":

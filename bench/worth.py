@@ -1,8 +1,9 @@
 """Which graph breaks each rule frees that no other does: ``python -m bench.worth FOLDER [--measure CENSUS]``.
 
-``--measure`` runs the survey in CENSUS (`bench.survey`) on the installed transformers and keeps its lines in FOLDER:
-every model type without the hook, those that break with it, and those that it frees of breaks without each rule in
-turn.  What is there already is not measured again.  Without it, the tables are printed of what FOLDER has.
+``--measure`` runs a survey (`bench.survey`: CENSUS, or ``rows`` for those of the tests) on the installed transformers.
+It keeps in FOLDER what it finds out about every model without the hook, about those that break with it, and about those
+that it frees of breaks without each rule in turn; what is there already is not measured again.  Without ``--measure``
+the tables of what FOLDER has are printed.
 
 A break counts as freed by one rule alone if the hook frees it, but not without that rule.
 """
@@ -24,17 +25,17 @@ from graphmend_hook.config import RULE_NAMES
 from . import arms
 from .tables import Table
 
-Breaks = dict[tuple[str, str], int | None]  # by model type and what was compiled; None: an error
+Breaks = dict[tuple[str, str], int | None]  # by model and what was compiled; None: an error
 STOCK, HOOK = "stock", "hook"
 MENDED = arms.ARMS["on"]
 
 
 def breaks_of(file: Path) -> Breaks:
-    """The breaks of each model type in one arm: of a forward pass, in half precision too, or of a training step."""
+    """The breaks of each model in one arm: of a forward pass, in half precision too, of a training step, of a row."""
     found: Breaks = {}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         model = json.loads(line)
-        for kind in ("fp32", "fp16", "train"):
+        for kind in ("fp32", "fp16", "train", "row"):
             if (seen := model.get(kind)) is not None and "breaks" in seen:
                 found[model["name"], kind] = None if seen.get("err") else seen["breaks"]
     return found
@@ -50,14 +51,14 @@ def freed_alone(stock: Breaks, hook: Breaks, without: Breaks) -> dict[tuple[str,
     return back
 
 
-def measure(folder: Path, census: Path, options: Sequence[str], names: Sequence[str]) -> None:
-    """Fill `folder` with the arms that it lacks, of all model types or of `names`; `options` are for `bench.survey`."""
+def measure(folder: Path, census: str, options: Sequence[str], names: Sequence[str]) -> None:
+    """Fill `folder` with the arms that it lacks, of all models or of `names`; `options` are for `bench.survey`."""
     folder.mkdir(parents=True, exist_ok=True)
 
     def run(arm: str, names: Sequence[str], **environment: str) -> Breaks:
         if names or arm == STOCK:
             chosen = ["--only", ",".join(names)] if names else []
-            survey([str(census), str(folder / f"{arm}.jsonl"), *options, *chosen], environment)
+            survey([census, str(folder / f"{arm}.jsonl"), *options, *chosen], environment)
         return breaks_of(folder / f"{arm}.jsonl")
 
     stock = run(STOCK, names)
@@ -94,7 +95,7 @@ def tables(folder: Path) -> Iterator[Table]:
 
 
 def _examples(found: Iterable[tuple[str, str]]) -> str:
-    """The first model types of those that were found."""
+    """The first models of those that were found."""
     names = sorted({name for name, _ in found})
     return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
@@ -102,9 +103,9 @@ def _examples(found: Iterable[tuple[str, str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser("python -m bench.worth", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path, help="where the lines of the survey are kept")
-    parser.add_argument("--measure", type=Path, metavar="CENSUS", help="the folder with census.py")
+    parser.add_argument("--measure", metavar="CENSUS", help="the folder of census.py, or rows")
     parser.add_argument("--train", action="store_true", help="training steps instead of forward passes")
-    parser.add_argument("--only", default="", help="the model types, with commas between them")
+    parser.add_argument("--only", default="", help="the models, with commas between them")
     given = parser.parse_args()
     if given.measure:
         options = ["--train"] if given.train else []
