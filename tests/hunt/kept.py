@@ -362,4 +362,45 @@ def f(self, x, y, n, flag):
     return x + len(self.items)
 """
     ),
+    "an exception that takes no note": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.max() >= 1:
+        raise FrozenError("guard")
+    return x
+"""
+    ),
+    "an exception that takes no note protects an index": Program(
+        """\
+def f(self, x, y, n, flag):
+    at = x.long().abs().sum()
+    if at >= x.numel():
+        raise FrozenError("guard")
+    return x[at] + y
+"""
+    ),
+    "a tensor that only the side not taken has memory for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + torch.ones(10**12).sum()
+    return y
+"""
+    ),
+    "a text that only the side not taken has memory for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + len("a" * 10**13)
+    return y
+"""
+    ),
+    "a number that only the side not taken has time for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + 7 ** 10**9 % 5
+    return y
+"""
+    ),
 }
