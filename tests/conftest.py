@@ -24,6 +24,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Where triton is installed, each process that compiles with Inductor starts others beside it, to compile for a GPU.
 os.environ["TORCH_WARM_POOL"] = "0"
 
+sys.path.insert(0, os.path.dirname(__file__))  # where the packages are that tests share
+
 import graphmend_hook
 
 # A shell makes its background jobs ignore the interrupt, which their children inherit; what is run here must not.

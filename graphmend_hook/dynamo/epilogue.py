@@ -7,6 +7,7 @@ run again with its arguments, cells and random numbers.  Imports Dynamo, and onl
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import inspect
 import logging
@@ -31,6 +32,8 @@ from .rerun import Plan, RerunMemory
 log = logging.getLogger("graphmend_hook")
 _OF_GUARD = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
 _OF_RERUN = "graphmend_hook: raised by the function as it was written, after its compiled graph had failed with"
+# By which the context of an exception is set whose class lets no attribute be set.
+_CONTEXT = BaseException.__dict__["__context__"]
 
 
 @functools.cache
@@ -143,9 +146,16 @@ def _call(item: queue.Item) -> None:
     try:
         delivery(target, values)
     except Exception as error:
-        if item[0] is queue.GUARD and sys.version_info >= (3, 11):
-            error.add_note(_OF_GUARD)
+        if item[0] is queue.GUARD:
+            _annotate(error, _OF_GUARD)
         raise
+
+
+def _annotate(error: Exception, note: str) -> None:
+    """Add a note to it, if Python has notes, and if it can take one: an exception may be frozen."""
+    if sys.version_info >= (3, 11):
+        with contextlib.suppress(Exception):
+            error.add_note(note)
 
 
 def _read(predicates: list[torch.Tensor]) -> list[bool]:
@@ -198,8 +208,7 @@ def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple
         value = function(*positional, **keywords)
     except Exception as error:
         _forget(error, failed)
-        if sys.version_info >= (3, 11):
-            error.add_note(f"{_OF_RERUN} {type(failed).__name__}: {failed}")
+        _annotate(error, f"{_OF_RERUN} {type(failed).__name__}: {failed}")
         raise
     name = getattr(code, "co_qualname", code.co_name)
     log.warning("%s", notice("GM009", function=name, error=f"{type(failed).__name__}: {failed}"))
@@ -209,9 +218,9 @@ def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple
 
 def _forget(error: BaseException, failed: BaseException) -> None:
     """Python takes every exception for a consequence of the one that is being handled."""
-    while error.__context__ not in (None, failed):
-        error = error.__context__
-    error.__context__ = None
+    while (context := error.__context__) is not None and context is not failed:
+        error = context
+    _CONTEXT.__set__(error, None)
 
 
 def _generators(device: torch.device) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_iter
 
 Variable = Any  # `torch._dynamo.variables.base.VariableTracker`, which takes seconds to import
 
@@ -49,3 +50,15 @@ def is_unbacked(size: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     return bool(free_unbacked_symbols(size))
+
+
+def bytes_of(fakes: Any) -> float:
+    """The memory of the largest fake tensor in a tree of values; infinite if the data decides."""
+    return max((_bytes(fake) for fake in tree_iter(fakes) if isinstance(fake, torch.Tensor)), default=0)
+
+
+def _bytes(fake: torch.Tensor) -> float:
+    size = fake.untyped_storage().nbytes()
+    if isinstance(size, int):
+        return size
+    return float("inf") if is_unbacked(size) else int(size.node.hint)

@@ -13,8 +13,11 @@ from ...dynamo.question import question
 from ...dynamo.restart import trace_anew
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, fake_of, python_of, tensor_node
+from ...dynamo.variables import Variable, bytes_of, fake_of, python_of, tensor_node
 from ...dynamo.writes import are_apart, memory_of, operations, written_by
+
+# Bytes that an operation may ask for though nobody may need its result.
+_LITTLE = 1 << 24
 
 CALLED = ("watch", "harmless")  # by rewritten code
 
@@ -49,7 +52,8 @@ def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, o
     """Would the call succeed, and is the function the one of torch that has that name?
 
     The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as
-    tracing it would; but a failure while tracing ends the trace.
+    tracing it would; but a failure while tracing ends the trace.  What it needs of memory has to be little, or of the
+    order of what it is given.
     """
     called = python_of(function)
     homes = (torch, torch.nn.functional, torch.Tensor, operator)
@@ -58,11 +62,11 @@ def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, o
     operands, named = fake_of(arguments), fake_of(options)
     try:
         with trace.translator.fake_mode:
-            called(*operands, **named)
+            result = called(*operands, **named)
     except Exception as error:
         log.debug("%s would fail: %s", name, error)
         return False
-    return True
+    return bytes_of(result) <= max(_LITTLE, 4 * bytes_of([operands, named]))
 
 
 @question(otherwise=False)

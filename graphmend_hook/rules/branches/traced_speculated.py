@@ -20,6 +20,8 @@ CALLED = (  # by rewritten code
     *("operate", "item_of", "slice"),
 )
 
+_LONG = 10_000  # items of a sequence; also the exponent of a power
+
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
 
 
@@ -100,11 +102,23 @@ def operate(name: str, traits: str, *operands: Any) -> Any:
     """The operator of that name in the module `operator`, if it cannot fail on these values."""
     tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
     if not tensors:
+        if not _is_little(name, *operands):
+            raise Unspeculable("GM102-T04")
         return getattr(operator, name)(*operands)
     for tensor in tensors:
         if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):
             raise Unspeculable("GM102-T04")  # behaviour of its own; a division by zero
     return attempt(name, traits, getattr(operator, name), *operands)
+
+
+def _is_little(name: str, left: Any, right: Any = None) -> bool:
+    """Does the operation on values of Python take little memory and time?"""
+    if name == "pow":
+        return type(right) is not int or -_LONG < right < _LONG
+    if name == "mul":
+        sized, times = (right, left) if type(left) is int else (left, right)
+        return not isinstance(sized, (str, bytes, list, tuple)) or len(sized) * times < _LONG
+    return True
 
 
 def item_of(container: Any, index: Any) -> Any:

@@ -5,7 +5,7 @@ A failure of ``test_random_programs.py`` prints its `Program`, reduced, to be ad
 
 from __future__ import annotations
 
-from programs import Program
+from .grammar import Program
 
 KEPT = {
     "the clamp of half precision": Program(
@@ -318,5 +318,89 @@ def f(self, x, y, n, flag):
         other_shape=(4,),
         n=5,
         seed=1042693,
+    ),
+    "a property of one side counts how often it is read": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.meter.reads = n
+    if x.sum() > 0:
+        x = x * self.meter.scale
+    return x
+"""
+    ),
+    "a property of one side draws": Program(
+        """\
+def f(self, x, y, n, flag):
+    random.random()
+    if x.sum() > 0:
+        x = x * self.meter.drawn
+    return x
+"""
+    ),
+    "a private name, and an answer for every other": Program(
+        """\
+def f(self, x, y, n, flag):
+    return self.private.gained(x), self.private.stored(y)
+"""
+    ),
+    "a guard where a mode is on": Program(
+        """\
+def f(self, x, y, n, flag):
+    with torch.no_grad():
+        if x.sum() > 0:
+            raise ValueError("guard")
+        x = x + 1
+    return x
+"""
+    ),
+    "a list that was longer before the branch": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.items.append(n)
+    if x.sum() > 0:
+        self.items.pop()
+    return x + len(self.items)
+"""
+    ),
+    "an exception that takes no note": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.max() >= 1:
+        raise FrozenError("guard")
+    return x
+"""
+    ),
+    "an exception that takes no note protects an index": Program(
+        """\
+def f(self, x, y, n, flag):
+    at = x.long().abs().sum()
+    if at >= x.numel():
+        raise FrozenError("guard")
+    return x[at] + y
+"""
+    ),
+    "a tensor that only the side not taken has memory for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + torch.ones(10**12).sum()
+    return y
+"""
+    ),
+    "a text that only the side not taken has memory for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + len("a" * 10**13)
+    return y
+"""
+    ),
+    "a number that only the side not taken has time for": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 900:
+        y = y + 7 ** 10**9 % 5
+    return y
+"""
     ),
 }

@@ -1,136 +1,15 @@
-"""Random programs ``def f(self, x, y, n, flag)`` out of a small grammar that meets the hazards of the rules.
-
-A program is drawn in two steps, so that one hazard does not make the rules decline the whole function: first a few
-*spices* (one hazard each), then statements out of the plain grammar and of those spices alone.  The grammar is text with
-holes, filled from the left:
-
-    $t $s $p      a tensor like x, a 0-d tensor, a 0-d bool tensor: a name that is bound, sometimes an expression
-    $e $k $q $r   an expression that gives such a tensor, a number, a test of an `if`, what a `return` gives
-    $G $C         a test that is rarely true (a guard), one that is nearly always true (an assertion)
-    $z $o $g $v   a name to assign: any tensor's, a bound tensor's, a predicate's, any value's; the same in a statement
-    $i            a number that no other statement has
-    $B            a block of statements, on a line of its own
-"""
+"""The spices of random programs: one hazard each, in the grammar's text with holes (`grammar`)."""
 
 from __future__ import annotations
 
-import ast
-import re
-import sys
 from dataclasses import dataclass, field
-from random import Random
-from typing import Any
 
-PRELUDE = """
-import logging
-import warnings
-
-import numpy as np
-import torch
-
-logger = logging.getLogger("random_programs")
-TALLY = 0
-
-
-class GuardError(Exception):
-    def __init__(self, message, code=7):
-        super().__init__(message, code)
-        self.code = code
-
-    def __str__(self):
-        return f"{self.args[0]} [{self.code}]"
-
-
-def positive(t):
-    return t.sum() > 0
-
-
-def within(t, n):
-    if n > 2:
-        return False
-    return (t.abs() < n + 1).all()
-
-
-def double(t):
-    return t * 2
-
-
-def pick(t):
-    if t.sum() > 0:
-        return t * 2
-    return t - 1
-
-
-def clamped(t):
-    if t.is_floating_point() and (torch.isinf(t).any() or torch.isnan(t).any()):
-        t = torch.clamp(t, min=-100, max=100)
-    return t
-
-
-def check(t, limit=50):
-    if t.abs().max() > limit:
-        raise ValueError(f"over {limit}: {t.abs().max()}")
-
-
-def checked(t):
-    check(t)
-    return t + 1
-
-
-def noisy(t):
-    if positive(t):
-        logger.warning("log positive")
-        return t
-    logger.warning("log negative %d", t.dim())
-    return t.abs()
-"""
-
-# --- the plain grammar -----------------------------------------------------------------------------------------------
-
-TENSORS = [
-    *["$t * 2", "$t + 1", "$t + $t", "$t - $t", "$t * $t", "-$t", "$t.abs()", "torch.relu($t)", "$t.clamp(-2, 2)"],
-    *["$t.clone()", "torch.where($t > 0, $t, $t)", "$t * $k", "torch.zeros_like($t)", "double($t)", "$t.flip(-1)"],
-    *["$t * $p", "$t - $s", "$t + self.s"],
-]
-FLOATS = ["$t.sin()", "torch.sigmoid($t)", "$t / 2", "$t.softmax(-1)", "$t * 0.5", "$t.exp()", "$t * self.w"]
-SCALARS = ["$t.sum()", "$t.abs().sum()", "$t.max()", "$t.float().mean()", "($t > 0).sum()", "$t.min()"]
-PREDICATES = [
-    *["$t.sum() > 0", "$t.sum() < 0", "($t > 0).all()", "($t > 1).any()", "$s > $s", "$s <= 1", "$t.ne(0).any()"],
-    *["torch.isnan($t).any()", "torch.isfinite($t).all()", "($t == $t).all()", "$s >= $k"],
-]
-NUMBERS = ["n", "n + 1", "2", "self.k", "$t.dim()"]
-TESTS = ["n > 2", "flag", "not flag", "n % 2 == 0", "flag is None", "$t.dim() == 1", "self.k > 1", "self.training"]
-TESTS += ["$t.dtype == torch.float16", "isinstance(flag, str)", "n > $t.numel()", "$t.is_floating_point()"]
+# Tests that join predicates; the plain grammar has them too.
 BOOLEANS = [
     *["$p and $p", "$p or $p", "not $p", "$p and n > 2", "n > 1 and $p", "flag and $p", "flag is None or $p"],
     *["0 < $s < 10", "-3 < $s <= $k", "n > 1 or $p", "(n > 1) & $p", "$p | $p", "~$p", "$p ^ $p"],
     *["not ($p and not $p)", "$p and flag and n", "$p and $p or $p", "n < 3 and ($p or not flag)"],
 ]
-GUARDS = [
-    *["torch.isnan($t).any()", "not torch.isfinite($t).all()", "$t.sum() > 100", "$t.abs().max() > 50", "$s < -40"],
-    *["($t > 60).any() and n >= 0", "not ($t == $t).all()", "$t.isinf().any() or $t.isnan().any()"],
-]
-CHECKS = ["torch.isfinite($t).all()", "$s < 100", "n >= 0", "($t < 60).all()", "$t.shape == x.shape", "$p or flag"]
-CHECKS += ["not $t.isnan().any()", "n < 100 and $s < 100"]
-RETURNS = ["$t", "$e", "$t, $t", "$t, n", "$s", "{'a': $t, 'b': $t}", "[$t]"]
-FLAT = [
-    *["$z = $e"] * 4,
-    *["$o = $o + $t", "$g = $p", "$z = $t if $q else $e", "$o = $e if $p else $o", "$z = $e\n$g = $p"],
-    *["if $q:\n    $z = $e\nelse:\n    $z = $e"] * 4,
-    *["if $q:\n    $o = $e"] * 4,
-    *["if $p:\n    $z = $e\nelif $q:\n    $z = $e\nelse:\n    $z = $e"] * 2,
-    *["if $q:\n    raise ValueError('guard $i')", "if $G:\n    raise ValueError('guard $i')", "if $q:\n    return $r"],
-    *["logger.warning('log $i')", "if $p:\n    logger.warning('log $i')\n    $o = $e"],
-    *["if $q:\n    $o = $e\n    $z = $e\nelse:\n    $z = $o", "for i in range(n):\n    if $p:\n        $o = $o + i"],
-    *["if $p:\n    return $e\nelse:\n    $z = $e", "if $q:\n    pass\nelse:\n    $o = $e"],
-]
-COMPOUND = [
-    *["if $q:\n    $B\nelse:\n    $B", "if $q:\n    $B"] * 3,
-    *["if $p:\n    $B\nelif $q:\n    $B\nelse:\n    $B", "for i in range(n):\n    $B", "for i in range(2):\n    $B"],
-]
-
-
-# --- the spices ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -564,156 +443,220 @@ SPICES = {
         ],
         tensors=["noisy($t)"],
     ),
+    "properties": Spice(
+        [
+            "if $p:\n    $o = $o * self.meter.scale",
+            "self.meter.reads = n\nif $q:\n    $o = $o * self.meter.scale",
+            "self.meter.seen.append('a')\nif $p:\n    $o = $o * self.meter.listed",
+            "$z = $t * self.meter.scale if $p else $t",
+            "$z = $e if $p else $t * self.meter.counted",
+            "if $p and self.meter.scale > 1:\n    $o = $e",
+            "if n < 9 or self.meter.listed and $p:\n    $o = $e",
+            "if $p:\n    $o = $o * self.meter.drawn",
+            "random.random()\nif $p:\n    $o = $o * self.meter.drawn",
+            "if $p:\n    $o = $o * self.meter.said",
+            "logger.warning('log $i')\nif $p:\n    $o = $o * self.meter.said",
+            "if $p:\n    $o = $o + len(self.meter)",
+            "if $p:\n    $o = $o + self.meter['k']",
+            "if $p:\n    $o = $o * self.meter.kept",
+            "TALLY += 1\nif $p:\n    $o = $o * self.meter.counted",
+            "m$i = Meter()\nif $p:\n    $o = $o * m$i.scale\n$z = $t + m$i.reads",
+            "m$i = Meter()\nm$i.reads = 2\nif $p:\n    $o = $o + len(m$i)\n$v = m$i.reads",
+            "if $G:\n    raise ValueError(f'guard $i {self.meter.scale}')",
+            "assert $C, f'guard $i {self.meter.said}'",
+            "logger.info('value %s', self.meter.scale)",
+            "try:\n    if $p:\n        $o = $o * self.meter.scale\n        $o = $o * self.missing\nexcept AttributeError:\n"
+            "    $o = $e",
+        ],
+        tests=[
+            "$p and self.meter.scale > 1",
+            "self.meter.reads > 1",
+            "self.meter.scale > 1 and $p",
+            "len(self.meter) > n",
+        ],
+        tensors=["$t * self.meter.scale"],
+    ),
+    "private": Spice(
+        [
+            "$z = self.private.gained($t)",
+            "$z = self.private.stored($t)",
+            "$z = self.private.counted($t)",
+            "if $p:\n    $z = self.private.gained($t)",
+            "w$i = Wrapped(self.private)\nif $p:\n    $o = $o * w$i.gain",
+            "w$i = Wrapped(self.meter)\nif $p:\n    $o = $o * w$i.scale\n$v = w$i.reads",
+            "w$i = Wrapped(self)\nif $p:\n    $o = $o + w$i.k",
+            "w$i = Wrapped(self)\nif $p:\n    w$i.k = 5\n$v = w$i.k",
+        ],
+        tensors=["self.private.gained($t)", "$t + self.private.anything"],
+    ),
+    "changed": Spice(
+        [
+            "$v = [$t]\n$v.append($t)\nif $p:\n    $v.append($t)\n$z = $v[-1]",
+            "self.items.append($t)\nif $p:\n    self.items.append($t)\n$z = $t + len(self.items)",
+            "self.items.append($t)\nif $p:\n    self.items[0] = $t\n$z = self.items[0]",
+            "self.items.append(n)\nif $p:\n    self.items.pop()\n$z = $t + len(self.items)",
+            "$v = {'k': 1}\n$v['l'] = 2\nif $p:\n    $v['l'] = 3\n$z = $t * $v['l']",
+            "self.table['k'] = n\nif $p:\n    self.table['k'] = $i\n$z = $t + self.table['k']",
+            "self.table['k'] = n\nif $p:\n    self.table.pop('k')\n$v = 'k' in self.table",
+            "self.table['k'] = n\nif $p:\n    $o = $t + self.table.setdefault('l', 1)",
+            "d$i = collections.defaultdict(int)\nif $p:\n    $o = $o + d$i['k']\n$v = len(d$i)",
+            "d$i = collections.deque([1, 2])\nif $p:\n    $o = $o + d$i.popleft()\n$v = len(d$i)",
+            "d$i = collections.OrderedDict(k=1, l=2)\nif $p:\n    d$i.move_to_end('k')\n$v = list(d$i)",
+            "d$i = {1, 2}\nd$i.add(3)\nif $p:\n    d$i.add(n + 9)\n$v = len(d$i)",
+            "d$i = iter([1, 2, 3])\nif $p:\n    $o = $o + next(d$i)\n$z = $t * next(d$i)",
+            "d$i = (j for j in range(4))\nif $p:\n    $o = $o + next(d$i)\n$z = $t * next(d$i)",
+            "d$i = itertools.count(1)\nif $p:\n    $o = $o + next(d$i)\n$z = $t * next(d$i)",
+            "d$i = zip([1, 2], [3, 4])\n$v = next(d$i) if $p else 0\n$v = list(d$i)",
+            "d$i = [3, 1, 2]\nif $p:\n    d$i.sort()\n$z = $t * d$i[0]",
+            "d$i = [1, 2]\nif $p:\n    $o = $e\n    d$i.reverse()\n$v = d$i",
+            "d$i = [1, 2]\nif $p:\n    d$i += [3]\n$v = len(d$i)",
+            "d$i = [[$t], [$t]]\nd$i[0].append(x)\nif $p:\n    d$i[0].append(y)\n$v = len(d$i[0])",
+            "d$i = [1]\ne$i = d$i\nif $p:\n    e$i.append(2)\n$z = $t * len(d$i)",
+            "d$i = 0\ndef bump$i(u):\n    nonlocal d$i\n    d$i += 1\n    return u * d$i\n\nbump$i($t)\nif $p:\n"
+            "    $o = bump$i($t)\n$z = $t + d$i",
+            "self.k = n\nif $p:\n    self.k = 7\n    $o = $e\n$z = $t * self.k",
+            "self.tag = 'a'\nif $p:\n    self.tag += 'b'\n$v = self.tag",
+            "self.cache = $t\nif $p:\n    del self.cache\n$v = hasattr(self, 'cache')",
+            "TALLY = n\nif $p:\n    TALLY += 5\n$z = $t * TALLY",
+            "random.seed(1)\nif $p:\n    $o = $o * random.randint(1, 5)\n$v = random.random()",
+            "random.random()\nif $p:\n    random.shuffle(self.items)\n    $o = $e",
+            "np.random.rand()\nif $p:\n    $o = $o * float(np.random.rand())",
+            "setattr(self, 'k', n)\nif $p:\n    setattr(self, 'k', 4)\n$z = $t * getattr(self, 'k')",
+            "vars(self)['k'] = n\nif $p:\n    vars(self)['k'] = 4\n$z = $t * self.k",
+        ],
+        tests=["$p and self.items.append(1) is None", "$p or self.table.setdefault('k', n)"],
+    ),
+    "sizes": Spice(
+        [
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.squeeze()",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.unsqueeze(-1).expand(-1, 2).contiguous()",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.unsqueeze(0).transpose(0, 1).reshape(-1)\n$z += 1",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$v = r$i.reshape(1, -1).t().is_contiguous()",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$v = r$i.unsqueeze(0).stride()",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = torch.cat([r$i, $t.reshape(-1)])",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\nif r$i.shape[0] == 0:\n    $z = $t\nelse:\n    $z = r$i[0] + $t",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\nif len(r$i) == 1:\n    $z = $e",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\nfor row in r$i:\n    $o = $o + row",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = torch.stack(r$i.unbind()) if len(r$i) else $t",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i + r$i.new_ones(1)",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i + $t.reshape(-1)[:1]",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i + $t.reshape(-1)",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.view(-1, 1).squeeze(0).squeeze(-1)",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$v = r$i.unsqueeze(0).squeeze().dim()",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\nw$i = r$i.unsqueeze(1).flatten()\nw$i += 1\n$z = r$i",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.max() + $t if r$i.numel() else $t",
+            "r$i = $t.reshape(-1)\nr$i = r$i[r$i > 0.6]\n$z = r$i.float().mean() + $t",
+            "r$i = ($t > 0.6).nonzero()\n$z = r$i.squeeze(0)",
+            "r$i = ($t > 0.6).nonzero()\n$v = r$i.tolist()",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.zeros(k$i).squeeze()",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.ones(k$i, 2).squeeze(0)",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.ones(2, k$i).sum(0, keepdim=True).squeeze(0).squeeze(-1)",
+            "k$i = int(($t > 0.6).sum())\n$z = $t.reshape(-1)[:k$i].squeeze(0)",
+            "k$i = int(($t > 0.6).sum())\nfor j in range(k$i):\n    $o = $o + j",
+            "k$i = int(($t > 0.6).sum())\n$z = $t.reshape(-1).narrow(0, 0, k$i).unsqueeze(0).expand(2, k$i).contiguous()",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.arange(k$i).reshape(k$i, 1).squeeze()",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.ones(k$i, 1).expand(k$i, n + 1)",
+            "k$i = int(($t > 0.6).sum())\n$z = $t.reshape(-1)[k$i - 1]",
+            "k$i = int(($t > 0.6).sum())\n$v = [1] * k$i, 'a' * k$i",
+            "k$i = int(($t > 0.6).sum())\nif k$i == 0:\n    $o = $e\nelif k$i == 1:\n    $o = $o + 1",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.cat(torch.arange(4).split(k$i)) if k$i else $t",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.arange(6).split([k$i, 6 - k$i])[0].squeeze()",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.zeros(k$i, 3).reshape(-1, 3).contiguous().squeeze(0)",
+            "k$i = int(($t > 0.6).sum())\nw$i = torch.zeros(k$i, 1).permute(1, 0).contiguous()\nw$i += 1\n$z = w$i",
+            "k$i = int(($t > 0.6).sum())\nw$i = torch.zeros(2, k$i)\nu$i = w$i.t().contiguous()\nu$i += 1\n$z = w$i",
+            "k$i = int(($t > 0.6).sum())\nw$i = torch.zeros(k$i, 2)\nu$i = w$i.t().reshape(-1)\nu$i += 1\n$z = w$i",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.ones(k$i) + torch.ones(1)\n$v = $z.shape == (1,)",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.ones(k$i, 2) @ torch.ones(2, k$i)",
+            "k$i = int(($t > 0.6).sum())\n$z = torch.nn.functional.pad(torch.ones(3), (0, k$i))",
+            "k$i = int(($t > 0.6).sum())\nif k$i > 1:\n    raise ValueError(f'guard $i {k$i}')",
+        ],
+        tests=["int(($t > 0.6).sum()) == 1", "len($t.reshape(-1).nonzero()) == 0", "($t > 0.6).nonzero().shape[0] > 1"],
+    ),
+    "exact": Spice(
+        [
+            "if int($s.nan_to_num()) * 2**62 > 5:\n    $o = $e",
+            "if $s.nan_to_num().long().item() * 2**40 > 5:\n    raise ValueError('guard $i')",
+            "if $s.nan_to_num().long().item() + 2**64 < 5:\n    raise ValueError('guard $i')",
+            "k$i = $t.nan_to_num().long().sum().item()\nif k$i * k$i * 2**60 + 1 > 2**63:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif k$i // 2 == -1:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif k$i % 3 == 2:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif 7 % (k$i * 2 + 1) > 1:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif k$i / 3 > 0.3:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif -k$i - 2**63 > 0:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif abs(k$i) << 62 > 1:\n    $o = $e",
+            "k$i = $t.nan_to_num().long().sum().item()\nif k$i ** 2 > 3:\n    $o = $e",
+            "k$i = $t.nan_to_num().sum().item()\nif k$i + 0.1 > 0.35:\n    $o = $e",
+            "k$i = $t.nan_to_num().sum().item()\nif k$i * 1e300 * 1e10 > 1:\n    $o = $e",
+            "k$i = $t.nan_to_num().sum().item()\nif round(k$i) == 2 or int(k$i) == -1:\n    $o = $e",
+            "k$i = $t.float().sum().item()\nif k$i == 0.1 or k$i > 1e39:\n    $o = $e",
+            "k$i = $t.nan_to_num().sum().item()\n$z = $t * k$i + k$i // 1",
+            "if $t.numel() and max($t.reshape(-1)) > 1:\n    $o = $e",
+            "if $t.numel() and min($t.reshape(-1).tolist()) > 0:\n    $o = $e",
+            "if sum($t.reshape(-1).tolist()) > 2**53:\n    $o = $e",
+        ],
+    ),
+    "modes": Spice(
+        [
+            "with torch.autocast('cpu', torch.bfloat16):\n    if $q:\n        raise ValueError('guard $i')\n    $o = $e",
+            "with torch.autocast('cpu', torch.bfloat16):\n    $z = $t.reshape(-1, 1).float() @ $t.reshape(1, -1).float()\n"
+            "    if $G:\n        raise ValueError('guard $i')",
+            "with torch.autocast('cpu', torch.bfloat16):\n    if $p:\n        $o = $t * torch.ones(1, 1).mm(torch.ones(1, 1)).to($t.dtype).squeeze()",
+            "with torch.inference_mode():\n    if $G:\n        raise ValueError('guard $i')\n    $z = $e",
+            "with torch.inference_mode():\n    if $p:\n        $z = $e\n    else:\n        $z = $t",
+            "torch.set_grad_enabled(False)\nif $G:\n    raise ValueError('guard $i')\n$z = $e\ntorch.set_grad_enabled(True)",
+            "with torch.set_grad_enabled(n > 2):\n    logger.info('log $i')\n    if $G:\n        raise ValueError('guard $i')",
+            "with torch.no_grad():\n    if $p:\n        raise ValueError('guard $i')\n    $o = $e",
+            "with torch.no_grad():\n    assert $C, 'guard $i'\n    self.s.add_(1)",
+            "with torch.enable_grad():\n    if $p:\n        $z = $e\n    else:\n        $z = $t * 1",
+            "with torch.no_grad():\n    with torch.enable_grad():\n        if $G:\n            raise ValueError('guard $i')",
+        ],
+        train=True,
+    ),
+    "overlaps": Spice(
+        [
+            "if $o.dim() == 1 and $o.numel() > 2:\n    w$i = $o.unfold(0, 2, 1)\n    w$i[w$i > 0] = 0\n    $z = w$i",
+            "if $o.numel() > 2:\n    w$i = $o.as_strided((2, 2), (1, 1))\n    u$i = w$i + 1\n    m$i = w$i > 0\n"
+            "    w$i[m$i] = u$i[m$i]",
+            "w$i = $o.unsqueeze(0).expand(2, *$o.shape)\nm$i = $o > 0\n$o[m$i] = 0\n$z = w$i + 1",
+            "w$i = $o[...]\nif $p:\n    w$i += 1\n$z = $o * 2",
+            "w$i = $o.reshape(-1)\nif $p:\n    w$i += 1\n$z = $o * 2",
+            "w$i = $o.detach()\nif $p:\n    w$i += 1\n$z = $o * 2",
+            "w$i = $o.flip(-1) if $o.dim() else $o\nm$i = w$i > 0\n$o[m$i] = w$i[m$i]",
+            "w$i = $o.t() if $o.dim() == 2 else $o\nm$i = w$i > 0\nw$i[m$i] = 0\n$z = $o + 1",
+            "w$i = $o * $o\nm$i = $o > 0\n$o[m$i] = 0\n$z = w$i + 1",
+            "w$i = $o.exp()\nm$i = w$i > 1\nw$i[m$i] = 0\n$z = w$i + 1",
+            "$v = $o._version\nif $p:\n    $o += 1\n$v = $o._version - $v",
+        ],
+        train=True,
+    ),
+    "evidence": Spice(
+        [
+            "$z = self.backend.reshape($t, $t)",
+            "$z = self.backend.split($t, n)[0]",
+            "$z = self.backend.zeros($t)",
+            "$z = self.backend.arange($t)",
+            "if self.backend.item() > 2 and $p:\n    $o = $e",
+            "if self.backend.any():\n    $o = $e",
+            "if self.backend.all() and $p:\n    $o = $e",
+            "$v = self.backend.tolist()\n$z = $t + len($v)",
+            "$v = self.backend.item() + n",
+            "if self.backend.sum() > 1:\n    raise ValueError('guard $i')",
+            "if $p or self.backend.any():\n    $o = $e",
+            "if $p:\n    $o = self.backend.zeros($t)",
+            "torch_like$i = self.backend\n$z = torch_like$i.reshape($t, $t)",
+        ],
+        tests=["self.backend.any()", "$p and self.backend.any()", "self.backend.item() > n"],
+    ),
+    "frozen": Spice(
+        [
+            "if $G:\n    raise FrozenError('guard $i')",
+            "if $p:\n    raise FrozenError('guard $i')",
+            "assert $C, FrozenError('guard $i')",
+            "if $p:\n    $z = torch.ones(10**12) + $t",
+            "if $p:\n    $v = [0] * 10**7\n    $o = $e",
+            "if $p:\n    $v = 'a' * 10**7\n    $o = $e",
+            "if $p:\n    for j in range(40):\n        $o = $o + j",
+            "try:\n    if $G:\n        raise FrozenError('guard $i')\nexcept FrozenError:\n    $o = $e",
+        ],
+    ),
 }
-
-
-LONG = 6  # lines; after that many, no further statement is begun
-
-# --- one program -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Program:
-    """The text of `f` and what it is called with; `repr` can be pasted into ``kept_programs.py``.
-
-    dtype, shape: of x; other, other_shape: of y.  train: x, y and the parameters of `self` want gradients.
-    leaf: x and y are leaves, which cannot be changed in place.  module: `self` is a Module, not a plain object.
-    vary: the third call has another n and another size.
-    """
-
-    source: str
-    dtype: str = "float32"
-    other: str = "float32"
-    shape: tuple[int, ...] = (4,)
-    other_shape: tuple[int, ...] = (4,)
-    n: int = 2
-    flag: Any = True
-    train: bool = False
-    leaf: bool = False
-    module: bool = True
-    vary: bool = False
-    seed: int = 0
-
-
-class _Writer:
-    """Fills the holes of the grammar; knows which names are bound at the place it has reached."""
-
-    def __init__(self, rng: Random, spices: list[Spice], floating: bool) -> None:
-        self.rng = rng
-        self.plain_tensors = TENSORS + (FLOATS if floating else [])
-        self.spiced_tensors = [text for spice in spices for text in spice.tensors]
-        self.spiced_tests = [text for spice in spices for text in spice.tests]
-        self.spiced_statements = [text for spice in spices for text in spice.statements]
-        self.bound = {"$t": ["x", "y"], "$p": [], "$v": []}
-        self.number = 0
-
-    def chance(self, probability: float) -> bool:
-        return self.rng.random() < probability
-
-    def either(self, plain: list[str], spiced: list[str], share: float) -> str:
-        return self.rng.choice(spiced if spiced and self.chance(share) else plain)
-
-    def block(self, depth: int, length: int) -> list[str]:
-        return [line for _ in range(length) for line in self.statement(depth)]
-
-    def statement(self, depth: int) -> list[str]:
-        texts = COMPOUND if depth and self.chance(0.25) else FLAT
-        text = self.either(texts, self.spiced_statements, 0.4)
-        if not depth and "$B" in text:
-            text = self.rng.choice(FLAT)
-        return self.expand(text, depth)
-
-    def expand(self, text: str, depth: int) -> list[str]:
-        self.number += 1
-        fixed = {"$i": str(self.number)}
-        lines, after_blocks = [], []
-        for line in text.split("\n"):
-            indent = line[: len(line) - len(line.lstrip())]
-            if line.lstrip() != "$B":
-                lines.append(indent + self.fill(line.lstrip(), fixed))
-                continue
-            before = {hole: list(names) for hole, names in self.bound.items()}
-            lines += [indent + inner for inner in self.block(depth - 1, self.rng.randint(1, 2))]
-            after_blocks.append(self.bound)
-            self.bound = before
-        if "else:" in text and text.startswith("if"):  # bound on every side
-            for hole in self.bound if after_blocks else ():
-                on_every_side = set.intersection(*(set(after[hole]) for after in after_blocks))
-                self.bound[hole] += sorted(on_every_side - set(self.bound[hole]))
-        for target, hole in (("$z", "$t"), ("$g", "$p"), ("$v", "$v")):
-            if target in fixed and fixed[target] not in self.bound[hole]:
-                self.bound[hole].append(fixed[target])
-        return lines
-
-    def fill(self, text: str, fixed: dict[str, str], nested: int = 0) -> str:
-        return re.sub(r"\$\w", lambda match: self.hole(match[0], fixed, nested), text)
-
-    def hole(self, hole: str, fixed: dict[str, str], nested: int) -> str:
-        if hole in ("$i", "$z", "$o", "$g", "$v"):
-            if hole not in fixed:
-                fixed[hole] = self.target(hole)
-            return fixed[hole]
-        if hole in ("$t", "$p") and self.bound[hole] and (nested > 1 or self.chance(0.8 if hole == "$t" else 0.25)):
-            return self.rng.choice(self.bound[hole])
-        simple = {"$s": SCALARS, "$k": NUMBERS, "$p": PREDICATES, "$G": GUARDS, "$C": CHECKS, "$r": RETURNS}
-        if hole == "$q":
-            text = self.either(
-                [self.rng.choice([*PREDICATES, "$p"]), self.rng.choice([*PREDICATES, *BOOLEANS, *TESTS])],
-                self.spiced_tests,
-                0.4,
-            )
-        elif hole in ("$e", "$t"):
-            text = self.either(self.plain_tensors, self.spiced_tensors, 0.3)
-        else:
-            text = self.rng.choice(simple[hole])
-        return f"({self.fill(text, fixed, nested + 1)})"
-
-    def target(self, hole: str) -> str:
-        if hole == "$o":
-            return self.rng.choice(self.bound["$t"])
-        if hole == "$z":
-            return self.rng.choice(self.bound["$t"]) if self.chance(0.4) else self.rng.choice("abc")
-        return f"ok{self.number}" if hole == "$g" else f"v{self.number}"
-
-
-def program_of(seed: int) -> Program:
-    """The program of `seed`: the same on every machine and every version of Python that is supported."""
-    rng = Random(seed)
-    names = rng.sample(sorted(SPICES), rng.choice([0, 1, 1, 1, 2, 2, 3]))
-    spices = [SPICES[name] for name in names]
-    must_float = any(spice.floating for spice in spices)
-    dtype = rng.choice(["float32"] * 6 + ["float16", "float64"] + ["bfloat16", "int64", "int64"] * (not must_float))
-    other = dtype if rng.random() < 0.85 else rng.choice(["float32", "float64", "int64", "float16"])
-    shape = rng.choice([(4,)] * 7 + [(2, 3)] * 5 + [()] * 4 + [(1,)] * 2 + [(0,)])
-    other_shape = shape if rng.random() < 0.85 else rng.choice([(), (1,), (4,)])
-    train = dtype != "int64" and rng.random() < (0.8 if any(spice.train for spice in spices) else 0.25)
-    writer = _Writer(rng, spices, dtype != "int64")
-    lines = ["global TALLY"] if "scope" in names else []
-    for _ in range(rng.choice([1, 2, 2, 3, 3, 4])):
-        if len(lines) < LONG:
-            lines += writer.statement(depth=rng.choice([0, 1, 1, 2]))
-    results = [*writer.bound["$t"], *writer.bound["$p"], *writer.bound["$v"]]
-    if rng.random() < 0.3:
-        results = rng.sample(results, 1)
-    lines.append("return " + ", ".join(results))
-    text = "\n".join(["def f(self, x, y, n, flag):", *("    " + line for line in lines)])
-    return Program(
-        ast.unparse(ast.parse(text)) + "\n",  # without the parentheses that nobody needs
-        dtype=dtype,
-        other=other,
-        shape=shape,
-        other_shape=other_shape,
-        n=rng.choice([0, 1, 2, 2, 3, 5]),
-        flag=rng.choice([True, True, False, None, "s"]),
-        train=train,
-        leaf=train and rng.random() < 0.5,
-        module=rng.random() < 0.7,
-        vary=rng.random() < 0.1,
-        seed=seed,
-    )
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        program = program_of(int(argument))
-        print(program.source, program, sep="\n")

@@ -1,0 +1,194 @@
+"""What every random program finds in its module."""
+
+import logging
+import random
+from dataclasses import dataclass
+
+import torch
+
+logger = logging.getLogger("random_programs")
+TALLY = 0
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    message: str
+
+
+class Meter:
+    """To read it has effects."""
+
+    def __init__(self):
+        self.reads = 0
+        self.seen = []
+
+    @property
+    def scale(self):
+        self.reads += 1
+        return 2.0
+
+    @property
+    def listed(self):
+        self.seen.append("s")
+        return 2.0
+
+    @property
+    def drawn(self):
+        return random.randint(1, 3)
+
+    @property
+    def said(self):
+        logger.warning("log read")
+        return 2
+
+    @property
+    def counted(self):
+        global TALLY
+        TALLY += 1
+        return 2
+
+    @property
+    def kept(self):
+        if "_kept" not in self.__dict__:
+            self._kept = 2
+        return self._kept
+
+    def __len__(self):
+        self.reads += 1
+        return 3
+
+    def __getitem__(self, key):
+        self.seen.append(key)
+        return 2
+
+
+class Private:
+    """Its names are private, and it has an answer for any other."""
+
+    def __init__(self):
+        self.__gain = 3
+        self.__last = None
+
+    def __getattr__(self, name):
+        if name.startswith(("_Private", "__")):
+            raise AttributeError(name)
+        return 100
+
+    def gained(self, t):
+        if t.sum() > 0:
+            t = t * self.__gain
+        return t
+
+    def stored(self, t):
+        if t.sum() > 0:
+            self.__last = t * 2
+        return t if self.__last is None else self.__last
+
+    def counted(self, t):
+        if t.abs().max() > 50:
+            raise ValueError(f"private {self.__gain}")
+        self.__gain += 1
+        return t * self.__gain
+
+
+class Wrapped:
+    """Hands on what it has not."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        if name == "inner" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class Backend:
+    """Has methods with the names of torch's, which do other things."""
+
+    calls = 0
+
+    def reshape(self, t, like):
+        return t * 2 + like.sum()
+
+    def split(self, t, parts):
+        return [t + parts, t]
+
+    def zeros(self, t):
+        self.calls += 1
+        return t - 1
+
+    def arange(self, t):
+        return t + 1
+
+    def item(self):
+        self.calls += 1
+        return 3
+
+    def any(self):
+        self.calls += 1
+        return self.calls % 2 == 0
+
+    def all(self):
+        return True
+
+    def tolist(self):
+        self.calls += 1
+        return [1, 2]
+
+    def sum(self):
+        self.calls += 1
+        return self.calls
+
+
+class GuardError(Exception):
+    def __init__(self, message, code=7):
+        super().__init__(message, code)
+        self.code = code
+
+    def __str__(self):
+        return f"{self.args[0]} [{self.code}]"
+
+
+def positive(t):
+    return t.sum() > 0
+
+
+def within(t, n):
+    if n > 2:
+        return False
+    return (t.abs() < n + 1).all()
+
+
+def double(t):
+    return t * 2
+
+
+def pick(t):
+    if t.sum() > 0:
+        return t * 2
+    return t - 1
+
+
+def clamped(t):
+    if t.is_floating_point() and (torch.isinf(t).any() or torch.isnan(t).any()):
+        t = torch.clamp(t, min=-100, max=100)
+    return t
+
+
+def check(t, limit=50):
+    if t.abs().max() > limit:
+        raise ValueError(f"over {limit}: {t.abs().max()}")
+
+
+def checked(t):
+    check(t)
+    return t + 1
+
+
+def noisy(t):
+    if positive(t):
+        logger.warning("log positive")
+        return t
+    logger.warning("log negative %d", t.dim())
+    return t.abs()
