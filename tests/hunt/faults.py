@@ -85,7 +85,9 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
     logging.getLogger(PACKAGE).propagate = False
     logging.getLogger(LIBRARY).addHandler(records)
     logging.getLogger(LIBRARY).setLevel(logging.INFO)
-    hook = graphmend_hook.install(LIBRARY, cache_dir=cache) if mend else None
+    if mend:
+        os.environ.update(GRAPHMEND_MODULES=LIBRARY, GRAPHMEND_CACHE_DIR=str(cache))
+        graphmend_hook._install_from_environment()  # as its import does
     torch.manual_seed(0)
     np.random.seed(0)
     with contextlib.redirect_stdout(printed):
@@ -113,8 +115,7 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
                     except (ValueError, IndexError) as error:
                         results.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         results.append(repr(np.random.uniform()))
-    if hook is not None:
-        hook.uninstall()
+    graphmend_hook.uninstall()
     return {
         "results": results,
         "records": records.texts,
