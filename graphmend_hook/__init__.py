@@ -89,11 +89,17 @@ def unload_ipython_extension(shell: object) -> None:
 
 def _install_from_environment() -> None:
     from .config import Setting, Settings
+    from .diagnostics import GraphmendError, say_failed
     from .hook.install import install_settings
 
-    settings = Settings.from_env()
-    if settings.modules:
-        install_settings(settings, Setting.variable)
+    try:
+        settings = Settings.from_env()
+        if settings.modules:
+            install_settings(settings, Setting.variable)
+    except GraphmendError:  # says which setting is wrong
+        raise
+    except Exception as error:
+        say_failed("the start of the hook", "from GRAPHMEND_MODULES", error)
 
 
 def _is_the_program() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -20,6 +21,10 @@ class ConfigError(GraphmendError, ValueError):
 
 class StrictError(GraphmendError):
     """``GRAPHMEND_STRICT`` turned a warning of ours into an error."""
+
+
+class DefectError(GraphmendError):
+    """An exception that this package did not expect, in a process where that is fatal."""
 
 
 class Outcome(Enum):
@@ -82,9 +87,29 @@ NOTICES = {
     "please report this",
     "GM011": "on torch {torch} graphmend_hook {version} cannot rely on: {what}; what rests on it stays as it was "
     "written, and breaks as without the hook",
+    "GM012": "{what} failed with {error}; the program goes on as without the hook; please report this",
 }
+
+_log = logging.getLogger("graphmend_hook")
+_failed: set[str] = set()  # what is known to have failed
 
 
 def notice(code: str, **details: object) -> str:
     """The text of notice `code`, prefixed with the code itself."""
     return f"{code}: {NOTICES[code].format(**details)}"
+
+
+def defects_are_fatal() -> bool:
+    """Does an exception of ours that was not expected end the program, as in this project's own tests?"""
+    return os.environ.get("_GRAPHMEND_DEFECTS") == "raise"
+
+
+def say_failed(task: str, subject: str, error: Exception) -> None:
+    """Say once for each task that it failed for a subject; raises DefectError where that is fatal."""
+    what = f"{task} {subject}"
+    if defects_are_fatal():
+        raise DefectError(f"{what} failed") from error
+    if task not in _failed:
+        _failed.add(task)
+        _log.warning("%s", notice("GM012", what=what, error=repr(error)))
+        _log.debug("the exception:", exc_info=error)

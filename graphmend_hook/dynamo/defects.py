@@ -12,23 +12,18 @@ import traceback
 
 import torch
 
-from ..diagnostics import GraphmendError, notice
+from ..diagnostics import DefectError, defects_are_fatal, notice
 from . import refusals
 from .own import OWN_FILES
 
 log = logging.getLogger("graphmend_hook")
-fatal = os.environ.get("_GRAPHMEND_DEFECTS") == "raise"
-
-
-class DefectError(GraphmendError):
-    """An exception that this package did not expect, in a process where that is fatal."""
 
 
 def report(what: str, error: Exception) -> None:
     """Say once for each place in this package that `what` has failed there; raises DefectError where that is fatal."""
     inside = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in OWN_FILES]
     file, line, function = (inside[-1].filename, inside[-1].lineno or 0, inside[-1].name) if inside else ("?", 0, "?")
-    if fatal:
+    if defects_are_fatal():
         raise DefectError(f"{what} failed at {file}:{line} in {function}") from error
     if refusals.add("GM100-T01", (file, line, function)):
         place = f"{os.path.basename(file)}:{line}"

@@ -50,10 +50,10 @@ class Question(Generic[T]):
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
         from torch._dynamo.exc import RestartAnalysis, Unsupported
 
-        trust.prove()
-        if not trust.works(*trust.EVERYTHING):
-            return self._otherwise
         try:
+            trust.prove()
+            if not trust.works(*trust.EVERYTHING):
+                return self._otherwise
             trace = Trace(translator)
             bound = self._signature.bind(trace, *arguments, **keywords)
             _, *values = bound.args

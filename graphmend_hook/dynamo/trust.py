@@ -57,6 +57,9 @@ def prove() -> None:
     is_proving = True
     try:
         found = prover()
+    except BaseException:
+        failed = frozenset(EVERYTHING)  # nothing is proved
+        raise
     finally:
         is_proving = False
     if found is None:

@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 
 from .. import runtime
 from ..config import Settings
-from ..diagnostics import notice
+from ..diagnostics import notice, say_failed
 from ..reporting.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, rewrite
 from .allowlist import Allowlist
@@ -125,11 +125,20 @@ class MendingFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not runtime.connected and fullname.startswith("torch._dynamo"):
-            runtime.connect()  # nothing can be traced before this import
-        if not self._allowlist.may_cover(fullname, path):
+        try:
+            if not runtime.connected and fullname.startswith("torch._dynamo"):
+                runtime.connect()  # nothing can be traced before this import
+            if not self._allowlist.may_cover(fullname, path):
+                return None
+            return self._with_our_loader(fullname, self._from_others(fullname, path, target))
+        except Exception as error:
+            if error is self._asking.__dict__.pop("theirs", None):
+                raise
+            say_failed("the import hook", f"looking for {fullname}", error)
             return None
-        spec = self._from_others(fullname, path, target)
+
+    def _with_our_loader(self, fullname: str, spec: ModuleSpec | None) -> ModuleSpec | None:
+        """`spec` with the loader that mends; None where the module is none of ours to mend."""
         if spec is None or not spec.origin or not self._allowlist.covers(fullname, spec.origin):
             return None
         if self._allowlist.passes_over(fullname):
@@ -156,7 +165,11 @@ class MendingFinder(MetaPathFinder):
             for finder in list(sys.meta_path):
                 if isinstance(finder, MendingFinder) or not hasattr(finder, "find_spec"):
                     continue
-                spec = finder.find_spec(fullname, path, target)
+                try:
+                    spec = finder.find_spec(fullname, path, target)
+                except Exception as error:
+                    self._asking.theirs = error
+                    raise
                 if spec is not None:
                     return spec
             return None

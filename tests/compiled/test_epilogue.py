@@ -14,7 +14,7 @@ import pytest
 import torch
 from observing import HERE, Counting, Stream, import_file, import_mended, observe
 
-from graphmend_hook.dynamo import bytecode, defects, epilogue, place, queue, refusals
+from graphmend_hook.dynamo import bytecode, epilogue, place, queue, refusals
 from graphmend_hook.dynamo.compilation import NotTracingError
 from graphmend_hook.rules.effects import traced_defer
 
@@ -556,7 +556,7 @@ def test_a_tracer_that_cannot_be_asked_declines(
 ) -> None:
     """Another torch may name things otherwise; that must end neither the trace nor the record, and is said once."""
     monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
-    monkeypatch.setattr(defects, "fatal", False)
+    monkeypatch.delenv("_GRAPHMEND_DEFECTS")
     x = torch.ones(2)
     compiled = torch.compile(MENDED.say, backend="eager")
     assert effects(lambda: compiled(x)) == effects(lambda: PLAIN.say(x))

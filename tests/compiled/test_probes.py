@@ -13,7 +13,17 @@ import torch
 from observing import Counting, import_file, import_mended
 from torch._dynamo import convert_frame
 
-from graphmend_hook.dynamo import bytecode, capture, epilogue, frame_guards, place, probes, queue, restart, trust
+from graphmend_hook.dynamo import (
+    bytecode,
+    capture,
+    epilogue,
+    frame_guards,
+    place,
+    probes,
+    queue,
+    restart,
+    trust,
+)
 from graphmend_hook.dynamo.trust import Mechanism
 
 HERE = Path(__file__).parent
@@ -164,6 +174,30 @@ def test_what_fails_is_said_once_and_tried_again(
     assert said[0].startswith("GM011: ")
     assert Mechanism.TEXTS.value in said[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_proof_that_cannot_be_made_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is mended in this process then, and the program is right."""
+
+    def fail() -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(trust, "prover", fail)
+    monkeypatch.setattr(trust, "directory", None)
+    monkeypatch.setattr(trust, "failed", frozenset())
+    monkeypatch.setattr(trust, "_is_proved", False)
+    monkeypatch.delenv("_GRAPHMEND_DEFECTS")
+    counting = Counting("eager")
+    torch.compiler.reset()
+    compiled = torch.compile(MENDED.selects, backend=counting)
+    for x in (torch.ones(3), -torch.ones(3)):
+        assert torch.equal(compiled(x), MENDED.selects(x))
+    assert counting.graphs > 1
+    said = [record.getMessage() for record in caplog.records if record.name == "graphmend_hook"]
+    assert len(said) == 1
+    assert said[0].startswith("GM010: ")
 
 
 def test_nothing_of_it_shows(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

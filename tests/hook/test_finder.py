@@ -22,9 +22,11 @@ import pytest
 from hook_cases import MENDABLE, PLAIN, Ran, is_mended, record
 
 import graphmend_hook
-from graphmend_hook.diagnostics import StrictError
+from graphmend_hook import diagnostics
+from graphmend_hook.diagnostics import ConfigError, DefectError, StrictError
 from graphmend_hook.hook import allowlist
 from graphmend_hook.hook import loader as loader_module
+from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.install import Hook
 from graphmend_hook.hook.loader import MendingFinder
@@ -714,3 +716,74 @@ def test_nothing_is_imported_inside_an_import(write: Write, python: Python, tmp_
     for _ in range(2):
         assert python("-c", code, **settings).stdout == "app\n"
     assert list(tmp_path.glob(".cache/graphmend_hook/*/app*"))
+
+
+@pytest.fixture
+def _not_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a user's process."""
+    monkeypatch.delenv("_GRAPHMEND_DEFECTS")
+    monkeypatch.setattr(diagnostics, "_failed", set())
+
+
+def failing(*_: object) -> None:
+    raise MemoryError("ours")
+
+
+@pytest.mark.usefixtures("_not_fatal")
+@pytest.mark.parametrize("name", ["may_cover", "covers", "passes_over"])
+def test_error_of_ours_while_looking_leaves_the_import_alone(
+    name: str, install: Install, write: Write, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in ("gm_one", "gm_two"):
+        write(f"{module}.py", NOISY)
+    install("gm_one", "gm_two")
+    monkeypatch.setattr(Allowlist, name, failing)
+    assert not any(is_mended(importlib.import_module(module)) for module in ("gm_one", "gm_two"))
+    [said] = [record.getMessage() for record in caplog.records]
+    assert said.startswith("GM012: the import hook looking for ")
+    assert "MemoryError('ours'); the program goes on as without the hook" in said
+
+
+def test_error_of_ours_while_looking_is_fatal_in_tests(
+    install: Install, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("gm_one.py", NOISY)
+    install("gm_one")
+    monkeypatch.setattr(Allowlist, "covers", failing)
+    with pytest.raises(DefectError, match="looking for gm_one failed"):
+        importlib.import_module("gm_one")
+
+
+@pytest.mark.usefixtures("_not_fatal")
+def test_error_of_another_finder_is_raised_as_without_the_hook(
+    install: Install, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        asked = 0
+
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == "gm_broken":
+                self.asked += 1
+                raise RuntimeError("theirs")
+
+    broken = Broken()
+    monkeypatch.setattr(sys, "meta_path", [broken, *sys.meta_path])
+    install("gm_broken")
+    with pytest.raises(RuntimeError, match=r"^theirs$"):
+        importlib.import_module("gm_broken")
+    assert broken.asked == 1
+    assert caplog.records == []
+
+
+@pytest.mark.usefixtures("_not_fatal")
+def test_error_of_ours_at_the_start_leaves_the_program_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("GRAPHMEND_MODULES", "gm_one")
+    monkeypatch.setattr("graphmend_hook.hook.install.install_settings", failing)
+    graphmend_hook._install_from_environment()
+    [said] = [record.getMessage() for record in caplog.records]
+    assert said.startswith("GM012: the start of the hook from GRAPHMEND_MODULES failed with MemoryError")
+    monkeypatch.setenv("GRAPHMEND_RULES", "bogus")
+    with pytest.raises(ConfigError):  # what the user can mend
+        graphmend_hook._install_from_environment()
