@@ -6,6 +6,7 @@ arguments of `graphmend_hook.install`, what child processes inherit, and what re
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from . import parsing
-from .diagnostics import ConfigError
+from .diagnostics import ConfigError, notice
 from .parsing import GUARD_MODES, RULE_NAMES
 
 PREFIX = "GRAPHMEND_"
+log = logging.getLogger("graphmend_hook")
 
 
 class Kind(Enum):
@@ -96,12 +98,12 @@ class Settings:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
-        """Read the ``GRAPHMEND_*`` variables of `env` (default: the process environment).
+        """Read the ``GRAPHMEND_*`` variables of `env` (default: the process environment, if it can be trusted).
 
         Raises ConfigError that names the variable and says what it accepts; not if the kill switch is on, which must
         work whatever the others hold.
         """
-        env = os.environ if env is None else env
+        env = _environment() if env is None else env
         variables = {setting.variable(): setting.name for setting in SETTINGS}
         texts = {name: env.get(variable, "") for variable, name in variables.items()}
         off = cls().with_given({"disable": texts["disable"]}, Setting.variable)
@@ -138,6 +140,15 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
+
+
+def _environment() -> Mapping[str, str]:
+    """The process environment; none where the process has rights that whoever made the environment may not have."""
+    if not hasattr(os, "geteuid") or (os.geteuid(), os.getegid()) == (os.getuid(), os.getgid()):
+        return os.environ
+    if any(name.startswith(PREFIX) for name in os.environ):
+        log.warning("%s", notice("GM013"))
+    return {}
 
 
 SETTINGS = tuple(Setting(name=each.name, **each.metadata) for each in fields(Settings))

@@ -88,6 +88,8 @@ NOTICES = {
     "GM011": "on torch {torch} graphmend_hook {version} cannot rely on: {what}; what rests on it stays as it was "
     "written, and breaks as without the hook",
     "GM012": "{what} failed with {error}; the program goes on as without the hook; please report this",
+    "GM013": "the GRAPHMEND_* variables are not read, because this process runs with the rights of another user than "
+    "the one who started it; call graphmend_hook.install(...) in the program",
 }
 
 _log = logging.getLogger("graphmend_hook")

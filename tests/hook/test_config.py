@@ -146,6 +146,22 @@ def test_arguments_add_to_the_environment(fresh_imports: Path, monkeypatch: pyte
     assert graphmend_hook.install("app", rules=()).settings.rules == ()
 
 
+def test_the_environment_of_a_set_uid_program_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever started it made that, and has other rights."""
+    monkeypatch.setenv("GRAPHMEND_MODULES", "app")
+    assert Settings.from_env().modules == ("app",)
+    assert caplog.records == []
+    monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
+    assert Settings.from_env() == Settings()
+    assert [record.getMessage()[:6] for record in caplog.records] == ["GM013:"]
+    monkeypatch.delenv("GRAPHMEND_MODULES")
+    Settings.from_env()
+    assert len(caplog.records) == 1
+    assert Settings.from_env({"GRAPHMEND_MODULES": "app"}).modules == ("app",)
+
+
 def test_every_rule_of_the_engine_has_its_place() -> None:
     assert order._BY_NAME.keys() == set(RULE_NAMES)
 

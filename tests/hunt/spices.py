@@ -653,7 +653,7 @@ SPICES = {
             "if $p:\n    raise FrozenError('guard $i')",
             "assert $C, FrozenError('guard $i')",
             "if $p:\n    $z = torch.ones(10**12) + $t",
-            "if $p:\n    $v = [0] * 10**7\n    $o = $e",
+            "if $p:\n    $v = [0] * 20_000\n    $o = $e",
             "if $p:\n    $v = 'a' * 10**7\n    $o = $e",
             "if $p:\n    for j in range(40):\n        $o = $o + j",
             "try:\n    if $G:\n        raise FrozenError('guard $i')\nexcept FrozenError:\n    $o = $e",
