@@ -7,6 +7,7 @@ traced it in one of them; those of `rules/` and `dynamo/` that none reached are 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -38,11 +39,12 @@ def recorded(out: Path) -> Iterator[None]:
             yield
     finally:
         measured.stop()
+        package = os.path.join(os.path.dirname(sys.modules["graphmend_hook"].__file__ or ""), "")
         found = {}
         for file in measured.get_data().measured_files():
             _, statements, _, missing, _ = measured.analysis2(file)
             reached = ({*statements} - {*missing}) | {line for name, line in traced if name == file}
-            found[file.partition("graphmend_hook/")[2]] = {
+            found[file.removeprefix(package)] = {
                 "statements": statements,
                 "reached": sorted(reached & {*statements}),
             }
