@@ -22,6 +22,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bench.models import rows
+
 Line = dict[str, Any]
 
 ROWS = "rows"
@@ -40,36 +42,29 @@ def of_types(folder: Path, train: bool) -> tuple[list[str], Callable[[str], Line
 
 def of_rows() -> tuple[list[str], Callable[[str], Line]]:
     """The names of the rows that the installed transformers has, and what is found out about one."""
-    models = importlib.import_module("bench.models")
 
     def one(name: str) -> Line:
         with multiprocessing.get_context("fork").Pool(1) as process:
             return process.apply(_row, [name])
 
-    return models.rows.present(metadata.version("transformers")), one
+    return rows.present(metadata.version("transformers")), one
 
 
 def _row(name: str) -> Line:
     """The breaks of one call of a row; or, as `err`, what went wrong."""
     import torch
+    from judge import Counting
 
-    from bench.models import rows
-
-    graphs = []
-
-    def count(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Callable[..., Any]:
-        graphs.append(graph)
-        return graph.forward
-
+    counting = Counting("eager")
     model, (inputs, *_) = rows.build(name)
     with torch.no_grad():
         if not rows.ROWS[name].fresh:
             model(**inputs)
         try:
-            torch.compile(model, backend=count, dynamic=False)(**inputs)
+            torch.compile(model, backend=counting, dynamic=False)(**inputs)
         except Exception as error:
             return {"name": name, "row": {"breaks": None, "err": repr(error)}}
-    return {"name": name, "row": {"breaks": len(graphs) - 1}}
+    return {"name": name, "row": {"breaks": counting.graphs - 1}}
 
 
 def main() -> None:

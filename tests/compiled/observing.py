@@ -8,6 +8,7 @@ import io
 import logging
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -72,6 +73,32 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         where = (record.pathname, record.lineno, record.funcName)
         self._effects.append((record.levelname, record.getMessage(), *where))
+
+
+class Kept(logging.Handler):
+    """The texts of records, as they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+class PerThread(logging.Handler):
+    """Messages by the thread that delivered them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[int, list[str]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.setdefault(record.thread or 0, []).append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """Those of this thread, which are forgotten."""
+        return self.seen.pop(threading.get_ident(), [])
 
 
 @contextlib.contextmanager

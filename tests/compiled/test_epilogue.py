@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, Stream, import_file, import_mended, observe
+from observing import HERE, Counting, PerThread, Stream, import_file, import_mended, observe
 
 from graphmend_hook.dynamo import bytecode, epilogue, place, queue, refusals
 from graphmend_hook.dynamo.compilation import NotTracingError
@@ -24,17 +24,6 @@ MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
 
 def effects(call: Any) -> list[tuple[object, ...]]:
     return observe(call, "effects_module").effects
-
-
-class PerThread(logging.Handler):
-    """Messages by the thread that delivered them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: dict[int, list[str]] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.seen.setdefault(record.thread or 0, []).append(record.getMessage())
 
 
 def test_four_threads_get_their_own_records() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, import_mended
+from observing import Counting, Kept, import_mended
 
 from graphmend_hook.dynamo import epilogue, trust
 
@@ -35,15 +35,6 @@ def switched(x):
     return y + 1
 """
 X = torch.ones(4)
-
-
-class Kept(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
 
 
 @pytest.fixture

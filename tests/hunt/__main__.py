@@ -24,24 +24,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 os.environ["_GRAPHMEND_DEFECTS"] = "raise"  # an exception of ours that was not expected is a find
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "compiled")]
 
 from hunt import mutants, reach
-from hunt.grammar import Program, program_of
+from hunt.grammar import program_of
 from hunt.spices import SPICES
 
 BATCH = 50
 # The kind of every batch, in turn; Inductor compiles each graph for seconds, so its batches are small.
 KINDS = ("eager", "eager", "aot_eager", "eager", "eager", "aot_eager", "eager", "inductor")
 SHARE = {"inductor": 5}
-
-
-def programs_of(number: int, seed: int, spices: Sequence[str], size: int) -> list[Program]:
-    """The programs of batch `number`."""
-    start = (seed << 40) + number * BATCH
-    return [program_of(start + index, spices) for index in range(size)]
 
 
 def hunt(given: argparse.Namespace) -> int:
@@ -59,10 +50,11 @@ def hunt(given: argparse.Namespace) -> int:
         while time.monotonic() < ends and number < given.first + given.batches:
             backend = given.backend or KINDS[number % len(KINDS)]
             size = SHARE.get(backend, BATCH)
+            start = (given.seed << 40) + number * BATCH
             if functions:
-                drawn = mutants.programs_of(functions, (given.seed << 40) + number * BATCH, size)
+                drawn = mutants.programs_of(functions, start, size)
             else:
-                drawn = programs_of(number, given.seed, given.spices, size)
+                drawn = [program_of(start + index, given.spices) for index in range(size)]
             for failure in check(drawn, Path(folder), backend=backend):
                 found += 1
                 print(f"\nbatch {number}, {backend}:\n{reduced(failure, Path(folder), backend=backend)}", flush=True)

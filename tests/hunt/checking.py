@@ -52,6 +52,7 @@ from .grammar import PRELUDE, Program
 
 CALLS = 3
 SWITCHED = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")  # Dynamo's settings, for one operation each
+OF_FAILED_GRAPHS = ("GM006", "GM009")  # notices that say that a graph raised
 HELPERS = set(re.findall(r"^(?:def|class) (\w+)", PRELUDE, re.MULTILINE))
 EAGER = "eager"
 EXACT = (EAGER, "aot_eager")  # backends that round as eager does
@@ -164,7 +165,7 @@ class Seen:
 
 
 class Notices(logging.Handler):
-    """What the hook itself says: each is a fault, but GM006 and GM009, which say that a graph raised."""
+    """What the hook itself says: each is a fault, but those that say that a graph raised."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -172,7 +173,7 @@ class Notices(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if not text.startswith(("GM006", "GM009")):
+        if not text.startswith(OF_FAILED_GRAPHS):
             self.texts.append(f"{text} {record.exc_info[1] if record.exc_info else ''}")
 
 

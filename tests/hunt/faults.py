@@ -3,8 +3,8 @@
 For each function that the import, the mending, the compilation and the calls of `faulty_module` run, and for each of an
 exception, a MemoryError and an interrupt, a fresh process (a fork, with torch imported) makes every call of the function
 raise it.  An exception must change nothing that the program can see, and be said once.  An interrupt must arrive where the
-program can catch it.  Either way nothing half-made is left: no module, no finder but ours, no other settings of Dynamo, no
-file that is not an entry of the cache; and what is compiled afterwards works.
+program can catch it.  Either way nothing half-made is left: no module, no finder of ours once it is uninstalled, no other
+settings or modes, no effect that waits, no temporary file in the cache.
 
 Exit status: 0 if nothing differs.
 """
@@ -29,9 +29,10 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "compiled")]
+from observing import Kept
+
+from hunt.checking import OF_FAILED_GRAPHS, SWITCHED
+
 EXCEPTIONS = {"exception": RuntimeError, "memory": MemoryError, "interrupt": KeyboardInterrupt}
 PACKAGE = "graphmend_hook"
 LIBRARY = "faulty_module"
@@ -60,17 +61,6 @@ def name_of(function: FunctionType) -> str:
 
 
 # --- what a user's program does ---------------------------------------------------------------------------------------
-
-
-class Kept(logging.Handler):
-    """The texts of records, as they come."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
 
 
 def program(cache: Path, mend: bool) -> dict[str, Any]:
@@ -120,7 +110,7 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
         "results": results,
         "records": records.texts,
         "printed": printed.getvalue(),
-        "notices": [text for text in notices.texts if not text.startswith(("GM006", "GM009"))],
+        "notices": [text for text in notices.texts if not text.startswith(OF_FAILED_GRAPHS)],
     }
 
 
@@ -129,11 +119,7 @@ def left_behind(cache: Path) -> list[str]:
     import torch._dynamo
 
     found = [f"finder {finder!r}" for finder in sys.meta_path if type(finder).__module__.startswith(PACKAGE)]
-    found += [
-        f"setting {name}"
-        for name in ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
-        if getattr(torch._dynamo.config, name)
-    ]
+    found += [f"setting {name}" for name in SWITCHED if getattr(torch._dynamo.config, name)]
     found += [f"file {file.name}" for file in cache.rglob("*") if file.is_file() and file.suffix in (".tmp", ".part")]
     queue = sys.modules.get(f"{PACKAGE}.dynamo.queue")
     if queue is not None and queue.graphmend_pending:
@@ -253,7 +239,6 @@ def main() -> int:
     warnings.simplefilter("ignore")
     import torch._dynamo.convert_frame  # noqa: F401  once, for all children
 
-    sys.path.insert(0, str(Path(__file__).parent))
     for module in _modules():
         with contextlib.suppress(ImportError):  # what an extra of ours needs
             importlib.import_module(module)

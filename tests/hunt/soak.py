@@ -14,30 +14,14 @@ import logging
 import os
 import sys
 import tempfile
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "compiled"), str(Path(__file__).parent)]
+from observing import Counting, PerThread, import_mended
+
 GROWTH = 8.0  # MiB that allocators may take after a quarter of the calls
-
-
-class Mine(logging.Handler):
-    """Keeps the records of each thread for that thread."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.of = threading.local()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.of.__dict__.setdefault("texts", []).append(record.getMessage())
-
-    def take(self) -> list[str]:
-        return self.of.__dict__.pop("texts", [])
 
 
 def resident() -> float:
@@ -46,7 +30,7 @@ def resident() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-def one_call(functions: dict[str, Any], handler: Mine, who: int, number: int) -> str:
+def one_call(functions: dict[str, Any], handler: PerThread, who: int, number: int) -> str:
     """Make a call; what is wrong with it, else ""."""
     import torch
 
@@ -81,10 +65,9 @@ def main() -> int:
     parser.add_argument("--backend", default="eager")
     given = parser.parse_args()
     import torch
-    from observing import Counting, import_mended
 
     module = import_mended(Path(__file__).with_name("soak_module.py"), "soak_module")
-    handler = Mine()
+    handler = PerThread()
     module.logger.addHandler(handler)
     module.logger.setLevel(logging.INFO)
     module.logger.propagate = False
