@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -97,20 +98,39 @@ def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Cal
 _questions: list[tuple[Callable[..., Any], Question[Any]]] = []  # by the functions that stand for them
 
 
-def connect() -> None:
-    """Let Dynamo hand the calls of all questions to them; it calls this for real, while it traces a call.
+def announce() -> bool:
+    """Let Dynamo hand the calls of all questions to them, if it has been imported; says whether that is settled.
 
-    The trace starts anew, because Dynamo expects every attempt to take the path of the first.  Not where this torch
-    makes its variables in another way: nothing is asked then, and nothing is mended.
+    Where this torch makes its variables in another way nothing is asked, and nothing is mended: `connect` says so.
+    """
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None or getattr(dynamo.__spec__, "_initializing", False):
+        return False
+    try:
+        _announce()
+    except Exception as error:
+        log.debug("the tracer cannot be told of our questions: %s", error)
+    return True
+
+
+def _announce() -> None:
+    from torch._dynamo.variables.builder import VariableBuilder
+    from torch._dynamo.variables.misc import LambdaVariable
+
+    dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
+    for function, asked in _questions:
+        dispatch[id(function)] = functools.partial(_variable_of, asked, LambdaVariable)
+
+
+def connect() -> None:
+    """What `announce` does, where that was not done before; Dynamo calls this for real, while it traces a question.
+
+    The trace starts anew, because Dynamo expects every attempt to take the path of the first.
     """
     try:
         from torch._dynamo.exc import UnspecializeRestartAnalysis
-        from torch._dynamo.variables.builder import VariableBuilder
-        from torch._dynamo.variables.misc import LambdaVariable
 
-        dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
-        for function, asked in _questions:
-            dispatch[id(function)] = functools.partial(_variable_of, asked, LambdaVariable)
+        _announce()
         begun = UnspecializeRestartAnalysis(restart_reason="graphmend_hook: its first trace in this process")
     except Exception as error:
         defects.report("the connection to the tracer", error)

@@ -126,8 +126,8 @@ class MendingFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         try:
-            if not runtime.connected and fullname.startswith("torch._dynamo"):
-                runtime.connect()  # nothing can be traced before this import
+            if not runtime.announced and fullname.startswith("torch._dynamo"):
+                runtime.connect()  # nothing can be traced before this import, and its parts are imported until then
             if not self._allowlist.may_cover(fullname, path):
                 return None
             return self._with_our_loader(fullname, self._from_others(fullname, path, target))

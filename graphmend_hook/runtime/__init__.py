@@ -18,7 +18,8 @@ TRACED = (
 )
 ABI = 14  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
-connected = False
+connected = False  # are the functions below in place?
+announced = False  # and has Dynamo been told of them?
 
 
 def tracing() -> bool:
@@ -32,10 +33,18 @@ def compiling() -> bool:
 
 
 def connect() -> None:
-    """Put the functions above in place, once torch is imported; before it traces, by the finder."""
+    """Put the functions above in place once torch is imported, and tell Dynamo once that is; called by the finder."""
+    global announced
+    if not connected and "torch.compiler" in sys.modules:
+        _put_in_place()
+    if connected and not announced:
+        from ..dynamo.question import announce
+
+        announced = announce()
+
+
+def _put_in_place() -> None:
     global connected
-    if connected or "torch.compiler" not in sys.modules:
-        return
     from ..dynamo import refusals
     from ..rules.codes import REFUSALS
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 HELPERS = "def helper(x):\n    print('helper')\n    return x + 1\n"
+RESTARTS = "print(torch._dynamo.utils.get_compilation_metrics()[-1].restart_reasons or None)"
 CHECK = "print(torch.compile(helpers.helper, backend='eager', fullgraph=True)(torch.ones(2)))"
 
 
@@ -24,9 +25,9 @@ CHECK = "print(torch.compile(helpers.helper, backend='eager', fullgraph=True)(to
 @pytest.mark.slow
 def test_the_order_of_imports_does_not_matter(order: str, python: Any, write: Any) -> None:
     write("helpers.py", HELPERS)
-    done = python("-c", f"{order}; {CHECK}", GRAPHMEND_MODULES="helpers")
+    done = python("-c", f"{order}; {CHECK}; {RESTARTS}", GRAPHMEND_MODULES="helpers")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("helper\ntensor([2., 2.])\n")
+    assert done.stdout.endswith("helper\ntensor([2., 2.])\nNone\n"), f"{done.stdout}: nothing is traced twice"
 
 
 def test_a_program_without_torch_never_imports_it(python: Any, write: Any) -> None:

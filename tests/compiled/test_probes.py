@@ -64,6 +64,13 @@ BREAKS: dict[Mechanism, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def are_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test has them proved behind its back, by the first question in this process."""
+    monkeypatch.setattr(trust, "_is_proved", True)
+    monkeypatch.setattr(trust, "failed", frozenset())
+
+
 def outcomes(module: Any, name: str, caplog: pytest.LogCaptureFixture, backend: Any = None) -> list[Any]:
     """What each call gives or raises, and says."""
     function = getattr(module, name)
