@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_iter
 
 from ..diagnostics import notice
 from ..version import __version__
-from . import queue
+from . import defects, queue
 from .bytecode import RANDOM, Rerun, announced, redirect_replay
 from .compilation import attempts_now, memory_of
 from .rerun import Plan, RerunMemory
@@ -118,12 +118,18 @@ def deliver(items: list[queue.Item]) -> None:
     the delivery as it would have ended the function.
     """
     conditions = [item[1] for item in items if item[0] is not queue.ITEM]
-    held = iter(_read(conditions) if conditions else ())
+    held = iter(_read_all(conditions) if conditions else ())
     for item in items:
         if item[0] is queue.ITEM:
             item[1](item[2], item[3:])
         elif next(held):
-            _call(item)
+            _, _, delivery, target, *values = item
+            try:
+                delivery(target, values)
+            except Exception as error:
+                if item[0] is queue.GUARD:
+                    _annotate(error, _OF_GUARD)
+                raise
 
 
 def deliver_after_failure(items: list[queue.Item]) -> None:
@@ -132,23 +138,22 @@ def deliver_after_failure(items: list[queue.Item]) -> None:
     That is where its frame may not run again.  Which of the calls eager would have reached before the operation that
     failed cannot be told, so none is held back.
     """
+    try:
+        complete = _complete(items)
+    except Exception as error:
+        defects.report("what is deferred in a graph that raised", error)
+        return
+    deliver(complete)
+
+
+def _complete(items: list[queue.Item]) -> list[queue.Item]:
+    """The effects of which all values exist."""
     known = [item for item in items if item[0] is not queue.GUARD]
     complete = [item for item in known if not any(value is queue.MISSING for value in tree_iter(item))]
     lost = len(known) - len(complete)
     if lost or complete:
         log.warning("%s", notice("GM006", error=type(sys.exc_info()[1]).__name__, count=len(complete), lost=lost))
-    deliver(complete)
-
-
-def _call(item: queue.Item) -> None:
-    """Make the call of an item that has a condition."""
-    _, _, delivery, target, *values = item
-    try:
-        delivery(target, values)
-    except Exception as error:
-        if item[0] is queue.GUARD:
-            _annotate(error, _OF_GUARD)
-        raise
+    return complete
 
 
 def _annotate(error: Exception, note: str) -> None:
@@ -158,8 +163,18 @@ def _annotate(error: Exception, note: str) -> None:
             error.add_note(note)
 
 
+def _read_all(predicates: list[torch.Tensor]) -> list[bool]:
+    """The values of tensors () of bool."""
+    try:
+        return _read(predicates)
+    except Exception as error:
+        values = [bool(predicate) for predicate in predicates]  # that may raise for a reason of the program's
+        defects.report("reading conditions together", error)
+        return values
+
+
 def _read(predicates: list[torch.Tensor]) -> list[bool]:
-    """The values of tensors () of bool, with one look at each device."""
+    """The same, with one look at the device if all are on one."""
     if len({predicate.device for predicate in predicates}) == 1 and len(predicates) > 1:
         read: list[bool] = torch.stack(predicates).tolist()
         return read
@@ -178,7 +193,16 @@ def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | N
     """The state of the generators, or what the frame that this is called from gives when it is run again."""
     if given is None:
         return {device: _generators(device).get_rng_state(*_index(device)) for device in rerun.draws}
-    return _run(rerun.code, sys._getframe(2), *given)  # past `_unseen`
+    failed, again = sys.exc_info()[1], None
+    assert failed is not None
+    try:
+        again = _again(rerun.code, sys._getframe(2), given[1], failed)  # past `_unseen`
+    except Exception as error:
+        defects.report("running the frame of a graph that raised again", error)
+    if again is None:
+        deliver_after_failure(given[0])
+        raise failed
+    return _run(again, rerun.code, failed)
 
 
 class _Frame(Rerun):
@@ -187,15 +211,15 @@ class _Frame(Rerun):
     __getitem__ = _unseen(_item)
 
 
-def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple[CellType, ...]) -> Any:
-    failed, values, names = sys.exc_info()[1], frame.f_locals, inspect.getargs(code)
-    assert failed is not None
+def _again(
+    code: CodeType, frame: FrameType, cells: tuple[CellType, ...], failed: BaseException
+) -> Callable[[], Any] | None:
+    """What runs the frame of which the graph has failed again; None if that is no help.  Puts the generators back."""
+    values, names = frame.f_locals, inspect.getargs(code)
     # Where there is no memory for the graph there is none for eager, and an interrupt is one.
     may_help = isinstance(failed, Exception) and not isinstance(failed, torch.cuda.OutOfMemoryError)
     if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
-        deliver_after_failure(items)
-        raise failed
-    function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
+        return None
     positional = [values[name] for name in names.args[: code.co_argcount]]
     keywords = {name: values[name] for name in names.args[code.co_argcount :]}
     if names.varargs:
@@ -204,8 +228,14 @@ def _run(code: CodeType, frame: FrameType, items: list[queue.Item], cells: tuple
         keywords |= values[names.varkw]
     for device, state in values.get(RANDOM, {}).items():
         _generators(device).set_rng_state(state, *_index(device))
+    function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
+    return functools.partial(function, *positional, **keywords)
+
+
+def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any:
+    """What the frame gives as it was written, whose graph has failed."""
     try:
-        value = function(*positional, **keywords)
+        value = again()
     except Exception as error:
         _forget(error, failed)
         _annotate(error, f"{_OF_RERUN} {type(failed).__name__}: {failed}")

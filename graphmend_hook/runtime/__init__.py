@@ -5,8 +5,10 @@ A mended module may be imported before torch, or never meet it; so this package 
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
+from types import ModuleType
 
 # Where they are: each of these files says in `CALLED` which of its functions rewritten code calls.
 TRACED = (
@@ -59,4 +61,16 @@ def _put_in_place() -> None:
         globals().update({name: getattr(half, name) for name in half.CALLED})
 
 
+class _Runtime(ModuleType):
+    """This module as a builtin, for mended functions under other globals than their module's.
+
+    Dynamo takes every builtin for something that can be called.
+    """
+
+    def __call__(self) -> None:
+        raise TypeError(f"{__name__} is not to be called")
+
+
+sys.modules[__name__].__class__ = _Runtime
+vars(builtins)["_@graphmend"] = sys.modules[__name__]  # `templates.RUNTIME`
 connect()
