@@ -98,7 +98,10 @@ _failed: set[str] = set()  # what is known to have failed
 
 def notice(code: str, **details: object) -> str:
     """The text of notice `code`, prefixed with the code itself."""
-    return f"{code}: {NOTICES[code].format(**details)}"
+    try:
+        return f"{code}: {NOTICES[code].format(**details)}"
+    except Exception as error:  # the text of a detail, such as an exception of the program's
+        return f"{code}: its text cannot be made ({type(error).__name__})"
 
 
 def defects_are_fatal() -> bool:

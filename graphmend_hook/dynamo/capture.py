@@ -89,8 +89,13 @@ def begin_shape(trace: Trace) -> bool:
 @question(otherwise=None)
 def end(trace: Trace) -> None:
     """Switch it off again, if it was switched on here."""
+    from torch._dynamo import config
+
     captured, shapes = trace.compilation.of(Captured), trace.output.shape_env
-    _switch_off(trace.compilation)
+    # Two of them, where what was captured raised an exception that the traced code has caught.
+    for setting in captured.switched:
+        setattr(config, setting, False)
+    captured.switched.clear()
     new = [symbol for symbol in shapes.var_to_range if symbol not in captured.before]
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if _orders(trace.compilation).above_one:
@@ -152,7 +157,6 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False
     restart.expect_success_of(compilation, _capture_less)
-    compilation.at_end(_switch_off)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
@@ -163,6 +167,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     if not getattr(config, setting):
         setattr(config, setting, True)
         captured.switched.add(setting)
+        compilation.undo.callback(setattr, config, setting, False)
     return True
 
 
@@ -191,17 +196,6 @@ def _expect_no_assertions(compilation: Compilation) -> None:
     beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
     if not compilation.one_graph and (beyond or _orders(compilation).above_one):
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
-
-
-def _switch_off(compilation: Compilation, _error: BaseException | None = None) -> None:
-    """After a capture, and after an attempt that ended in the middle of one."""
-    from torch._dynamo import config
-
-    captured = compilation.of(Captured)
-    # Two of them, where what was captured raised an exception that the traced code has caught.
-    for setting in captured.switched:
-        setattr(config, setting, False)
-    captured.switched.clear()
 
 
 def _capture_less(compilation: Compilation, failure: Failure) -> None:

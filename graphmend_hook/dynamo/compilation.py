@@ -51,6 +51,7 @@ class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
+    failed: did something of ours fail in one?  Then no question is answered any more.
     """
 
     def __init__(self) -> None:
@@ -58,12 +59,14 @@ class Attempts(Parts):
         self.current: Compilation | None = None
         self.made: Compilation | None = None
         self.begun = False
+        self.failed = False
 
 
 class Compilation(Parts):
     """What one attempt to compile a frame knows.
 
     output: Dynamo's `OutputGraph` of the attempt; code: that of the frame; one_graph: is it under ``fullgraph=True``?
+    undo: is closed at the end of the attempt, whatever becomes of it.
     """
 
     def __init__(self, output: Any, attempts: Attempts, memory: FrameMemory) -> None:
@@ -71,6 +74,7 @@ class Compilation(Parts):
         self.output, self.attempts, self.memory = output, attempts, memory
         self.code: CodeType = output.root_tx.f_code
         self.one_graph: bool = output.root_tx.one_graph
+        self.undo = contextlib.ExitStack()
         self._judges: list[Judge] = []
         self._ends: list[End] = []
         self._outer = sys.exc_info()[1]  # no exception of this attempt
@@ -90,21 +94,38 @@ class Compilation(Parts):
 
     def _judge(self, module: torch.fx.GraphModule) -> None:
         for look in self._judges:
-            look(self, module)
+            self._call(look, module)
 
     def _end(self) -> None:
         error = sys.exc_info()[1]
         error = None if error is self._outer else error
         output = self.output
-        type(output).cleanup(output)
-        output.mark_bytecode_tracing_stop()
-        self.attempts.current, self.attempts.made = None, self if error is None else None
-        forget_own_guards(output)
-        if defects.is_fatal(error):
-            return
-        with contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; all are called
-            for action in self._ends:
-                stack.callback(action, self, error)
+        with self.undo, contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; all are called
+            type(output).cleanup(output)
+            output.mark_bytecode_tracing_stop()
+            self.attempts.current, self.attempts.made = None, self if error is None else None
+            forget_own_guards(output)
+            for action in () if defects.is_fatal(error) else self._ends:
+                stack.callback(self._call, action, error)
+
+    def _call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
+        from torch._dynamo.exc import RestartAnalysis
+
+        try:
+            action(self, about)
+        except RestartAnalysis:  # an order to Dynamo
+            raise
+        except Exception as error:
+            defects.report("the end of a trace", error)
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
+        if not (self.one_graph or self.attempts.failed):
+            from torch._dynamo.exc import UnspecializeRestartAnalysis
+
+            self.attempts.failed = True
+            raise UnspecializeRestartAnalysis(restart_reason="graphmend_hook: it failed")
 
 
 _attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()

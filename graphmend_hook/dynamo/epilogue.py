@@ -12,6 +12,7 @@ import functools
 import inspect
 import logging
 import sys
+import traceback
 from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
@@ -238,12 +239,17 @@ def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any
         value = again()
     except Exception as error:
         _forget(error, failed)
-        _annotate(error, f"{_OF_RERUN} {type(failed).__name__}: {failed}")
+        _annotate(error, f"{_OF_RERUN} {_words(failed)}")
         raise
     name = getattr(code, "co_qualname", code.co_name)
-    log.warning("%s", notice("GM009", function=name, error=f"{type(failed).__name__}: {failed}"))
+    log.warning("%s", notice("GM009", function=name, error=_words(failed)))
     memory_of(code).of(RerunMemory).failed = True
     return value
+
+
+def _words(error: BaseException) -> str:
+    """What Python says of it at the end of a traceback, also where its own text fails."""
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
 def _forget(error: BaseException, failed: BaseException) -> None:

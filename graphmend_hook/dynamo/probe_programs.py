@@ -53,7 +53,7 @@ def effects(program: Program, text: str, x: torch.Tensor, index: torch.Tensor) -
         program.is_traced_anew = start_anew()
         queue.graphmend_pending.append((queue.ITEM, deliver, program, text))
         place.replay_last()
-        rerun.expect_failure(False)
+        rerun.expect_failure()
     else:
         deliver(program, [text])
     program.is_written = True

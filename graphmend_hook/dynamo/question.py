@@ -51,11 +51,14 @@ class Question(Generic[T]):
         """The function's result, or `otherwise` where nothing is compiled any more, or it fails."""
         from torch._dynamo.exc import RestartAnalysis, Unsupported
 
+        trace = None
         try:
             trust.prove()
             if not trust.works(*trust.EVERYTHING):
                 return self._otherwise
             trace = Trace(translator)
+            if trace.compilation.attempts.failed:
+                return self._otherwise
             bound = self._signature.bind(trace, *arguments, **keywords)
             _, *values = bound.args
             given = [
@@ -72,6 +75,8 @@ class Question(Generic[T]):
             return self._otherwise
         except Exception as error:
             defects.report(f"the question {self.name!r} of the tracer", error)
+            if trace is not None:
+                trace.compilation.give_up()
             return self._otherwise
 
 

@@ -29,13 +29,13 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
-    has_graph: the graph of the attempt is complete; follows_guard: one waits for its end.
+    has_graph: the graph of the attempt is complete; may_raise: what waits for its end may raise (a guard, a handler).
     otherwise: called where the frame may not be run again.
     """
 
     draws: frozenset[torch.device] | None = None
     has_graph: bool = False
-    follows_guard: bool = False
+    may_raise: bool = False
     otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
 
 
@@ -47,10 +47,9 @@ class RerunMemory:
 
 
 @question(otherwise=None)
-def expect_failure(trace: Trace, is_guard: bool) -> None:
+def expect_failure(trace: Trace) -> None:
     """Run the frame again if its graph fails: what eager would have done by then is not done yet, such as a guard."""
-    plan = keep(trace.compilation)
-    plan.follows_guard |= is_guard
+    keep(trace.compilation).may_raise = True
 
 
 def keep(compilation: Compilation) -> Plan:

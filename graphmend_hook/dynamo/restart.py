@@ -116,14 +116,14 @@ def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> 
 
 
 @question(otherwise=True)
-def follows_guard(trace: Trace) -> bool:
-    """Does the effect at hand stand in a ``finally``, after a guard whose failure would still let it happen?
+def follows_what_may_raise(trace: Trace) -> bool:
+    """Does the effect at hand stand in a ``finally``, after a guard or an effect that raises only after the graph?
 
-    Then the attempt is given up, except under ``fullgraph=True``.
+    In eager it happens all the same.  Then the attempt is given up, except under ``fullgraph=True``.
     """
-    if not trace.compilation.of(Plan).follows_guard or not is_in_finally(trace):
+    if not trace.compilation.of(Plan).may_raise or not is_in_finally(trace):
         return False
-    _trace_as_written(trace.compilation, "an effect in a finally follows a guard")
+    _trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
     return True
 
 

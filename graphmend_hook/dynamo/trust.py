@@ -82,7 +82,7 @@ def _keep() -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         (directory / _name()).touch(mode=0o600)
-    except OSError as error:
+    except Exception as error:
         log.debug("what works on this torch is not kept: %s", error)
 
 

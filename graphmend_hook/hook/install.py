@@ -92,16 +92,16 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
         hook = Hook(settings)
         try:
             _note_early_modules(settings)
-        except StrictError:
+            directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+            trust.directory = directory
+            ledger.hooks.append(HookRecord(settings, directory))
+            sys.meta_path.insert(0, hook.finder)
+            _active.append(hook)
             _follow_hooks()
+            report_at_exit(settings)
+        except BaseException:
+            hook.uninstall()
             raise
-        directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
-        trust.directory = directory
-        ledger.hooks.append(HookRecord(settings, directory))
-        sys.meta_path.insert(0, hook.finder)
-        _active.append(hook)
-        _follow_hooks()
-        report_at_exit(settings)
         return hook
 
 

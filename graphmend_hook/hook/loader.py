@@ -100,7 +100,11 @@ class MendingLoader(SourceFileLoader):
             source = self.get_data(path)
         except OSError:
             return super().get_code(fullname)
-        code, cached = self._mender.mend(fullname, path, source)
+        try:
+            code, cached = self._mender.mend(fullname, path, source)
+        except Exception as error:
+            say_failed("the import hook", f"mending {fullname}", error)
+            code, cached = None, False
         if code is not None and cached:
             return code
         # Even where its code is not used: it writes the stock pyc and shows the compiler's warnings, as always.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 import pytest
 from hunt import mutants, reach
 from hunt.checking import check, module_of
-from hunt.grammar import program_of
+from hunt.grammar import PRELUDE, program_of
 from hunt.spices import SPICES
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -49,6 +53,22 @@ def numbers(n: int):
 def rows(t: torch.Tensor):
     yield t
 """
+
+
+def test_programs_find_every_name() -> None:
+    """One that ends with a NameError tries nothing."""
+    known: dict[str, Any] = {"__name__": __name__}
+    exec(PRELUDE, known)
+    known.update(vars(builtins), **dict.fromkeys("abc"))  # locals, bound or not
+    for seed in range(3000):
+        assert {*_globals_of(compile(program_of(seed).source, "program", "exec"))} <= {*known}
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    yield from (item.argval for item in dis.get_instructions(code) if item.opname == "LOAD_GLOBAL")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals_of(constant)
 
 
 @pytest.fixture

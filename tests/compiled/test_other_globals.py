@@ -50,7 +50,7 @@ def test_in_eager(elsewhere: FunctionType, kept: Kept) -> None:
 
 
 def test_compiled(elsewhere: FunctionType, kept: Kept) -> None:
-    counting = Counting('eager')
+    counting = Counting("eager")
     compiled = torch.compile(elsewhere, backend=counting, fullgraph=True)
     assert [compiled(x).tolist() for x in (X, -X)] == [[3.0, 6.0], [-2.0, -3.0]]
     assert kept.texts == ["sum tensor(3.)", "sum tensor(-3.)"]

@@ -36,6 +36,18 @@ from hunt.checking import OF_FAILED_GRAPHS, SWITCHED
 EXCEPTIONS = {"exception": RuntimeError, "memory": MemoryError, "interrupt": KeyboardInterrupt}
 PACKAGE = "graphmend_hook"
 LIBRARY = "faulty_module"
+# What Python, Dynamo, the program and mended code call themselves, so that nothing of ours stands around it: each hands
+# on to what may fail, and handles that.
+NETS = frozenset(
+    [
+        *["graphmend_hook:_install_from_environment", "hook.loader:MendingFinder.find_spec", "diagnostics:notice"],
+        *["diagnostics:say_failed", "dynamo.defects:report", "dynamo.question:_variable_of", "dynamo.place:tracing"],
+        *["dynamo.question:Question.answer", "dynamo.question:question.<locals>.mark.<locals>.ask"],
+        *["dynamo.epilogue:on_generated_code", "rules.branches.traced_conditions:compiling"],
+    ]
+)
+# Dynamo traces it as a part of the program.
+TRACED = frozenset(["dynamo.place:is_transformed"])
 
 
 def _modules() -> Iterator[str]:
@@ -57,7 +69,8 @@ def functions() -> dict[int, FunctionType]:
 
 
 def name_of(function: FunctionType) -> str:
-    return f"{function.__module__.removeprefix(PACKAGE + '.')}:{function.__qualname__}"
+    line = f":{function.__code__.co_firstlineno}" if "<lambda>" in function.__qualname__ else ""
+    return f"{function.__module__.removeprefix(PACKAGE + '.')}:{function.__qualname__}{line}"
 
 
 # --- what a user's program does ---------------------------------------------------------------------------------------
@@ -105,7 +118,8 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
                     except (ValueError, IndexError) as error:
                         results.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         results.append(repr(np.random.uniform()))
-    graphmend_hook.uninstall()
+    with contextlib.suppress(Exception):  # what was asked for may fail, but not leave anything half-made
+        graphmend_hook.uninstall()
     return {
         "results": results,
         "records": records.texts,
@@ -249,7 +263,7 @@ def main() -> int:
         if isinstance(names, dict):
             raise SystemExit(names["died"])
         by_name = {name_of(function): function for function in functions().values()}
-        chosen = [name for name in names if given.only in name][:: given.every]
+        chosen = [name for name in names if given.only in name and name not in NETS | TRACED][:: given.every]
         for number, name in enumerate(chosen):
             for kind in given.kinds.split(","):
                 cache = Path(folder, f"{number}-{kind}")

@@ -403,4 +403,25 @@ def f(self, x, y, n, flag):
     return y
 """
     ),
+    "a handler raises in a try that has a finally": Program(
+        """\
+def f(self, x, y, n, flag):
+    try:
+        angry.error('log 1')
+        x = x * 2
+    finally:
+        logger.info('log 2')
+    return x
+"""
+    ),
+    "memory that cannot be written to": Program(
+        """\
+def f(self, x, y, n, flag):
+    m = READONLY > 1
+    READONLY[m] = 5
+    if READONLY.sum() > n:
+        READONLY.add_(1)
+    return x + READONLY.sum()
+"""
+    ),
 }

@@ -1,13 +1,35 @@
 """What every random program finds in its module."""
 
+import collections
+import contextlib
+import itertools
 import logging
+import mmap
 import random
+import threading
+import warnings
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 logger = logging.getLogger("random_programs")
+angry = logging.getLogger("random_programs.angry")
 TALLY = 0
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    READONLY = torch.frombuffer(mmap.mmap(-1, 16, prot=mmap.PROT_READ), dtype=torch.float32)  # a store ends the process
+
+
+class AngryHandler(logging.Handler):
+    """Raises what `logging` does not catch."""
+
+    def emit(self, record):
+        if record.levelno >= logging.ERROR:
+            raise ValueError(record.getMessage())
+
+
+angry.handlers[:] = [AngryHandler()]
 
 
 @dataclass(frozen=True)
@@ -192,3 +214,22 @@ def noisy(t):
         return t
     logger.warning("log negative %d", t.dim())
     return t.abs()
+
+
+def in_a_thread(work):
+    """What `work` gives or raises in a thread of its own."""
+    given = []
+
+    def run():
+        try:
+            given.append((work(), None))
+        except Exception as error:
+            given.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    value, error = given[0]
+    if error is not None:
+        raise error
+    return value

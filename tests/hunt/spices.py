@@ -659,4 +659,37 @@ SPICES = {
             "try:\n    if $G:\n        raise FrozenError('guard $i')\nexcept FrozenError:\n    $o = $e",
         ],
     ),
+    "unwritable": Spice(
+        [
+            "if READONLY.sum() > n:\n    READONLY[0] = 1",
+            "m$i = READONLY > 1\nREADONLY[m$i] = 5",
+            "if $p and READONLY.sum() > n:\n    READONLY.add_(1)",
+            "w$i = READONLY[:2]\nif w$i.max() > n:\n    w$i += 1\n$z = $t + w$i.sum().to($t.dtype)",
+            "w$i = READONLY\nif $p:\n    w$i = w$i + 1\n$z = $t + w$i.sum().to($t.dtype)",
+            "w$i = READONLY.view(2, 2)\nif w$i.any():\n    w$i.zero_()\nelse:\n    $o = $e",
+            "if READONLY.any():\n    torch.add($t.float(), 1, out=READONLY)",
+        ],
+    ),
+    "threads": Spice(
+        [
+            "def work$i():\n    if $p:\n        return $e\n    return $t\n\n$z = in_a_thread(work$i)",
+            "def work$i():\n    logger.info('log $i %s', $s)\n    return int($s.nan_to_num())\n\n$z = $t + in_a_thread(work$i)",
+            "def work$i():\n    if $G:\n        raise ValueError('guard $i')\n    return $t\n\n$z = in_a_thread(work$i) * 2",
+            "d$i = threading.local()\nd$i.k = n\nif $p:\n    d$i.k = n + 1\n$z = $t + d$i.k",
+            "d$i = threading.Lock()\nwith d$i:\n    if $p:\n        $o = $e\n    logger.info('log $i %s', $s)",
+        ],
+    ),
+    "handlers": Spice(
+        [
+            "angry.error('log $i')",
+            "angry.warning('log $i %s', $s)",
+            "if $p:\n    angry.error('log $i %s', $s)",
+            "try:\n    angry.error('log $i')\nexcept ValueError:\n    $o = $e",
+            "try:\n    if $p:\n        angry.error('log $i')\nexcept ValueError as error$i:\n    $v = str(error$i)",
+            "try:\n    angry.error('log $i')\nfinally:\n    logger.info('log after $i')",
+            "with contextlib.suppress(ValueError):\n    angry.error('log $i')\n    $o = $e",
+            "angry.error('log $i')\nif $G:\n    raise KeyError('guard $i')",
+            "if $G:\n    raise KeyError('guard $i')\nangry.error('log $i')",
+        ],
+    ),
 }

@@ -18,7 +18,7 @@ from ...dynamo import place, queue
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
-from ...dynamo.restart import expect_no_trap, expect_success, follows_guard
+from ...dynamo.restart import expect_no_trap, expect_success, follows_what_may_raise
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
@@ -74,7 +74,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
         queue.graphmend_pending.append(item)
     place.replay_last()
     expect_success()
-    expect_failure(is_guard)
+    expect_failure()
     if is_guard:
         expect_no_trap()
 
@@ -101,7 +101,7 @@ def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> st
     if not queue.understood:
         return "GM101-T09"
     why = why_not_deferrable(is_warning, repeats, values) or _why_items_differ(values, 0)
-    return why or ("GM101-T12" if follows_guard() else "")
+    return why or ("GM101-T12" if follows_what_may_raise() else "")
 
 
 _CODES = {
