@@ -25,7 +25,7 @@ from . import queue
 from .graph_call import GraphCall, NotUnderstoodError, graph_calls, instruction_at, name_in
 from .items import rebuilt
 
-RANDOM = "graphmend_random"
+BEFORE = "graphmend_before"
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
 _CHANGING = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")  # a local or a cell
 
@@ -33,22 +33,24 @@ _CHANGING = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")  # a lo
 class Rerun:
     """How generated code runs its frame again: as ``rerun[items, cells]``, with what is deferred and its closure.
 
-    draws: the devices on which the graph draws random numbers.  If there are any, ``rerun[None]``, the state of their
-        generators, is wanted before it, under the name RANDOM.
+    draws: the devices on which the graph draws random numbers.  If there are any, or it switches modes,
+        ``rerun[None]``, the state of all that, is wanted before it, under the name BEFORE.
     """
 
     def __init__(self, code: CodeType, draws: Collection[Any]) -> None:
         self.code, self.draws = code, draws
 
 
-def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool = False) -> CodeType | None:
+def redirect_replay(
+    code: CodeType, rerun: Rerun | None = None, has_graph: bool = False, switches: bool = False
+) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
     None where there is nothing to redirect and nothing to run again, or that has been done.  Raises NotUnderstoodError
     for code that may have either in a form that is not known.
 
     rerun: what runs the frame again if the graph raises.
-    has_graph: a graph is known to be called, as there is if the frame can be run again.
+    has_graph: a graph is known to be called, as there is if the frame can be run again; switches: it switches modes.
     """
     if _is_edited(code) or (PENDING not in code.co_names and rerun is None):
         return None
@@ -59,7 +61,7 @@ def redirect_replay(code: CodeType, rerun: Rerun | None = None, has_graph: bool 
         raise NotUnderstoodError(f"{len(calls)} calls of a graph")
     if calls:
         items = [Instr("BUILD_LIST", 0)] if load is None else rebuilt(edited, load, calls[0])
-        _handle_failure(edited, calls[0], items, rerun)
+        _handle_failure(edited, calls[0], items, rerun, switches)
     return edited.to_code()
 
 
@@ -98,23 +100,27 @@ def _takes_whole_slice(edited: Bytecode, index: int) -> bool:
     return following[:2] == bounds and len(following) == 3 and following[2][0] in {"BUILD_SLICE", "STORE_SLICE"}
 
 
-def _handle_failure(edited: Bytecode, call: GraphCall, items: list[Any], rerun: Rerun | None) -> None:
+def _handle_failure(edited: Bytecode, call: GraphCall, items: list[Any], rerun: Rerun | None, switches: bool) -> None:
     """Insert the handler around the call of the graph."""
+    before = [*_item(rerun or queue.graphmend_failed, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", BEFORE)]
     if rerun is None:
-        handed_over = [*items, Instr("LOAD_CONST", queue.graphmend_failed), Instr("LOAD_CONST", None)]
+        modes = Instr("LOAD_FAST", BEFORE) if switches else Instr("LOAD_CONST", None)
+        handed_over = [*items, Instr("LOAD_CONST", queue.graphmend_failed), modes]
         _insert_handler(edited, call, [*handed_over, Instr("STORE_SUBSCR")], returns=False)
+        if switches:
+            edited[call.first : call.first] = before
         return
     if not {*rerun.code.co_freevars} <= {*edited.freevars}:
         raise NotUnderstoodError("the code has lost a part of the closure")
-    before = [item for item in edited[: call.last] if isinstance(item, Instr) and item.name.startswith(_CHANGING)]
-    if not {*edited.argnames}.isdisjoint(map(name_in, before)):
+    changing = [item for item in edited[: call.last] if isinstance(item, Instr) and item.name.startswith(_CHANGING)]
+    if not {*edited.argnames}.isdisjoint(map(name_in, changing)):
         raise NotUnderstoodError("an argument is no more what it was when the graph is called")
     opcode = "LOAD_FAST" if sys.version_info >= (3, 13) else "LOAD_CLOSURE"
     cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
     key = [*items, *cells, Instr("BUILD_TUPLE", len(cells)), Instr("BUILD_TUPLE", 2)]
     _insert_handler(edited, call, _item(rerun, key), returns=True)
-    if rerun.draws:
-        edited[call.first : call.first] = [*_item(rerun, [Instr("LOAD_CONST", None)]), Instr("STORE_FAST", RANDOM)]
+    if rerun.draws or switches:
+        edited[call.first : call.first] = before
 
 
 def _item(owner: object, key: list[Any]) -> list[Any]:

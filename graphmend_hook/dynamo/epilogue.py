@@ -26,8 +26,9 @@ from torch.utils._pytree import tree_iter
 from ..diagnostics import notice
 from ..version import __version__
 from . import defects, queue
-from .bytecode import RANDOM, Rerun, announced, redirect_replay
+from .bytecode import BEFORE, Rerun, announced, redirect_replay
 from .compilation import attempts_now, memory_of
+from .modes import Modes
 from .rerun import Plan, RerunMemory
 
 log = logging.getLogger("graphmend_hook")
@@ -44,7 +45,7 @@ def connect() -> None:
     Dynamo lets one thread trace at a time.
     """
     queue.graphmend_sink = _slot(deliver)
-    queue.graphmend_failed = _slot(deliver_after_failure)
+    queue.graphmend_failed = _Failed()
     queue.graphmend_distrust = _slot(_distrust)
     register_bytecode_hook(on_generated_code)
     atexit.register(drain)
@@ -79,7 +80,8 @@ def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | Non
     The code as it was written does all that at once.
     """
     try:
-        return redirect_replay(generated, prepared(original), _plan().has_graph)
+        plan = _plan()
+        return redirect_replay(generated, prepared(original), plan.has_graph, plan.switches)
     except Exception as error:
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
     try:
@@ -131,6 +133,19 @@ def deliver(items: list[queue.Item]) -> None:
                 if item[0] is queue.GUARD:
                     _annotate(error, _OF_GUARD)
                 raise
+
+
+class _Failed:
+    """What generated code asks for the modes before its graph, and hands what was deferred if that has failed."""
+
+    __getitem__ = _unseen(lambda _slot, _key: Modes())
+    __setitem__ = _unseen(lambda _slot, modes, items: _take_failed(modes, items))
+
+
+def _take_failed(modes: Modes | None, items: list[queue.Item]) -> None:
+    if modes is not None:
+        _restore(modes, sys.exc_info()[1])
+    deliver_after_failure(items)
 
 
 def deliver_after_failure(items: list[queue.Item]) -> None:
@@ -191,9 +206,9 @@ def drain() -> None:
 
 
 def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
-    """The state of the generators, or what the frame that this is called from gives when it is run again."""
+    """The state before the graph, or what the frame that this is called from gives when it is run again."""
     if given is None:
-        return {device: _generators(device).get_rng_state(*_index(device)) for device in rerun.draws}
+        return Modes(), {device: _generators(device).get_rng_state(*_index(device)) for device in rerun.draws}
     failed, again = sys.exc_info()[1], None
     assert failed is not None
     try:
@@ -215,8 +230,11 @@ class _Frame(Rerun):
 def _again(
     code: CodeType, frame: FrameType, cells: tuple[CellType, ...], failed: BaseException
 ) -> Callable[[], Any] | None:
-    """What runs the frame of which the graph has failed again; None if that is no help.  Puts the generators back."""
+    """What runs the frame of which the graph has failed again, in the state before; None if that is no help."""
     values, names = frame.f_locals, inspect.getargs(code)
+    modes, generators = values.get(BEFORE, (None, {}))
+    if modes is not None:
+        _restore(modes, failed)
     # Where there is no memory for the graph there is none for eager, and an interrupt is one.
     may_help = isinstance(failed, Exception) and not isinstance(failed, torch.cuda.OutOfMemoryError)
     if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
@@ -227,7 +245,7 @@ def _again(
         positional += values[names.varargs]
     if names.varkw:
         keywords |= values[names.varkw]
-    for device, state in values.get(RANDOM, {}).items():
+    for device, state in generators.items():
         _generators(device).set_rng_state(state, *_index(device))
     function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
     return functools.partial(function, *positional, **keywords)
@@ -250,6 +268,13 @@ def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any
 def _words(error: BaseException) -> str:
     """What Python says of it at the end of a traceback, also where its own text fails."""
     return "".join(traceback.format_exception_only(error)).strip()
+
+
+def _restore(modes: Modes, failed: BaseException | None) -> None:
+    """Put the modes back that a graph which failed may have switched."""
+    if failed is not None and torch.is_inference_mode_enabled() != modes.inference:
+        traceback.clear_frames(failed.__traceback__)  # one of them has the object with which inference mode ends
+    modes.restore()
 
 
 def _forget(error: BaseException, failed: BaseException) -> None:

@@ -87,7 +87,7 @@ class Computation:
         self._leaves = [copies[node] for node in leaves]
         self._sources = [leaf.meta["grapharg"].source for leaf in leaves]
         names = [name_of(source) for source in self._sources]
-        self.key = "; ".join([*names, *(f"{node.target}{node.args}" for node in self._operations)])
+        self.key = "; ".join([*names, *(f"{node.target}{node.args}{node.kwargs}" for node in self._operations)])
         self.result_dtype = root.meta["example_value"].dtype
 
     def can_be_guarded(self, compilation: Compilation, answer: str) -> bool:

@@ -53,11 +53,10 @@ class Question(Generic[T]):
 
         trace = None
         try:
-            trust.prove()
-            if not trust.works(*trust.EVERYTHING):
-                return self._otherwise
             trace = Trace(translator)
-            if trace.compilation.attempts.failed:
+            if not trace.is_in_a_body:  # a probe is a frame of its own
+                trust.prove()
+            if trace.compilation.attempts.failed or not trust.works(*trust.EVERYTHING):
                 return self._otherwise
             bound = self._signature.bind(trace, *arguments, **keywords)
             _, *values = bound.args

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import torch
 
 from .compilation import Compilation
-from .operations import facts_of
+from .modes import SWITCHING
+from .operations import facts_of, name_of
 from .question import question
 from .trace import Trace
 from .writes import operations, spares_inputs
@@ -29,11 +30,13 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
+    switches: does the graph switch a mode of torch, and leave it so where it fails?
     has_graph: the graph of the attempt is complete; may_raise: what waits for its end may raise (a guard, a handler).
     otherwise: called where the frame may not be run again.
     """
 
     draws: frozenset[torch.device] | None = None
+    switches: bool = False
     has_graph: bool = False
     may_raise: bool = False
     otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
@@ -62,6 +65,7 @@ def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan = compilation.of(Plan)
     plan.has_graph = True
     nodes = [node for node in operations(module) if node.op.startswith("call")]
+    plan.switches = any(name_of(node) in SWITCHING for node in nodes)
     if not compilation.output.random_calls and _is_repeatable(nodes, module):
         plan.draws = frozenset(_drawn_on(nodes))
         return
@@ -84,4 +88,5 @@ def _drawn_on(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.device]:
         if not facts_of(node).draws:
             continue
         values = [operand.meta.get("example_value") for operand in (node, *node.all_input_nodes)]
-        yield from (value.device for value in values if isinstance(value, torch.Tensor))
+        devices = [value.device for value in values if isinstance(value, torch.Tensor)]
+        yield from (device for device in devices if device.type != "meta")  # which has no generator

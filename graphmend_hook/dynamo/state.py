@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from .modes import Modes
 from .trace import Trace
 from .variables import Variable
 
 # Whether Dynamo has a value as a local of generated code says nothing of the value.
+_GENERATOR = "inline_tracer"  # the field of a generator that has its frame
 _BOOKKEEPING = frozenset({"source", "mutation_type", "user_code_variable_name"})
 
 
@@ -22,17 +26,22 @@ class State:
         output = trace.output
         effects = output.side_effects
         self._counts = [len(output.random_calls), len(effects.tensor_hooks), len(effects.save_for_backward)]
+        self.modes, self._seed = Modes(), torch.initial_seed()
         self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
         self._contents = _contents_of_all(trace)
 
-    def changed_since(self, before: State, except_for: str = "") -> str:
-        """What has changed, for the log; "" for nothing.  Newer objects do not count, nor does that attribute."""
+    def changed_since(self, before: State, owner: Variable | None = None, attribute: str = "") -> str:
+        """What has changed, for the log; "" for nothing.  Newer objects do not count, nor the owner's attribute."""
         if self._counts != before._counts:
             return "random numbers of Python, or hooks of tensors"
+        if self.modes != before.modes or self._seed != before._seed:
+            return "a mode of torch"
         for variable, attributes in self._attributes.items():
             earlier = before._attributes.get(variable, {})
             is_newer = variable not in before._contents and type(variable.mutation_type).__name__.endswith("New")
-            changed = {name for name, value in attributes.items() if earlier.get(name) is not value} - {except_for}
+            changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
+            if variable is owner:
+                changed -= {attribute}
             if changed and not is_newer:
                 return f"{', '.join(sorted(changed))} of {variable}"
         for variable, contents in self._contents.items():
@@ -52,22 +61,37 @@ def _identity(value: object) -> tuple[object, object]:
 def _contents_of_all(trace: Trace) -> dict[Variable, dict[str, Any]]:
     """The contents of every variable that the traced code could get at and that can change."""
     from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.iter import IteratorVariable
 
     found: dict[Variable, dict[str, Any]] = {}
 
     def note(variable: Variable) -> None:
-        if variable.mutation_type is not None and variable not in found:
+        is_generator = _GENERATOR in vars(variable)
+        can_change = variable.mutation_type is not None or is_generator or isinstance(variable, IteratorVariable)
+        if can_change and variable not in found:
             found[variable] = _contents(variable)
+            if is_generator:
+                roots.append(_names_and_stack(variable.inline_tracer))
 
     effects = trace.output.side_effects
     roots: list[Any] = [list(effects.id_to_variable.values()), list(effects.store_attr_mutations)]
-    roots += [[*frame.symbolic_locals.values(), *frame.stack] for frame in trace.frames()]
-    VariableTracker.visit(note, roots, side_effects=effects)
+    roots += map(_names_and_stack, trace.frames())
+    while roots:
+        VariableTracker.visit(note, roots.pop(), side_effects=effects)
     return found
+
+
+def _names_and_stack(frame: Any) -> list[Variable]:
+    return [*frame.symbolic_locals.values(), *frame.stack]
 
 
 def _contents(variable: Variable) -> dict[str, Any]:
     """The fields of a container or an iterator; other objects have but attributes, and caches of Dynamo's."""
+    if type(variable).__name__ == "RandomVariable":
+        return {"random": variable.random.getstate()}
+    if _GENERATOR in vars(variable):  # `iter` of one, and all that is written with it
+        frame = variable.inline_tracer
+        return {"at": frame.instruction_pointer, "names": _frozen(_names_and_stack(frame))}
     if type(variable.mutation_type).__name__.startswith("Attribute"):
         return {}
     return {name: _frozen(value) for name, value in vars(variable).items() if name not in _BOOKKEEPING}

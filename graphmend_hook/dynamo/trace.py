@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 import torch
@@ -51,6 +52,12 @@ class Trace:
         return (frame for frame in self.frames() if frame.f_code.co_filename not in OWN_FILES)
 
     @cached_property
+    def code(self) -> CodeType | None:
+        """That of the program's function that is being traced."""
+        frame = next(self.frames_outside(), None)
+        return None if frame is None else frame.f_code
+
+    @cached_property
     def line(self) -> SourceLine | None:
         """Where the program is; None where a function of ours is compiled by itself, after a break."""
         frame = next(self.frames_outside(), None)
@@ -67,8 +74,11 @@ def record(code: str) -> None:
 
 
 def is_caught(trace: Trace) -> bool:
-    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises."""
-    return any(map(_in_try, trace.frames_outside()))
+    """Is there an ``except`` around the statement in any traced frame?  It could not catch what a delivery raises.
+
+    So too where an exception is being handled, which would be the context of another one, and what `exc_info` gives.
+    """
+    return len(trace.translator.exn_vt_stack) > 0 or any(map(_in_try, trace.frames_outside()))
 
 
 def is_in_finally(trace: Trace) -> bool:

@@ -52,13 +52,14 @@ def is_unbacked(size: Any) -> bool:
     return bool(free_unbacked_symbols(size))
 
 
+leaves_of = tree_iter  # of tuples, lists and dicts
+
+
 def bytes_of(fakes: Any) -> float:
-    """The memory of the largest fake tensor in a tree of values; infinite if the data decides."""
+    """The memory of the largest fake tensor in a tree of values; infinite if its size is no plain number."""
     return max((_bytes(fake) for fake in tree_iter(fakes) if isinstance(fake, torch.Tensor)), default=0)
 
 
 def _bytes(fake: torch.Tensor) -> float:
     size = fake.untyped_storage().nbytes()
-    if isinstance(size, int):
-        return size
-    return float("inf") if is_unbacked(size) else int(size.node.hint)
+    return size if isinstance(size, int) else float("inf")

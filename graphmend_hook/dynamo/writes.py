@@ -36,12 +36,19 @@ def written_by(node: torch.fx.Node) -> set[int]:
     return memory_of(written_nodes(node))
 
 
-def storages_of(node: torch.fx.Node) -> Iterator[int]:
-    """What tells the memory of the tensors that the node stands for; aliases have the same."""
+def fakes_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    """The fake tensors that stand for what the node gives."""
     values = node.meta.get("example_value")
     for value in values if isinstance(values, (tuple, list)) else (values,):
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            yield value.untyped_storage()._cdata
+        if isinstance(value, torch.Tensor):
+            yield value
+
+
+def storages_of(node: torch.fx.Node) -> Iterator[int]:
+    """What tells the memory of the tensors that the node stands for; aliases have the same."""
+    for fake in fakes_of(node):
+        if fake.layout is torch.strided:
+            yield fake.untyped_storage()._cdata
 
 
 def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:

@@ -174,4 +174,4 @@ def test_most_calls_return(tmp_path: Path) -> None:
     for program, call in itertools.product(programs, range(CALLS)):
         exec(program.source, vars(module))
         returned += not outcome(module.f, module, program, call)["error"]
-    assert 0.7 < returned / (len(programs) * CALLS) < 0.95
+    assert 0.7 < returned / (len(programs) * CALLS) < 0.98

@@ -673,7 +673,7 @@ class Tracing:
     def watch(self) -> bool:
         return True
 
-    def harmless(self, name: str) -> None: ...
+    def harmless(self, owner: object, name: str) -> None: ...
 
 
 @pytest.mark.parametrize("undecided", [True, False])
@@ -902,7 +902,7 @@ FORMS = {
                     if GM.watch():
                         if not hasattr(self, 'z'):
                             self.z = make(x)
-                        GM.harmless('z')
+                        GM.harmless(self, 'z')
                     def THEN(EFFECTS, x):
                         x = GM.attempt_method('neg', TRAITS, x)
                         return (x,)

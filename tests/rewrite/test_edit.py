@@ -459,7 +459,7 @@ def test_a_frame_is_run_again(slots: Delivered, draws: tuple[str, ...]) -> None:
     *states, (given, kind, found) = again.asked
     assert given == ([("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))], ())
     assert kind is IndexError
-    assert found == {"x": 1, edit.RANDOM: "states"} if draws else {"x": 1}
+    assert found == {"x": 1, edit.BEFORE: "states"} if draws else {"x": 1}
     assert [(given, kind) for given, kind, _ in states] == ([(None, None)] if draws else [])
     again.asked.clear()
     assert function(code, lambda x: (10 * x, 20 * x))(1) == 10

@@ -18,7 +18,7 @@ from ..base import Declined
 from ..known_calls import LOGGER_METHODS
 from .lower import Lowering
 
-_LAZY = Template("if GM.watch():\n    STATEMENT\n    GM.harmless(ATTRIBUTE)")
+_LAZY = Template("if GM.watch():\n    STATEMENT\n    GM.harmless(OWNER, ATTRIBUTE)")
 
 
 @dataclass
@@ -45,8 +45,8 @@ def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[a
 
 def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted: Hoisted) -> list[ast.stmt]:
     rest, place = [*block], lowering.place
-    while rest and (attribute := _lazy_attribute(rest[0])):
-        lazy = rest.pop(0)
+    while rest and (found := _lazy_attribute(rest[0])):
+        lazy, (owner, attribute) = rest.pop(0), found
         if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
             raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
         flow, names = place.function.flow, NamesIn.code(lazy)
@@ -55,12 +55,12 @@ def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted
         if (names.read & place.function.names.bound) - flow.bound_before(at):
             raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
         created = replaced(lazy, _unused)  # beside the attribute, nothing is bound
-        hoisted.before += _LAZY.fill(at, STATEMENT=created, ATTRIBUTE=constant(attribute, at))
+        hoisted.before += _LAZY.fill(at, STATEMENT=created, OWNER=name(owner, at), ATTRIBUTE=constant(attribute, at))
     return rest
 
 
-def _lazy_attribute(statement: ast.stmt) -> str:
-    """The attribute that ``if not hasattr(obj, "x"): obj.x[, ...] = call(...)`` creates, "" for any other statement."""
+def _lazy_attribute(statement: ast.stmt) -> tuple[str, str] | None:
+    """``("obj", "x")``, if the statement is ``if not hasattr(obj, "x"): obj.x[, ...] = call(...)``."""
     match statement:
         case ast.If(
             test=ast.UnaryOp(
@@ -72,8 +72,8 @@ def _lazy_attribute(statement: ast.stmt) -> str:
         ) if not isinstance(value, ast.Constant):
             stored = [ast.unparse(node) for node in walk(*targets) if isinstance(node, ast.Attribute)]
             is_private = attribute.startswith("__")  # `hasattr` asks for that name, the assignment for the class's
-            return attribute if stored == [f"{owner}.{attribute}"] and not is_private else ""
-    return ""
+            return (owner, attribute) if stored == [f"{owner}.{attribute}"] and not is_private else None
+    return None
 
 
 def _unused(node: ast.AST) -> ast.AST | None:

@@ -107,7 +107,8 @@ class Speculation:
             case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
                 return self._operated(COMPARISONS[type(op)], left, right)
             case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
-                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=self.value(right))
+                text = "GM.plain(A) in GM.plain(GM.inert(B))" if self._has_stored() else "GM.plain(A) in GM.plain(B)"
+                found = expression(text, node, A=self.value(left), B=self.value(right))
                 return found if isinstance(op, ast.In) else expression("not A", node, A=found)
             case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
                 if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
@@ -146,10 +147,13 @@ class Speculation:
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        related = any(ast.unparse(node.value) == key.partition(".")[0] for key in self.stored)
-        call = "GM.unrelated(A, NAME)" if related else "GM.attribute(A, NAME)"
+        call = "GM.unrelated(A, NAME)" if self._has_stored() else "GM.attribute(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
+
+    def _has_stored(self) -> bool:
+        """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
+        return bool(self.stored or not self.assigned.isdisjoint(self.lowering.place.function.flow.captured))
 
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""
@@ -163,6 +167,8 @@ class Speculation:
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
         function, arguments = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
+        if self._has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
+            plain = plain.replace("A", "GM.inert(A)")
         arguments += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
         keywords = []
         for keyword in node.keywords:

@@ -87,23 +87,33 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
         if kept is None:
             raise Unspeculable("GM102-T08")
         return kept
-    return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+    if is_dynamo_compiling() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
+        raise Unspeculable("GM102-T02")
+    selected: list[tuple[Any, Any, Any]] = []
+    return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
 
 
-def _merge(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
+    """What stands for `left` or `right`; known: (left, right, what stands for them), of the tensors so far."""
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left is right:
             return left
+        for one, other, selected in known:
+            if one is left and other is right:
+                return selected
         if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
         if is_dynamo_compiling() and not traced_sides.gradients_agree(left, right):
             raise Unspeculable("GM102-T06")
         selected = torch.where(predicate, left, right)
+        if is_dynamo_compiling() and not traced_sides.is_alike(selected, left):
+            raise Unspeculable("GM102-T02")
         if is_dynamo_compiling():
             traced_sides.expect_no_writes(left, right, selected)
+        known.append((left, right, selected))
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
-        return tuple([_merge(predicate, a, b) for a, b in zip(left, right)])  # noqa: B905
+        return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
     if not _is_same(left, right):
         raise Unspeculable("GM102-T03")
     return left

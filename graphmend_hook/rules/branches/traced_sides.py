@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 from dataclasses import dataclass, field
+from types import CodeType
 
 import torch
 
-from ...dynamo.compilation import Compilation
+from ...dynamo.compilation import Compilation, memories_to_tell
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import trace_anew
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, bytes_of, fake_of, python_of, tensor_node
-from ...dynamo.writes import are_apart, memory_of, operations, written_by
+from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node
+from ...dynamo.writes import are_apart, fakes_of, memory_of, operations, written_by
 
 # Bytes that an operation may ask for though nobody may need its result.
 _LITTLE = 1 << 24
+# Beside tensors, what an operation may be given while it is tried: nothing that has methods of the program's.
+_HANDED_OVER = frozenset(
+    {
+        *(int, float, bool, complex, str, type(None), type(...), slice, torch.Size, torch.dtype, torch.device),
+        *(torch.layout, torch.memory_format, torch.SymInt, torch.SymFloat, torch.SymBool),
+    }
+)
+
+# Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
+_REGISTRIES = ("_parameters", "_buffers", "_modules")
+_HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
 CALLED = ("watch", "harmless")  # by rewritten code
 
@@ -60,6 +73,8 @@ def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, o
     if not any(getattr(home, name, None) is called for home in homes):
         return False
     operands, named = fake_of(arguments), fake_of(options)
+    if not all(type(leaf) in _HANDED_OVER or isinstance(leaf, torch.Tensor) for leaf in leaves_of((operands, named))):
+        return False  # a method of the program's would be called, such as `__rmul__`
     try:
         with trace.translator.fake_mode:
             result = called(*operands, **named)
@@ -70,11 +85,32 @@ def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, o
 
 
 @question(otherwise=False)
-def stores_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
+def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
     """Does assigning to that attribute of the object store the value, and nothing else?"""
     kind = owner.python_type()
     plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
-    return plain and not hasattr(getattr(kind, attribute, None), "__set__")
+    return plain and not hasattr(getattr(kind, attribute, None), "__set__") and _has_itself(trace, owner, attribute)
+
+
+def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:
+    """Does the object have the attribute, and not only its class, or its `__getattr__`?  Else storing makes it."""
+    stored = trace.output.side_effects.store_attr_mutations.get(owner.realize(), {})
+    if attribute in stored:
+        return type(stored[attribute]).__name__ != "DeletedVariable"
+    value = getattr(owner.realize(), "value", None)
+    own = getattr(value, "__dict__", {})
+    registered = [own.get(name, {}) for name in _REGISTRIES] if isinstance(value, torch.nn.Module) else []
+    return any(attribute in names for names in (own, *registered))
+
+
+@question(otherwise=True)
+def has_methods_of_the_program(_trace: Trace, value: Variable) -> bool:
+    """May Python call a method that the program has written, where it compares the value, counts it, or calculates?"""
+    try:
+        kind = value.python_type()
+    except NotImplementedError:  # Dynamo cannot tell
+        return True
+    return kind.__module__.partition(".")[0] not in _HOMES_OF_VALUES and not issubclass(kind, enum.Enum)
 
 
 @question(otherwise=False)
@@ -102,7 +138,7 @@ def begin_sides(trace: Trace) -> bool:
 
 
 @question(otherwise=None)
-def end_sides(trace: Trace, attribute: str = "") -> None:
+def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None:
     """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without.
 
     So too where the sides turned out unspeculable: what their first statements did is done.
@@ -111,13 +147,47 @@ def end_sides(trace: Trace, attribute: str = "") -> None:
     nodes, before = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in nodes]
     sides.made = set(made)
-    changed = State(trace).changed_since(before, except_for=attribute)
+    now = State(trace)
+    changed = now.changed_since(before, None if owner is None else owner.realize(), attribute)
+    before.modes.restore()
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
+
+
+@question(otherwise=False)
+def is_alike(_trace: Trace, selected: Variable, given: Variable) -> bool:
+    """Are its strides, and the kind of its memory, those of what it was selected from?"""
+    one, other = fake_of(selected), fake_of(given)
+    kinds = [(fake.stride(), fake.is_conj(), fake.is_neg(), fake.is_inference()) for fake in (one, other)]
+    return kinds[0] == kinds[1]
+
+
+@question(otherwise=False)
+def are_apart_or_same(_trace: Trace, results: Variable) -> bool:
+    """Does none of the results of a side share the memory of another, but the same tensor?
+
+    Of those that are selected each would have memory of its own.
+    """
+    nodes = {tensor_node(item) for item in results.items if item.is_tensor()}
+    memories = [memory for node in nodes for memory in memory_of([node])]
+    return len(memories) == len({*memories})
+
+
+@question(otherwise=False)
+def is_made_here(trace: Trace, tensor: Variable) -> bool:
+    """Was the memory of the tensor made in this trace, and is no gradient computed with what it holds?
+
+    To write back what it holds is a write all the same: to memory that may be read-only, that autograd has saved, or
+    whose versions somebody counts.
+    """
+    nodes, memory = list(trace.output.graph.nodes), memory_of([tensor_node(tensor)])
+    inputs = [node for node in nodes if node.op in ("placeholder", "get_attr")]
+    wanted = [node for node in nodes if any(fake.requires_grad for fake in fakes_of(node))]
+    return memory.isdisjoint(memory_of(inputs)) and not (torch.is_grad_enabled() and wanted)
 
 
 @question(otherwise=False)
@@ -142,15 +212,16 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     compilation = trace.compilation
     compilation.judge(_judge_writes)
     compilation.of(Reads).found.append(
-        _Read(trace.line, (tensor_node(left), tensor_node(right)), tensor_node(selected))
+        _Read(trace.line, trace.code, (tensor_node(left), tensor_node(right)), tensor_node(selected))
     )
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What a branch at `line` selects from, and what it selects."""
+    """What a branch at `line` of `code` selects from, and what it selects."""
 
     line: SourceLine | None
+    code: CodeType | None
     sources: tuple[torch.fx.Node, torch.fx.Node]
     selected: torch.fx.Node
 
@@ -164,11 +235,19 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         relied_on = memory_of(nodes)
         written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
-            trace_without(compilation, read.line, "a tensor that a branch selects is written in place later")
+            _trace_without_read(compilation, read, "a tensor that a branch selects is written in place later")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
-            trace_without(
-                compilation, read.line, "a tensor that a branch selects may be written in place behind a graph break"
+            _trace_without_read(
+                compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
+
+
+def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:
+    """So too where the code that selects is a frame of its own, which does not see the write of its caller."""
+    if read.code is not None and read.code is not compilation.code:
+        for memory in memories_to_tell(read.code):
+            memory.of(Harmful).lines.add(read.line)
+    trace_without(compilation, read.line, reason)
 
 
 def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:

@@ -17,9 +17,10 @@ from . import traced_sides
 
 CALLED = (  # by rewritten code
     *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
-    *("operate", "item_of", "slice"),
+    *("operate", "item_of", "slice", "inert"),
 )
 
+_NAMESPACES = ("__dict__", "_parameters", "_buffers", "_modules")  # attributes that have all others
 _LONG = 10_000  # items of a sequence; also the exponent of a power
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
@@ -62,10 +63,17 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def unrelated(owner: Any, name: str) -> Any:
-    """``owner.<name>`` of an object that the side has assigned to: no property, which might read what is not there."""
-    if is_dynamo_compiling() and not traced_sides.reads_plainly(owner, name):
+    """``owner.<name>`` in a side that has stored something: no property, which might read what is not there yet."""
+    if name in _NAMESPACES or (is_dynamo_compiling() and not traced_sides.reads_plainly(owner, name)):
         raise Unspeculable("GM102-T09")
     return getattr(owner, name)
+
+
+def inert(value: Any) -> Any:
+    """`value`, in a side that has stored something: no method of the program's might look at what is not there yet."""
+    if is_dynamo_compiling() and traced_sides.has_methods_of_the_program(value):
+        raise Unspeculable("GM102-T09")
+    return value
 
 
 def current(owner: Any, name: str) -> Any:
@@ -104,6 +112,8 @@ def operate(name: str, traits: str, *operands: Any) -> Any:
     if not tensors:
         if not _is_little(name, *operands):
             raise Unspeculable("GM102-T04")
+        for operand in operands:
+            inert(operand)
         return getattr(operator, name)(*operands)
     for tensor in tensors:
         if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):

@@ -27,6 +27,7 @@ from .traced_silent_loggers import is_silent
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
+_PRINT, _WARN = print, warnings.warn  # the program may replace them
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
 _DEEPEST = 3
@@ -90,7 +91,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
     if queue.understood and not _is_effect(target, method):
         return "GM101-T01"
-    return refusal_here(method == "" and target is warnings.warn, method not in _ONCE, values)
+    return refusal_here(method == "" and target is _WARN, method not in _ONCE, values)
 
 
 def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
@@ -129,8 +130,8 @@ def _is_effect(target: object, method: str) -> bool:
     if method:
         return isinstance(target, logging.Logger)
     return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
-        target is print
-        or target is warnings.warn
+        target is _PRINT
+        or target is _WARN
         or target is logging.debug
         or target is logging.info
         or target is logging.warning

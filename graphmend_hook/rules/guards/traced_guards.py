@@ -77,6 +77,8 @@ def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
         return False
     if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
         return False
+    if is_dynamo_compiling() and not traced_sides.is_made_here(target):
+        return False
     rest = target.shape[mask.dim() :]
     same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
     fits = target.shape[: mask.dim()] == mask.shape and (value.shape == rest or value.dim() == 0)

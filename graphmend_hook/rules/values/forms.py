@@ -97,7 +97,7 @@ def is_grouped_read(call: ast.Call) -> bool:
     if len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
         return False
     items = call.args[0]
-    if isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "enumerate":
+    if isinstance(items, ast.Call) and not is_read(items):  # `enumerate`
         items = items.args[0] if len(items.args) == 1 else items
     return is_read(items)
 

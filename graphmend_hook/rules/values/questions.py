@@ -14,6 +14,7 @@ from . import forms, sizes
 from .forms import Question
 
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
+_COUNTING = frozenset({"enumerate"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -127,7 +128,7 @@ class Questions:
         elif self._is_builtin(call.func, _TRUTHS):
             if len(call.args) == 1 and (self._evidence.may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
                 self._ask(call.args[0], Question("GM.elements(A)", (call.args[0],)))
-        elif qualified == "itertools.groupby" and forms.is_grouped_read(call):
+        elif qualified == "itertools.groupby" and self._is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:
             function, of_torch = forms.called(call, self._scope, self._place.function)
@@ -135,6 +136,13 @@ class Questions:
             if shaped and (function != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
                 self._ask(call, shaped)
             self._sizes(call, function, of_torch)
+
+    def _is_grouped_read(self, call: ast.Call) -> bool:
+        if not forms.is_grouped_read(call) or self._scope.is_local(call.func, self._place.function):
+            return False
+        items = call.args[0]
+        assert isinstance(items, ast.Call)
+        return forms.is_read(items) or self._is_builtin(items.func, _COUNTING)
 
     def _is_builtin(self, function: ast.expr, names: frozenset[str]) -> bool:
         return isinstance(function, ast.Name) and self._scope.names_one_of(function, names, self._place.function)

@@ -96,7 +96,7 @@ class Sweep:
 def _found(place: Place, scope: ModuleScope) -> list[ast.stmt] | Tested | None:
     statement = place.statement
     if isinstance(statement, ast.If):
-        return _tested(statement, place)
+        return _tested(statement, place, scope)
     if isinstance(statement, ast.Expr):
         return _added(statement, place, scope)
     if isinstance(statement, ast.Assign):
@@ -107,11 +107,14 @@ def _found(place: Place, scope: ModuleScope) -> list[ast.stmt] | Tested | None:
     return None
 
 
-def _tested(statement: ast.If, place: Place) -> Tested | None:
+def _tested(statement: ast.If, place: Place, scope: ModuleScope) -> Tested | None:
     """``if index.shape[0] == 0: continue`` before a step, or ``if index.numel() > 0:`` around it."""
     skipped, index = emptiness(statement)
     if index is None:
         return None
+    called = [node.func for node in ast.walk(statement.test) if isinstance(node, ast.Call)]
+    if not all(isinstance(node, ast.Attribute) or scope.names_one_of(node, {"len"}, place.function) for node in called):
+        return None  # a `len` of the program's own
     step = place.block[place.index + 1 :] if skipped else statement.body
     if not ends_in_adding(step):
         return None
@@ -126,7 +129,7 @@ def _added(statement: ast.Expr, place: Place, scope: ModuleScope) -> list[ast.st
     """The end of a step that is skipped by a test before it, or that is one of a loop over a list of hits."""
     if not adds(statement) or place.index != len(place.block) - 1:
         return None
-    if not _is_skipped(place, range(place.index)) and hit_lists.around(place, scope) is None:
+    if not _is_skipped(place, scope, range(place.index)) and hit_lists.around(place, scope) is None:
         return None
     return [statement, *_END.fill(statement)]
 
@@ -136,15 +139,15 @@ def _looked_up(statement: ast.Assign, place: Place, scope: ModuleScope) -> list[
     found = hit_lists.around(place, scope)
     if found is None or found.look_up is not statement:
         return None
-    return found.of_look_up(begins=not _is_skipped(place, range(place.index + 1, len(place.block))))
+    return found.of_look_up(begins=not _is_skipped(place, scope, range(place.index + 1, len(place.block))))
 
 
-def _is_skipped(place: Place, indices: range) -> bool:
+def _is_skipped(place: Place, scope: ModuleScope, indices: range) -> bool:
     """Does a test at one of the indices of the block skip the rest of it, as a step?"""
     for index in indices:
         statement = place.block[index]
         if isinstance(statement, ast.If) and emptiness(statement)[0]:
             with contextlib.suppress(Declined):
-                if _tested(statement, replace(place, index=index)) is not None:
+                if _tested(statement, replace(place, index=index), scope) is not None:
                     return True
     return False
