@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -21,16 +21,18 @@ from torch.utils._pytree import tree_leaves
 
 from . import frame_guards, queue, rerun, restart
 from .compilation import Compilation
-from .operations import name_of
 from .question import question
 from .restart import Failure
 from .trace import Trace, log
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
+from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
 # How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
 _DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
+_SQUEEZING = re.compile("(?<!un)squeeze")
+_PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
 _UNBACKED = re.compile(r"\bu\d+\b")
 
 
@@ -102,20 +104,52 @@ def end(trace: Trace) -> None:
         _assert_above_one(trace.compilation, new)
 
 
-def _judge_ranks(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Read the numbers as they were written if the graph squeezes a dimension whose size the data decides.
+def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Read the numbers as they were written if the graph may take for granted what nothing checks.
 
-    PyTorch takes for granted that the size is not 1, "with no runtime assertions", as it says in its log, and gives the
-    program the shape that follows from that.
+    PyTorch takes for granted that a size which is squeezed is not 1, "with no runtime assertions", as it says in its
+    log, and gives the program the shape that follows from that.  And it copies what may be contiguous or not, where
+    eager may give the same memory: somebody may write to it.
     """
-    for node in module.graph.nodes:
-        if not node.op.startswith("call") or name_of(node).strip("_") != "squeeze":
+    nodes = list(operations(module))
+    for node in nodes:
+        name = str(getattr(node.target, "__name__", node.target)).partition(".")[0].strip("_")
+        given = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
+        shapes = [fake.shape for fake in given]
+        if not node.op.startswith("call") or not any(map(is_unbacked, shapes)):
             continue
-        for tensor in [operand.meta.get("example_value") for operand in node.all_input_nodes]:
-            shape = tensor.shape if isinstance(tensor, torch.Tensor) else ()
-            given = tree_leaves(node.kwargs.get("dim", node.args[1:])) or range(len(shape))
-            if any(is_unbacked(shape[dimension]) for dimension in given if len(shape)):
-                _capture_first(0, compilation, "a size that the data decides is squeezed")
+        if _SQUEEZING.search(name) and any(
+            is_unbacked(shape[dim]) for shape in shapes for dim in _squeezed(node, shape)
+        ):
+            _capture_first(0, compilation, "a size that the data decides is squeezed")
+        if name in _PERHAPS_COPYING and not all(map(_is_contiguous, given)) and _is_shared(node, nodes):
+            _capture_first(0, compilation, "what is copied or not, as a size has it, is written to")
+
+
+def _squeezed(node: torch.fx.Node, shape: Sequence[Any]) -> Iterable[int]:
+    """The dimensions of the shape that the operation squeezes where their size is 1."""
+    given = tree_leaves(node.kwargs.get("dim", node.args[1:]))
+    known = all(type(dim) is int and -len(shape) <= dim < len(shape) for dim in given)
+    return given if given and known else range(len(shape))
+
+
+def _is_contiguous(fake: torch.Tensor) -> bool:
+    """Is it for certain, whatever its sizes are?"""
+    expected: Any = 1
+    for size, stride in zip(reversed(fake.shape), reversed(fake.stride()), strict=True):
+        if not (type(size) is int and size == 1) and str(stride) != str(expected):
+            return False
+        expected = size * expected
+    return True
+
+
+def _is_shared(node: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> bool:
+    """May anybody tell whether the operation gives the memory that it is given: by a write, or from outside?"""
+    memory = memory_of([node, *node.all_input_nodes])
+    last = nodes[-1].graph.output_node()
+    outside = [*last.all_input_nodes, *last.graph.find_nodes(op="placeholder")]
+    others = [each for each in outside if not memory.isdisjoint(memory_of([each]))]
+    return len({*others}) > 1 or any(not memory.isdisjoint(written_by(each)) for each in nodes)
 
 
 def is_uncaptured(compilation: Compilation) -> bool:
@@ -161,7 +195,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
-    compilation.judge(_judge_ranks)
+    compilation.judge(_judge_shapes)
     shapes.settings = dataclasses.replace(shapes.settings, **{f"allow_{kind}": True})
     setting = f"capture_{kind}"
     if not getattr(config, setting):

@@ -56,6 +56,12 @@ def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
     return {storage for node in nodes for storage in storages_of(node)}
 
 
+def memory_of_inference(graph: torch.fx.Graph) -> set[int]:
+    """What tells the memory of the inputs that were made in inference mode; of a fake tensor that cannot be told."""
+    inputs = [node for node in graph.find_nodes(op="placeholder") if node.meta.get("grapharg") is not None]
+    return memory_of(node for node in inputs if getattr(_example(node), "is_inference", bool)())
+
+
 def spares_inputs(module: torch.fx.GraphModule) -> bool:
     """Does no operation of the graph write to what the graph is given?"""
     inputs = memory_of(module.graph.find_nodes(op="placeholder"))

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
+_SWALLOWED = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration"})
 _SUSPENDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+
+
+def _named(raised: ast.expr | None) -> str:
+    """The name of the class that is raised, if it is written out."""
+    made = raised.func if isinstance(raised, ast.Call) else raised
+    return getattr(made, "id", "")
 
 
 class Captures:
@@ -30,6 +37,7 @@ class Captures:
     def __init__(self, side: Speculation, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
         self._side, self._scope, self._evaluated = side, side.lowering.scope, evaluated
+        self._classes = {part.name for part in self._scope.tree.body if isinstance(part, ast.ClassDef)}
         self._inner: frozenset[str] = frozenset()
         self._texts: dict[str, int] = {}
 
@@ -40,6 +48,8 @@ class Captures:
         """
         if isinstance(statement, ast.Raise) and statement.exc is None:
             raise Declined("R13", "a bare `raise` has no exception of its own")
+        if isinstance(statement, ast.Raise) and _named(statement.exc) in _SWALLOWED:
+            raise Declined("R14", f"Python itself may catch an `{_named(statement.exc)}`, as `getattr` and loops do")
         if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
             raise Declined("R14", "the exception's expression assigns or suspends")
         if "super" in NamesIn.code(statement).read:
@@ -53,6 +63,8 @@ class Captures:
         for node in walk(statement):
             if isinstance(node, ast.Name) and node.id in self._scope.variables and not self._side.is_local(node.id):
                 raise Declined("R14", f"the exception reads the module's variable `{node.id}`, which may change")
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in self._classes:
+                raise Declined("R14", f"the exception reads `{ast.unparse(node)}`, which may change")
             if isinstance(node, ast.Call) and not isinstance(statement, ast.Expr) and not self._is_steady(node.func):
                 called = ast.unparse(node.func)
                 raise Declined("R14", f"the exception calls `{called}`, which may read what changes")
@@ -64,10 +76,31 @@ class Captures:
             return True
         if isinstance(callee, ast.Name) and (hasattr(builtins, spelling) or self._side.is_local(spelling)):
             return True
-        function = self._scope.functions.get(spelling)
-        if function is not None:
-            return function.names.read.isdisjoint(self._scope.variables)
+        if spelling in self._scope.functions:
+            return self._reads_nothing(spelling, set())
+        if spelling in self._classes:
+            return self._makes_plainly(spelling, set())
         return spelling.lstrip("_")[:1].isupper()  # a class, as they are spelled
+
+    def _makes_plainly(self, kind: str, seen: set[str]) -> bool:
+        """Does an instance of the module's class say only what it is given?"""
+        methods = {f"{kind}.{method}" for method in ("__new__", "__init__", "__str__")} & self._scope.functions.keys()
+        return all(self._reads_nothing(method, seen) for method in methods)
+
+    def _reads_nothing(self, qualname: str, seen: set[str]) -> bool:
+        """Does the function of the module read no variable, and no attribute of a class, nor what it calls?"""
+        function = self._scope.functions[qualname]
+        if qualname in seen:
+            return True
+        seen.add(qualname)
+        attributes = (node for node in walk(function.node) if isinstance(node, ast.Attribute))
+        read = function.names.read
+        return (
+            read.isdisjoint(self._scope.variables)
+            and not any(getattr(node.value, "id", "") in self._classes for node in attributes)
+            and all(self._reads_nothing(name, seen) for name in read & self._scope.functions.keys())
+            and all(self._makes_plainly(name, seen) for name in read & self._classes)
+        )
 
     def _instead(self, node: ast.AST) -> ast.AST | None:
         """What stands in the place of a part of the statement, if it does not stay."""

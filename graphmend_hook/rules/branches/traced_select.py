@@ -106,7 +106,7 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         if is_dynamo_compiling() and not traced_sides.gradients_agree(left, right):
             raise Unspeculable("GM102-T06")
         selected = torch.where(predicate, left, right)
-        if is_dynamo_compiling() and not traced_sides.is_alike(selected, left):
+        if is_dynamo_compiling() and not traced_sides.is_alike(selected, left, right):
             raise Unspeculable("GM102-T02")
         if is_dynamo_compiling():
             traced_sides.expect_no_writes(left, right, selected)

@@ -16,7 +16,7 @@ from ...dynamo.restart import trace_anew
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node
-from ...dynamo.writes import are_apart, fakes_of, memory_of, operations, written_by
+from ...dynamo.writes import are_apart, fakes_of, memory_of, memory_of_inference, operations, written_by
 
 # Bytes that an operation may ask for though nobody may need its result.
 _LITTLE = 1 << 24
@@ -159,11 +159,13 @@ watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy
 
 
 @question(otherwise=False)
-def is_alike(_trace: Trace, selected: Variable, given: Variable) -> bool:
+def is_alike(trace: Trace, selected: Variable, left: Variable, right: Variable) -> bool:
     """Are its strides, and the kind of its memory, those of what it was selected from?"""
-    one, other = fake_of(selected), fake_of(given)
-    kinds = [(fake.stride(), fake.is_conj(), fake.is_neg(), fake.is_inference()) for fake in (one, other)]
-    return kinds[0] == kinds[1]
+    sources = memory_of(map(tensor_node, (left, right)))
+    if not torch.is_inference_mode_enabled() and not sources.isdisjoint(memory_of_inference(trace.output.graph)):
+        return False
+    fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
+    return len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) == 1
 
 
 @question(otherwise=False)

@@ -1,0 +1,753 @@
+"""Programs by which attacks on the mended code once could be told from eager: each takes `C`, which compiles or does not.
+
+What a case gives is compared with what it gives uncompiled and as it was written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+import torch.utils.checkpoint
+
+logger = logging.getLogger("attack_cases")
+TAKEN = (-1.0, 1.0, 2.0)
+
+
+def of(value: float) -> torch.Tensor:
+    return torch.ones(3) * value
+
+
+def rows(count: int) -> torch.Tensor:
+    x = -torch.ones(6, 3)
+    x[:count] = torch.arange(1.0, count * 3 + 1).reshape(count, 3)
+    return x
+
+
+class Thing:
+    """Any object: what it is given, it has."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+
+# --- what a side has stored, read through another door ---------------------------------------------------------------
+
+
+class View:
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    @property
+    def doubled(self) -> Any:
+        return self.owner.stored * 2
+
+    def __neg__(self) -> Any:
+        return -self.owner.stored
+
+
+def read_by_a_property(b, x):
+    if x.sum() > 0:
+        b.stored = x * 10
+        x = x + b.view.doubled
+    return x
+
+
+def read_by_an_operator(b, x):
+    if x.sum() > 0:
+        b.stored = x * 10
+        x = x + -b.view
+    return x
+
+
+def read_in_a_log(b, x):
+    if x.sum() > 0:
+        b.stored = x * 10
+        logger.warning("stored %s", b.view.doubled)
+    return x
+
+
+def read_by_a_guard(b, x):
+    if x.sum() > 0:
+        b.stored = x * 10
+        if b.view.doubled.sum() > 0:
+            raise ValueError("big")
+    return x
+
+
+def read_in_the_namespace(b, x):
+    if x.sum() > 0:
+        b.stored = x * 10
+        x = x + b.__dict__["stored"]
+    return x
+
+
+class Closed:
+    @property
+    def via(self) -> Any:
+        return self.function() * 2
+
+
+def read_by_a_closure(b, x):
+    y = torch.zeros(3)
+    b.function = lambda: y
+    if x.sum() > 0:
+        y = x * 10
+        x = x + b.via
+    b.function = None
+    return x + y
+
+
+def _stale(function: Any, made: Any, C: Any) -> list[Any]:
+    compiled, found = C(function), []
+    for value in TAKEN:
+        owner = made()
+        try:
+            found.append(compiled(owner, of(value)))
+        except ValueError as error:
+            found.append(repr(error))
+    return found
+
+
+def _viewed() -> Thing:
+    owner = Thing(stored=torch.zeros(3))
+    owner.view = View(owner)
+    return owner
+
+
+def case_read_by_a_property(C):
+    return _stale(read_by_a_property, _viewed, C)
+
+
+def case_read_by_an_operator(C):
+    return _stale(read_by_an_operator, _viewed, C)
+
+
+def case_read_in_a_log(C):
+    return _stale(read_in_a_log, _viewed, C)
+
+
+def case_read_by_a_guard(C):
+    return _stale(read_by_a_guard, _viewed, C)
+
+
+def case_read_in_the_namespace(C):
+    return _stale(read_in_the_namespace, _viewed, C)
+
+
+def case_read_by_a_closure(C):
+    return _stale(read_by_a_closure, Closed, C)
+
+
+# --- what only the class has ------------------------------------------------------------------------------------------
+
+
+class Classy:
+    t = torch.zeros(3)
+    n = 1
+
+
+class Delegating:
+    def __init__(self) -> None:
+        self.inner = Thing(t=torch.zeros(3))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+def stores_t(b, x):
+    if x.sum() > 0:
+        b.t = x * 2
+    return x + 1
+
+
+def stores_n(b, x):
+    if x.sum() > 0:
+        b.n = 1
+        x = x + 1
+    return x
+
+
+def case_stores_what_the_class_has(C):
+    found = []
+    for function, kind in itertools.product((stores_t, stores_n), (Classy, Delegating)):
+        if (function, kind) == (stores_n, Delegating):
+            continue
+        compiled = C(function)
+        for value in (-1.0, 1.0):
+            thing = kind()
+            compiled(thing, of(value))
+            found.append(sorted(vars(thing)))
+    return found
+
+
+# --- state that a side changes by what it reads -----------------------------------------------------------------------
+
+
+class Changing:
+    @property
+    def fresh(self) -> float:
+        return float(next(self.it))
+
+    @property
+    def seeded(self) -> float:
+        self.rng.seed(5)
+        return 2.0
+
+    @property
+    def without_gradients(self) -> float:
+        torch.set_grad_enabled(False)
+        return 2.0
+
+    @property
+    def precise(self) -> float:
+        torch.set_float32_matmul_precision("medium")
+        return 2.0
+
+
+def draws_from_a_generator(b, x):
+    b.it = (i for i in range(1, 9))
+    if x.sum() > 0:
+        x = x * b.fresh
+    given = x * next(b.it)
+    b.it = None
+    return given
+
+
+def draws_from_a_range(b, x):
+    b.it = iter(range(1, 9))
+    if x.sum() > 0:
+        x = x * b.fresh
+    given = x * next(b.it)
+    b.it = None
+    return given
+
+
+def draws_all(b, x):
+    it = (i for i in range(4))
+    next(it)
+    if x.sum() > 0:
+        x = x + len(tuple(it))
+    return x * len(list(it))
+
+
+def draws_from_a_chain(b, x):
+    it = itertools.chain([1, 2], [3, 4])
+    if x.sum() > 0:
+        x = x + next(it)
+    return x * next(it)
+
+
+def seeds(b, x):
+    first = b.rng.random()
+    if x.sum() > 0:
+        x = x * b.seeded
+    return x * b.rng.random() + first
+
+
+def _changing(function: Any, C: Any) -> list[Any]:
+    compiled, found = C(function), []
+    for value in TAKEN:
+        b = Changing()
+        b.rng = random.Random(0)
+        found.append((compiled(b, of(value)), b.rng.random()))
+    return found
+
+
+def case_draws_from_a_generator(C):
+    return _changing(draws_from_a_generator, C)
+
+
+def case_draws_from_a_range(C):
+    return _changing(draws_from_a_range, C)
+
+
+def case_draws_all(C):
+    return _changing(draws_all, C)
+
+
+def case_draws_from_a_chain(C):
+    return _changing(draws_from_a_chain, C)
+
+
+def case_seeds(C):
+    return _changing(seeds, C)
+
+
+def switches_gradients(b, x):
+    if x.sum() > 0:
+        x = x * b.without_gradients
+    return x + 1
+
+
+def switches_precision(b, x):
+    if x.sum() > 0:
+        x = x * b.precise
+    return x + 1
+
+
+def case_switches_modes(C):
+    found = []
+    for function in (switches_gradients, switches_precision):
+        C(function)(Changing(), of(-1.0))
+        found.append((torch.is_grad_enabled(), torch.get_float32_matmul_precision()))
+    return found
+
+
+# --- methods of the program's that an operation would call ------------------------------------------------------------
+
+
+class Scale:
+    calls = 0
+
+    def __rmul__(self, tensor: Any) -> Any:
+        self.calls += 1
+        return tensor * 3
+
+    def __index__(self) -> int:
+        self.calls += 1
+        return 3
+
+
+def multiplies(b, x):
+    if x.sum() > 0:
+        x = x * b
+    return x + 1
+
+
+def expands(b, x):
+    if x.sum() > 0:
+        x = x + x.expand(b, 3)[0]
+    return x + 1
+
+
+def case_calls_methods(C):
+    found = []
+    for function in (multiplies, expands):
+        compiled, b = C(function), Scale()
+        found += [(compiled(b, of(value)), b.calls) for value in (-1.0, -1.0, 1.0, 1.0)]
+    return found
+
+
+# --- names that stand for something else ------------------------------------------------------------------------------
+
+
+def no_groups(items, key):
+    return [(9, [7.0])]
+
+
+def groups(x, groupby=no_groups):
+    return [list(group) for _, group in groupby(x.tolist(), lambda value: value > 0)]
+
+
+def really_groups(x):
+    return [list(group) for _, group in groupby(x.tolist(), lambda value: value > 0)]
+
+
+def counts_nothing(x, len=lambda rows: 0):
+    out = torch.zeros(3)
+    hit = torch.stack([x > 0, x < 0, x > 90])
+    for e in range(3):
+        (found,) = torch.where(hit[e])
+        if len(found) == 0:
+            continue
+        state = x[found] * 2
+        out.index_add_(0, found, state)
+    return out
+
+
+def case_shadowed_names(C):
+    return [C(function)(of(value)) for function in (groups, really_groups, counts_nothing) for value in TAKEN]
+
+
+# --- results that share memory, and what is selected ------------------------------------------------------------------
+
+
+def twice_the_same(x):
+    if x.sum() > 0:
+        a = c = x * 2
+    else:
+        a = c = x + 1
+    return a, c
+
+
+def and_a_view(x):
+    if x.sum() > 0:
+        y = x * 2
+        z = y[:2]
+    else:
+        y = x + 1
+        z = y[:2]
+    return y, z
+
+
+def case_results_that_share_memory(C):
+    found = []
+    for function in (twice_the_same, and_a_view):
+        compiled = C(function)
+        for value in (-1.0, 1.0):
+            one, other = compiled(of(value))
+            one.add_(1)
+            found.append((one is other, other))
+    return found
+
+
+def selects(a, b, t):
+    if t.sum() > 0:
+        y = a
+    else:
+        y = b
+    return y
+
+
+def selects_a_stride(x, t):
+    if t.sum() > 0:
+        y = x[::2]
+    else:
+        y = x[1::2]
+    return y, y.stride(), y.is_contiguous()
+
+
+def case_selects_strides(C):
+    long, compiled = torch.arange(6.0), C(selects)
+    pairs = [(long[::2], long[1::2]), (long[:1].expand(3, 2), long[1:2].expand(3, 2))]
+    found = [compiled(*pair, of(value)).stride() for pair in pairs for value in TAKEN]
+    return found + [C(selects_a_stride)(long, of(value))[1:] for value in TAKEN]
+
+
+def case_selects_conjugates(C):
+    a, b, compiled = torch.tensor([1 + 2j]).conj(), torch.tensor([3 + 2j]).conj(), C(selects)
+    return [compiled(a, b, of(value)).is_conj() for value in TAKEN]
+
+
+def case_selects_inference_tensors(C):
+    with torch.inference_mode():
+        a, b = torch.ones(3), torch.zeros(3)
+    compiled = C(selects)
+    return [compiled(a, b, of(value)).is_inference() for value in TAKEN]
+
+
+def noisy(t):
+    if t.sum() > 0:
+        logger.warning("positive")
+        return t
+    logger.warning("negative %d", t.dim())
+    return t.abs()
+
+
+def writes_to_what_a_helper_gives(x):
+    y = noisy(x)
+    y.add_(1)
+    return x
+
+
+def case_writes_to_what_a_helper_gives(C):
+    compiled = C(writes_to_what_a_helper_gives)
+    return [compiled(of(value)) for value in TAKEN]
+
+
+# --- writes to memory that eager does not touch -----------------------------------------------------------------------
+
+
+def writes_rows(x, t, mask, v):
+    if t.sum() > 0:
+        x[mask] = v
+    return x * 2
+
+
+def case_writes_nothing_to_an_inference_tensor(C):
+    with torch.inference_mode():
+        x = torch.arange(3.0)
+    return C(writes_rows)(x, of(-1.0), torch.tensor([True, False, True]), torch.tensor(9.0))
+
+
+def case_writes_nothing_to_what_is_saved(C):
+    w, x, found = torch.ones(3, requires_grad=True), torch.arange(3.0), []
+    y = (w * x).sum()
+    version = x._version
+    C(writes_rows)(x, of(-1.0), torch.tensor([True, False, True]), torch.tensor(9.0))
+    y.backward()
+    return [x._version - version, w.grad, *found]
+
+
+# --- the modes after a graph that failed ------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def guarded_without_gradients(x, i):
+    if (i > 100).any():
+        raise ValueError("i")
+    return x[i]
+
+
+@torch.inference_mode()
+def guarded_in_inference_mode(x, i):
+    if (i > 100).any():
+        raise ValueError("i")
+    return x[i]
+
+
+def _modes_after(function: Any, C: Any) -> list[Any]:
+    compiled, found = C(function), []
+    for index in (1, 101, 7, 1):
+        try:
+            compiled(torch.arange(3.0), torch.tensor([index]))
+        except (ValueError, IndexError) as error:
+            found.append(type(error))
+        found.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+        torch.set_grad_enabled(True)
+    return found
+
+
+def case_guarded_without_gradients(C):
+    return _modes_after(guarded_without_gradients, C)
+
+
+def case_guarded_in_inference_mode(C):
+    return _modes_after(guarded_in_inference_mode, C)
+
+
+def counts_without_gradients(x, w, other):
+    h = w * 2
+    with torch.no_grad():
+        z = x.nonzero() + other
+    return h * z.sum()
+
+
+def counts_in_autocast(x, w, other):
+    with torch.autocast("cpu", torch.bfloat16):
+        z = x.nonzero() + other
+    return torch.mm(w[None], w[:, None]) * z.sum()
+
+
+def counts_in_inference_mode(x, w, other):
+    with torch.inference_mode():
+        z = x.nonzero() + other
+    return (w.detach() * 2) * z.clone().sum()
+
+
+def case_counts_in_modes(C):
+    found, other = [], torch.ones(3, 1, dtype=torch.long)
+    for function in (counts_without_gradients, counts_in_autocast, counts_in_inference_mode):
+        compiled = C(function)
+        for x in ([1.0, 1.0, 1.0], [0.0, 0.0, 5.0]):
+            given = compiled(torch.tensor(x), torch.ones(2, requires_grad=True), other)
+            found.append((given.dtype, given.requires_grad, given.is_inference(), given, torch.is_grad_enabled()))
+    return found
+
+
+# --- guards and effects -----------------------------------------------------------------------------------------------
+
+
+def reads_twice(x):
+    return torch.ge(input=x, other=1).item(), torch.ge(input=x, other=10).item()
+
+
+def case_guards_of_values_differ_by_keyword(C):
+    compiled = C(reads_twice)
+    return [compiled(torch.tensor(value)) for value in (5, 20, 0)]
+
+
+def handles(x):
+    try:
+        raise KeyError("k")
+    except KeyError:
+        if x.sum() < 0:
+            raise ValueError("negative")  # noqa: B904
+    return x
+
+
+def case_the_exception_that_was_handled(C):
+    compiled, found = C(handles), []
+    for value in TAKEN:
+        try:
+            found.append(compiled(of(value)))
+        except ValueError as error:  # noqa: PERF203
+            found.append(repr(error.__context__))
+    return found
+
+
+def allocates(x, n: int):
+    if x.sum() > 0:
+        y = x + torch.zeros(n).sum()
+    else:
+        y = x
+    return y
+
+
+def case_allocates_on_a_side_that_is_not_taken(C):
+    compiled = C(allocates)
+    return [compiled(of(-1.0), 10**13), compiled(of(1.0), 10), compiled(of(-1.0), 10**12)]
+
+
+def drops(x):
+    logger.warning("dropped")
+    return torch.nn.functional.dropout(x, 0.5, True)
+
+
+def case_draws_on_the_meta_device(C):
+    return C(drops)(torch.ones(2, device="meta")).shape
+
+
+def counts_prints(kept, x):
+    print("hi")
+    return x + len(kept)
+
+
+# --- sizes that the data decides --------------------------------------------------------------------------------------
+
+
+def squeezes_by_an_operator(x):
+    return torch.ops.aten.squeeze.dim(x[x[:, 0] > 0], 0).dim()
+
+
+def squeezes_a_copy(x):
+    return torch.squeeze_copy(x[x[:, 0] > 0], 0).dim()
+
+
+def squeezes_as_numpy(x):
+    return np.squeeze(x[x[:, 0] > 0].numpy()).ndim
+
+
+def squeezes_in_a_body(x):
+    return torch.utils.checkpoint.checkpoint(lambda a: a.squeeze(0) * 2, x[x[:, 0] > 0], use_reentrant=False).dim()
+
+
+class Squeeze(torch.autograd.Function):
+    @staticmethod
+    def forward(_, a):
+        return a.squeeze(0) * 1
+
+    @staticmethod
+    def backward(_, gradient):
+        return gradient
+
+
+def squeezes_in_a_function(x):
+    return Squeeze.apply(x[x[:, 0] > 0]).dim()
+
+
+def writes_to_what_is_contiguous(x):
+    k = (x[:, 0] > 0).sum().item()
+    y = x[:, :k].contiguous()
+    y.add_(10)
+    return x[0, 0].item()
+
+
+def writes_to_what_is_reshaped(x):
+    r = x[x[:, 0] > 0]
+    c = r.t().reshape(-1)
+    c.add_(10)
+    return r.tolist()
+
+
+def gives_what_is_contiguous(x):
+    k = (x[:, 0] > 0).sum().item()
+    return x[:, :k].contiguous()
+
+
+def case_sizes(C):
+    found = []
+    for function in (
+        *(squeezes_by_an_operator, squeezes_a_copy, squeezes_as_numpy, squeezes_in_a_body, squeezes_in_a_function),
+        *(writes_to_what_is_contiguous, writes_to_what_is_reshaped, gives_what_is_contiguous),
+    ):
+        compiled = C(function)
+        for count in (3, 1, 2):
+            x = rows(count)
+            given = compiled(x)
+            if isinstance(given, torch.Tensor):
+                given.add_(1)
+            found.append((given, x))
+    return found
+
+
+# --- what a guard says, and who may catch it --------------------------------------------------------------------------
+
+
+class Limits:
+    limit = 1
+
+
+class StepError(Exception):
+    def __init__(self, text):
+        super().__init__(text, Limits.limit)
+
+
+def _text():
+    return f"limit {Limits.limit}"
+
+
+def _error():
+    return ValueError(_text())
+
+
+def says_an_attribute(x):
+    Limits.limit = 1
+    if x.sum() > 0:
+        raise ValueError(Limits.limit)
+    Limits.limit = 2
+    return x
+
+
+def says_what_its_class_reads(x):
+    Limits.limit = 1
+    if x.sum() > 0:
+        raise StepError("bad")
+    Limits.limit = 2
+    return x
+
+
+def says_what_a_helper_reads(x):
+    Limits.limit = 1
+    if x.sum() > 0:
+        raise _error()
+    Limits.limit = 2
+    return x
+
+
+class Guarded:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def good(self):
+        if self.x.sum() > 0:
+            raise AttributeError("positive")
+        return 1.0
+
+
+def stopper(x):
+    if x.sum() > 0:
+        raise StopIteration
+    return x
+
+
+def asks_for_an_attribute(x):
+    return getattr(Guarded(x), "good", 9.0), hasattr(Guarded(x), "good")
+
+
+def maps(x):
+    return len(list(map(stopper, [x, x])))
+
+
+def case_messages(C):
+    found = []
+    for function in (
+        *(says_an_attribute, says_what_its_class_reads, says_what_a_helper_reads),
+        *(asks_for_an_attribute, maps),
+    ):
+        compiled = C(function)
+        for value in TAKEN:
+            try:
+                found.append(compiled(of(value)))
+            except (ValueError, StepError) as error:  # noqa: PERF203
+                found.append(repr(error))
+    return found

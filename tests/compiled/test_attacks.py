@@ -1,0 +1,75 @@
+"""The cases of `attack_cases`, uncompiled and as they were written against mended, in eager and compiled."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from observing import Kept, import_file, import_mended
+
+HERE = Path(__file__).parent
+PLAIN = import_file(HERE / "attack_cases.py", "attack_cases")
+MENDED = import_mended(HERE / "attack_cases.py", "attack_cases_mended")
+CASES = [name for name in vars(PLAIN) if name.startswith("case_")]
+Compile = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """Each case finds the modes of a new process."""
+    precision = torch.get_float32_matmul_precision()
+    yield
+    torch.set_grad_enabled(True)
+    torch.set_float32_matmul_precision(precision)
+
+
+def seen(module: Any, name: str, compiled: Compile) -> list[Any]:
+    """What the case gives and logs."""
+    kept, logger = Kept(), logging.getLogger("attack_cases")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    logger.addHandler(kept)
+    try:
+        return [plain(getattr(module, name)(compiled)), kept.texts]
+    finally:
+        logger.removeHandler(kept)
+
+
+def plain(value: Any) -> Any:
+    """A value that can be compared: tensors as their type, strides and numbers."""
+    if isinstance(value, torch.Tensor):
+        return (value.dtype, value.stride(), value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def by(backend: str) -> Compile:
+    return lambda function: torch.compile(function, backend=backend)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_in_eager(name: str) -> None:
+    assert seen(MENDED, name, lambda function: function) == seen(PLAIN, name, lambda function: function)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", CASES)
+def test_compiled(name: str, backend: str) -> None:
+    """What the compiled original does not do as eager, the mended one need not do either."""
+    expected, found = seen(PLAIN, name, lambda function: function), seen(MENDED, name, by(backend))
+    if found != expected:
+        assert seen(PLAIN, name, by(backend)) == found, f"eager gives {expected}"
+
+
+def test_a_print_of_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr(builtins, "print", kept.append)
+    compiled = torch.compile(MENDED.counts_prints, backend="eager")
+    for count in (1.0, 2.0, 3.0):
+        assert torch.equal(compiled(kept, torch.zeros(1)), torch.tensor([count]))
