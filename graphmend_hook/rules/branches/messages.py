@@ -49,7 +49,7 @@ class Captures:
         if isinstance(statement, ast.Raise) and statement.exc is None:
             raise Declined("R13", "a bare `raise` has no exception of its own")
         if isinstance(statement, ast.Raise) and _named(statement.exc) in _SWALLOWED:
-            raise Declined("R14", f"Python itself may catch an `{_named(statement.exc)}`, as `getattr` and loops do")
+            raise Declined("R14", f"Python itself may catch `{_named(statement.exc)}`, as `getattr` and loops do")
         if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
             raise Declined("R14", "the exception's expression assigns or suspends")
         if "super" in NamesIn.code(statement).read:
