@@ -104,15 +104,15 @@ class Compilation(Parts):
             type(output).cleanup(output)
             output.mark_bytecode_tracing_stop()
             self.attempts.current, self.attempts.made = None, self if error is None else None
-            forget_own_guards(output)
-            for action in () if defects.is_fatal(error) else self._ends:
+            for action in (*self._ends, _forget_own_guards):
                 stack.callback(self._call, action, error)
 
     def _call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
         from torch._dynamo.exc import RestartAnalysis
 
         try:
-            action(self, about)
+            if not (isinstance(about, BaseException) and defects.is_fatal(about)):
+                action(self, about)
         except RestartAnalysis:  # an order to Dynamo
             raise
         except Exception as error:
@@ -126,6 +126,10 @@ class Compilation(Parts):
 
             self.attempts.failed = True
             raise UnspecializeRestartAnalysis(restart_reason="graphmend_hook: it failed")
+
+
+def _forget_own_guards(compilation: Compilation, _error: BaseException | None) -> None:
+    forget_own_guards(compilation.output)
 
 
 _attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()

@@ -44,6 +44,8 @@ NETS = frozenset(
         *["diagnostics:say_failed", "dynamo.defects:report", "dynamo.question:_variable_of", "dynamo.place:tracing"],
         *["dynamo.question:Question.answer", "dynamo.question:question.<locals>.mark.<locals>.ask"],
         *["dynamo.epilogue:on_generated_code", "rules.branches.traced_conditions:compiling"],
+        *["dynamo.compilation:Compilation._judge", "dynamo.compilation:Compilation._end"],
+        *["dynamo.epilogue:_read_all", "rules.effects.traced_draws:deliver"],
     ]
 )
 # Dynamo traces it as a part of the program.
