@@ -10,8 +10,8 @@ from .modes import Modes
 from .trace import Trace
 from .variables import Variable
 
-# Whether Dynamo has a value as a local of generated code says nothing of the value.
 _GENERATOR = "inline_tracer"  # the field of a generator that has its frame
+# Whether Dynamo has a value as a local of generated code says nothing of the value.
 _BOOKKEEPING = frozenset({"source", "mutation_type", "user_code_variable_name"})
 
 

@@ -52,16 +52,19 @@ class Trace:
         return (frame for frame in self.frames() if frame.f_code.co_filename not in OWN_FILES)
 
     @cached_property
+    def _frame(self) -> Any:
+        """The program's; None where a function of ours is compiled by itself, after a break."""
+        return next(self.frames_outside(), None)
+
+    @property
     def code(self) -> CodeType | None:
         """That of the program's function that is being traced."""
-        frame = next(self.frames_outside(), None)
-        return None if frame is None else frame.f_code
+        return None if self._frame is None else self._frame.f_code
 
     @cached_property
     def line(self) -> SourceLine | None:
-        """Where the program is; None where a function of ours is compiled by itself, after a break."""
-        frame = next(self.frames_outside(), None)
-        return None if frame is None else (frame.f_code.co_filename, frame.lineno)
+        """Where the program is."""
+        return None if self._frame is None else (self._frame.f_code.co_filename, self._frame.lineno)
 
 
 def record(code: str) -> None:

@@ -5,6 +5,7 @@ What a case gives is compared with what it gives uncompiled and as it was writte
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import random
@@ -120,28 +121,12 @@ def _viewed() -> Thing:
     return owner
 
 
-def case_read_by_a_property(C):
-    return _stale(read_by_a_property, _viewed, C)
-
-
-def case_read_by_an_operator(C):
-    return _stale(read_by_an_operator, _viewed, C)
-
-
-def case_read_in_a_log(C):
-    return _stale(read_in_a_log, _viewed, C)
-
-
-def case_read_by_a_guard(C):
-    return _stale(read_by_a_guard, _viewed, C)
-
-
-def case_read_in_the_namespace(C):
-    return _stale(read_in_the_namespace, _viewed, C)
-
-
-def case_read_by_a_closure(C):
-    return _stale(read_by_a_closure, Closed, C)
+case_read_by_a_property = functools.partial(_stale, read_by_a_property, _viewed)
+case_read_by_an_operator = functools.partial(_stale, read_by_an_operator, _viewed)
+case_read_in_a_log = functools.partial(_stale, read_in_a_log, _viewed)
+case_read_by_a_guard = functools.partial(_stale, read_by_a_guard, _viewed)
+case_read_in_the_namespace = functools.partial(_stale, read_in_the_namespace, _viewed)
+case_read_by_a_closure = functools.partial(_stale, read_by_a_closure, Closed)
 
 
 # --- what only the class has ------------------------------------------------------------------------------------------
@@ -261,24 +246,11 @@ def _changing(function: Any, C: Any) -> list[Any]:
     return found
 
 
-def case_draws_from_a_generator(C):
-    return _changing(draws_from_a_generator, C)
-
-
-def case_draws_from_a_range(C):
-    return _changing(draws_from_a_range, C)
-
-
-def case_draws_all(C):
-    return _changing(draws_all, C)
-
-
-def case_draws_from_a_chain(C):
-    return _changing(draws_from_a_chain, C)
-
-
-def case_seeds(C):
-    return _changing(seeds, C)
+case_draws_from_a_generator = functools.partial(_changing, draws_from_a_generator)
+case_draws_from_a_range = functools.partial(_changing, draws_from_a_range)
+case_draws_all = functools.partial(_changing, draws_all)
+case_draws_from_a_chain = functools.partial(_changing, draws_from_a_chain)
+case_seeds = functools.partial(_changing, seeds)
 
 
 def switches_gradients(b, x):
@@ -506,12 +478,8 @@ def _modes_after(function: Any, C: Any) -> list[Any]:
     return found
 
 
-def case_guarded_without_gradients(C):
-    return _modes_after(guarded_without_gradients, C)
-
-
-def case_guarded_in_inference_mode(C):
-    return _modes_after(guarded_in_inference_mode, C)
+case_guarded_without_gradients = functools.partial(_modes_after, guarded_without_gradients)
+case_guarded_in_inference_mode = functools.partial(_modes_after, guarded_in_inference_mode)
 
 
 def counts_without_gradients(x, w, other):

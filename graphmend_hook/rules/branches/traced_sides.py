@@ -29,7 +29,7 @@ _HANDED_OVER = frozenset(
 )
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
-_REGISTRIES = ("_parameters", "_buffers", "_modules")
+REGISTRIES = ("_parameters", "_buffers", "_modules")
 _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
 CALLED = ("watch", "harmless")  # by rewritten code
@@ -99,7 +99,7 @@ def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:
         return type(stored[attribute]).__name__ != "DeletedVariable"
     value = getattr(owner.realize(), "value", None)
     own = getattr(value, "__dict__", {})
-    registered = [own.get(name, {}) for name in _REGISTRIES] if isinstance(value, torch.nn.Module) else []
+    registered = [own.get(name, {}) for name in REGISTRIES] if isinstance(value, torch.nn.Module) else []
     return any(attribute in names for names in (own, *registered))
 
 

@@ -20,7 +20,7 @@ CALLED = (  # by rewritten code
     *("operate", "item_of", "slice", "inert"),
 )
 
-_NAMESPACES = ("__dict__", "_parameters", "_buffers", "_modules")  # attributes that have all others
+_NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
 _LONG = 10_000  # items of a sequence; also the exponent of a power
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
