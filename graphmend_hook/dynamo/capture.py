@@ -208,7 +208,8 @@ def _switch_on(trace: Trace, kind: str) -> bool:
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     """May anything be captured here?  Then guards see to it that the frame is compiled anew once that is forbidden."""
     memory = compilation.memory.of(rerun.RerunMemory)
-    if not queue.understood or not works(Mechanism.CAPTURE, Mechanism.FAILURE, Mechanism.GUARDS):
+    can_be = queue.understood and works(Mechanism.CAPTURE, Mechanism.FAILURE)
+    if not (can_be and frame_guards.may_be_relied_on()):
         captured.denied = Denied.BY_TORCH
         return False
     if memory.failed and not compilation.one_graph:

@@ -104,6 +104,8 @@ class Compilation(Parts):
             type(output).cleanup(output)
             output.mark_bytecode_tracing_stop()
             self.attempts.current, self.attempts.made = None, self if error is None else None
+            if error is not None:
+                _forget_lost_users(output)
             for action in (*self._ends, _forget_own_guards):
                 stack.callback(self._call, action, error)
 
@@ -126,6 +128,18 @@ class Compilation(Parts):
 
             self.attempts.failed = True
             raise UnspecializeRestartAnalysis(restart_reason="graphmend_hook: it failed")
+
+
+def _forget_lost_users(output: Any) -> None:
+    """Make the graphs of a failed attempt fit to be cleared, as Dynamo is about to do.
+
+    It fails in that, and the frame with it, where a node has a user that is not in the graph (a captured size that
+    `torch.vmap` asks for).
+    """
+    for tracer in output.tracers:
+        known = {*tracer.graph.nodes}
+        for node in known:
+            node.users = {user: None for user in node.users if user in known}
 
 
 def _forget_own_guards(compilation: Compilation, _error: BaseException | None) -> None:

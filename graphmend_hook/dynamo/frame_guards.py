@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .compilation import Compilation
 from .operations import only_computes
-from .trace import log
+from .trace import compiling_frame, log
 from .trust import Mechanism, works
 
 _numbers = itertools.count()
@@ -31,12 +31,22 @@ def name_of(source: Any) -> str:
     return name if isinstance(name, str) else str(name())
 
 
-def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | None:
-    """What the expressions of guards give for the sources in the frame that is compiled; None where one fails.
+def may_be_relied_on() -> bool:
+    """Do guards of ours work on this torch, and does no ``guard_filter_fn`` of the program's see them?
 
-    Dynamo would fail too.
+    It may drop any of them after the trace.
     """
-    if not works(Mechanism.GUARDS):
+    frame = compiling_frame()
+    hooks = None if frame is None else frame.f_locals.get("hooks")
+    return works(Mechanism.GUARDS) and hooks is not None and hooks.guard_filter_fn is None
+
+
+def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | None:
+    """What the expressions of guards give for the sources in the frame that is compiled.
+
+    None where one fails, as it would for Dynamo, and where no guard may be relied on.
+    """
+    if not may_be_relied_on():
         return None
     root = compilation.output.root_tx
     scope = {"L": root.f_locals, "G": root.f_globals}

@@ -16,7 +16,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from . import queue
 from .question import is_connected, question
 from .restart import is_as_written
-from .trace import Trace, is_caught
+from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
@@ -168,10 +168,7 @@ def _is_reached_by_epilogue(trace: Trace) -> bool:
         return False
     if getattr(config, "side_effect_replay_policy", "") in ("warn", "error"):
         return False
-    frame = sys._getframe()
-    while frame is not None and frame.f_code.co_name != "_compile_inner":  # the one that calls the hooks
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    return compiling_frame() is not None
 
 
 def _is_redirected(trace: Trace) -> bool:

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -74,6 +74,14 @@ def record(code: str) -> None:
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
     if refusals.add(code, place):
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
+
+
+def compiling_frame() -> FrameType | None:
+    """The frame of Dynamo's that calls this trace and then the bytecode hooks; None in other ways to compile."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_compile_inner":
+        frame = frame.f_back
+    return frame
 
 
 def is_caught(trace: Trace) -> bool:

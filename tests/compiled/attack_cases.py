@@ -449,6 +449,16 @@ def case_writes_nothing_to_what_is_saved(C):
     return [x._version - version, w.grad, *found]
 
 
+def measures_a_batch(x):
+    n = (x[:, 0] > 0).sum().item()
+    return torch.vmap(lambda row: row[:n] * 2)(x.t()).shape
+
+
+def case_measures_a_batch(C):
+    compiled = C(measures_a_batch)
+    return [compiled(rows(count)) for count in (0, 1, 2, 6)]
+
+
 # --- the modes after a graph that failed ------------------------------------------------------------------------------
 
 

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 
 from graphmend_hook.config import Settings
-from graphmend_hook.dynamo.operations import facts_of
 from graphmend_hook.hook.loader import Mender, MendingLoader
 from graphmend_hook.reporting.ledger import Ledger
 
@@ -153,18 +152,19 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
 class Counting:
     """A backend that counts the graphs it is handed, and how often any of them runs.
 
-    draws_unused: does one of them draw random numbers that nothing uses?  AOTAutograd drops such a draw.
+    has_unused: has one of them an operation of which nothing uses the result?  AOTAutograd drops it, and with it what it
+    would have drawn or raised.
     """
 
     def __init__(self, name: str) -> None:
         self.graphs = 0
         self.runs = 0
-        self.draws_unused = False
+        self.has_unused = False
         self._compile = torch._dynamo.lookup_backend(name)
 
     def __call__(self, graph: Any, inputs: Any) -> Any:
         self.graphs += 1
-        self.draws_unused |= _draws_unused(graph.graph)
+        self.has_unused |= _has_unused(graph.graph)
         compiled = self._compile(graph, inputs)
 
         def run(*args: Any) -> Any:
@@ -174,12 +174,12 @@ class Counting:
         return run
 
 
-def _draws_unused(graph: torch.fx.Graph) -> bool:
+def _has_unused(graph: torch.fx.Graph) -> bool:
     used: set[torch.fx.Node] = set()
     for node in reversed(graph.nodes):
         if node in used or node.op == "output":
             used.update(node.all_input_nodes)
-    return any(node not in used and facts_of(node).draws for node in graph.nodes)
+    return any(node not in used and node.op.startswith("call") for node in graph.nodes)
 
 
 def with_own_names(effect: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -215,6 +215,16 @@ def test_a_flag_of_a_big_input_has_two_values(backend: str) -> None:
     assert compiled(X, mask) == compiled(X, masked) == 2
 
 
+def test_a_filter_of_guards() -> None:
+    """What rests on a guard that the program's filter may drop is not done: the flag is read as it was written."""
+    options = {"guard_filter_fn": lambda guards: [bool(guard.name) for guard in guards]}
+    compiled = Compiled("decided_by_a_flag", options=options)
+    mask = torch.zeros(1, 4096, dtype=torch.long)
+    for value in (mask, mask + 1, mask):
+        compiled(X, value)
+    assert refusals.seen
+
+
 def test_floats_in_autocast_are_not_known() -> None:
     compiled = Compiled("decided_in_autocast")
     for _ in range(2):

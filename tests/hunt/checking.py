@@ -13,7 +13,8 @@ random generators of torch, numpy and Python.  What the compiled mended program 
 - To the text of an error that Dynamo meets while tracing it adds the place, and an operation that cannot be done on
   the shapes at hand raises TorchRuntimeError, a RuntimeError.
 - Autograd's functions have the names of the operations in the graph (docs/where.md).
-- A draw of random numbers that nothing uses is dropped by AOTAutograd (docs/value.md).
+- An operation of which nothing uses the result is dropped by AOTAutograd, and with it what it would draw or raise
+  (docs/where.md).
 - Inductor rounds otherwise than eager, so its numbers are compared to within a tolerance.
 - What the compiled *original* does not do as eager does, the mended one need not do either.
 
@@ -57,6 +58,7 @@ SWITCHED = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")  # Dyn
 OF_FAILED_GRAPHS = ("GM006", "GM009")  # notices that say that a graph raised
 HELPERS = set(re.findall(r"^(?:def|class) (\w+)", PRELUDE, re.MULTILINE))
 EAGER = "eager"
+ABOUT = ("raised", "complete")  # what is told of an outcome and not compared
 EXACT = (EAGER, "aot_eager")  # backends that round as eager does
 TOLERANCE = 1e-3
 
@@ -215,7 +217,8 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int, tole
     """Call `function` with the arguments of `call`; everything that can be observed, by name.
 
     tolerance: of floating-point numbers, absolute and relative; 0: they are equal to the bit.
-    "raised" is not compared: whether the exception comes from a `raise` or an `assert` of the program.
+    "raised" is not compared: whether the exception comes from a `raise` or an `assert` of the program.  Nor is "complete":
+    has everything been done that the graphs say?
     """
     given = arguments(program, call)
     given.owner.meter, given.owner.private, given.owner.backend = module.Meter(), module.Private(), module.Backend()
@@ -256,6 +259,7 @@ def outcome(function: Any, module: ModuleType, program: Program, call: int, tole
         "rng": rng_state,
         "modes": modes,
         "raised": bool(raised) and raised_by_the_program(raised[0], module),
+        "complete": True,
     }
     if program.train and not raised:
         result["grads"] = gradients(observed.value, given.leaves, tolerance)
@@ -316,13 +320,15 @@ def gradients(value: Any, leaves: list[torch.Tensor], tolerance: float) -> Any:
 
 def differences(expected: dict[str, Any], actual: dict[str, Any], compiled: bool) -> set[str]:
     if compiled and expected["error"]:
+        if not (actual["error"] or actual["complete"] or expected["raised"]):
+            return set()
         dynamos = not expected["raised"] and actual["error"] and actual["error"][0] == "TorchRuntimeError"
         names = {"error"} if actual["error"] != expected["error"] and not dynamos else set()
         names |= {"modes"} if actual["modes"] != expected["modes"] else set()
         lost = actual["effects"][: len(expected["effects"])] != expected["effects"]
         return names | ({"effects"} if expected["raised"] and lost else set())
-    names = {name for name in expected if name != "raised" and expected[name] != actual.get(name)}
-    if "rng" not in actual:  # nothing that could be compared
+    names = {name for name in expected if name not in ABOUT and expected[name] != actual.get(name)}
+    if not actual["complete"]:
         names.discard("rng")
     if compiled and not names & {"error", "value", "state"} and not gained(expected["identity"], actual["identity"]):
         names.discard("identity")
@@ -452,8 +458,7 @@ def compare(program: Program, function: str, plain: ModuleType, mended: ModuleTy
         called = torch.compile(called, backend=counting) if compiled else called
         for call in range(CALLS):
             found = outcome(called, module, program, call, tolerance)
-            if backend != EAGER and counting.draws_unused:
-                del found["rng"]
+            found["complete"] = backend == EAGER or not counting.has_unused
             yield found
             if thrifty and counting.graphs > 1 and program.seed % 4:
                 return

@@ -6,7 +6,7 @@ _VALUE = {
     "GM104-T01": "the number depends on data that is not known while tracing",
     "GM104-T02": "the number depends on an input; name it in GRAPHMEND_VALUES to compile once for each of its values",
     "GM104-T03": "the number depends on a tensor that the graph writes to in place",
-    "GM104-T04": "the compiled code is saved, and a guard on a value cannot be",
+    "GM104-T04": "the compiled code is saved, and a guard on a value cannot be; or a guard_filter_fn may drop it",
     "GM104-T05": "the frame has been compiled for four combinations of values already",
     "GM104-T06": "what the compiled code took for granted of a size that the data decides did not hold in another call",
 }
