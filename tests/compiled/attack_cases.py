@@ -425,6 +425,72 @@ def case_writes_to_what_a_helper_gives(C):
     return [compiled(of(value)) for value in TAKEN]
 
 
+# --- what is selected, looked at as an object -------------------------------------------------------------------------
+
+
+def looks_at_a_gradient(w, x):
+    y = w
+    if x.sum() > 0:
+        y = w * 2
+    return y.grad
+
+
+def looks_at_a_version(w, x):
+    y = w
+    if x.sum() > 0:
+        y = w * 2
+    return y._version
+
+
+def looks_in_a_table(w, x):
+    y, known = w, {w: 1}
+    if x.sum() > 0:
+        y = w * 2
+    return y in known
+
+
+def hooks(w, x):
+    y, seen = w, []
+    if x.sum() > 0:
+        y = w * 2
+    y.register_hook(seen.append)
+    (y * 3).sum().backward()
+    return len(seen), w.grad
+
+
+def reads_behind(w, x):
+    y = w[1:]
+    if x.sum() > 0:
+        y = y + 1
+    return y.as_strided((2,), (1,), 0)
+
+
+def labels(w, x):
+    y = w
+    if x.sum() > 0:
+        y = w * 2
+    setattr(y, "label", 3)  # noqa: B010
+    return getattr(w, "label", 0)
+
+
+def _looked_at(function: Any, C: Any) -> list[Any]:
+    compiled, found = C(function), []
+    for value in TAKEN:
+        w = torch.arange(3.0).add_(1)
+        if function in (looks_at_a_gradient, hooks):
+            w.requires_grad_().grad = torch.ones(3)
+        found.append(compiled(w, of(value)))
+    return found
+
+
+case_looks_at_a_gradient = functools.partial(_looked_at, looks_at_a_gradient)
+case_looks_at_a_version = functools.partial(_looked_at, looks_at_a_version)
+case_looks_in_a_table = functools.partial(_looked_at, looks_in_a_table)
+case_hooks = functools.partial(_looked_at, hooks)
+case_reads_behind = functools.partial(_looked_at, reads_behind)
+case_labels = functools.partial(_looked_at, labels)
+
+
 # --- writes to memory that eager does not touch -----------------------------------------------------------------------
 
 

@@ -10,16 +10,26 @@ from ...analysis.scopes import Place
 from ...tensor_ops import INPLACE, SPECULABLE, VIEWS
 from ..base import Declined
 
+_OF_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)  # a list and a dict find what is the same before what is equal
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 # Attributes and methods of a tensor that may share its memory, and operations that never do.
 _VIEWING = frozenset({"H", "T", "data", "imag", "mH", "mT", "real"})
 _VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "tensor_split", "unfold", "view_as_complex", "view_as_real"}
 _NEW = SPECULABLE - VIEWS - INPLACE
+# Attributes and methods of a tensor that are about the object or its memory, and not about its elements.
+_OF_THE_OBJECT = frozenset(
+    {
+        *("grad", "grad_fn", "is_leaf", "output_nr", "retains_grad", "_base", "_version", "_is_view"),
+        *("register_hook", "register_post_accumulate_grad_hook", "retain_grad"),
+        *("as_strided", "data_ptr", "storage", "storage_offset", "untyped_storage", "__dict__"),
+    }
+)
+_OF_OBJECTS = frozenset({"id", "hash", "vars", "setattr", "delattr"})  # builtins of which the same is true
 
 
 def check_identity(place: Place, names: Iterable[str]) -> None:
-    """Raise Declined if one of `names`, or of their aliases, is written in place or compared by identity later."""
+    """Raise Declined if later one of `names`, or of their aliases, is written in place, or looked at as an object."""
     statement = place.statement
     aliases = _aliases(place, frozenset(names))
     last = statement.end_lineno or statement.lineno
@@ -28,7 +38,7 @@ def check_identity(place: Place, names: Iterable[str]) -> None:
         if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
             for culprit in _touched(node):
                 if culprit in aliases:
-                    raise Declined("R17", f"`{culprit}` is written in place later, or compared by identity")
+                    raise Declined("R17", f"`{culprit}` is written in place later, or looked at as an object")
 
 
 def _aliases(place: Place, names: frozenset[str]) -> frozenset[str]:
@@ -97,12 +107,16 @@ def _given(call: ast.Call) -> Iterator[str]:
 
 
 def _touched(node: ast.AST) -> Iterator[str]:
-    """The names whose objects `node` writes to, or compares by identity."""
+    """The names whose objects `node` writes to, or looks at as objects."""
     if isinstance(node, ast.AugAssign):
         yield from _reached(node.target)
     elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
         yield from _reached(node.value)
+    elif isinstance(node, ast.Attribute) and node.attr in _OF_THE_OBJECT:
+        yield from _reached(node.value)
     elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in _OF_OBJECTS and node.args:
+            yield from _reached(node.args[0])
         if isinstance(node.func, ast.Attribute) and _writes(node.func.attr):
             for tensor in (node.func.value, *node.args[:1]):
                 yield from _reached(tensor)
@@ -111,11 +125,16 @@ def _touched(node: ast.AST) -> Iterator[str]:
                 yield from _reached(keyword.value)
             elif keyword.arg == "inplace" and node.args:
                 yield from _reached(node.args[0])
-    elif isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+    elif isinstance(node, ast.Compare) and any(isinstance(op, _OF_IDENTITY) for op in node.ops):
         operands = [node.left, *node.comparators]
-        if not any(isinstance(operand, ast.Constant) for operand in operands):
+        if not any(map(_is_constant, operands)):
             for operand in operands:
                 yield from _reached(operand)
+
+
+def _is_constant(expression: ast.expr) -> bool:
+    items = expression.elts if isinstance(expression, (ast.Tuple, ast.List, ast.Set)) else [expression]
+    return all(isinstance(item, ast.Constant) for item in items)
 
 
 def _reached(expression: ast.expr) -> Iterator[str]:

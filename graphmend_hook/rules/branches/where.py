@@ -45,7 +45,7 @@ Obligations proved here, each with its refusal
     GM102-R14  an exception is built from values that can be read ahead of time
     GM102-R15  a side falls through
     GM102-R16  no handler in the function could catch what a side raises
-    GM102-R17  the result is not written in place later, nor compared by identity
+    GM102-R17  the result is not written in place later, nor looked at as an object (`is`, `in`, `.grad`, hooks)
     GM102-R18  a statement has one conditional expression on tensors
 
 Obligations checked on the traced values, each falling back to the original statement (`traced_sides`)
