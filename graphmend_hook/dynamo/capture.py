@@ -8,15 +8,19 @@ with its own exception, as in eager: the frame is run again (`rerun`).
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import CodeType
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch.utils._pytree import tree_leaves
 
 from . import frame_guards, queue, rerun, restart
@@ -109,8 +113,10 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 
     PyTorch takes for granted that a size which is squeezed is not 1, "with no runtime assertions", as it says in its
     log, and gives the program the shape that follows from that.  And it copies what may be contiguous or not, where
-    eager may give the same memory: somebody may write to it.
+    eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.
     """
+    if any(map(_asks_for_strides, (compilation.code, *(TracingContext.get_traced_code() or ())))):
+        _capture_first(0, compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
     nodes = list(operations(module))
     for node in nodes:
         name = str(getattr(node.target, "__name__", node.target)).partition(".")[0].strip("_")
@@ -124,6 +130,15 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _capture_first(0, compilation, "a size that the data decides is squeezed")
         if name in _PERHAPS_COPYING and not all(map(_is_contiguous, given)) and _is_shared(node, nodes):
             _capture_first(0, compilation, "what is copied or not, as a size has it, is written to")
+
+
+def _asks_for_strides(code: CodeType) -> bool:
+    """Does it call a method `stride`?  The attribute of a convolution is something else."""
+    return "stride" in code.co_names and any(
+        instruction.argval == "stride"
+        and (instruction.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and "self" in instruction.argrepr))
+        for instruction in dis.get_instructions(code)
+    )
 
 
 def _squeezed(node: torch.fx.Node, shape: Sequence[Any]) -> Iterable[int]:

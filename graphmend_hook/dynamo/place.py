@@ -99,6 +99,12 @@ def is_in_a_body(trace: Trace) -> bool:
     return trace.is_in_a_body
 
 
+@question(otherwise=True)
+def is_in_a_context(trace: Trace) -> bool:
+    """Is a context manager open in any traced frame?  It ends before the end of the graph, and its mode with it."""
+    return any(_contexts(frame) for frame in trace.frames())
+
+
 @question(otherwise=None)
 def logger_of(trace: Trace, name: str | None = None) -> Any:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""

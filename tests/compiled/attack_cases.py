@@ -9,6 +9,7 @@ import functools
 import itertools
 import logging
 import random
+import sys
 from itertools import groupby
 from typing import Any
 
@@ -520,9 +521,90 @@ def measures_a_batch(x):
     return torch.vmap(lambda row: row[:n] * 2)(x.t()).shape
 
 
-def case_measures_a_batch(C):
-    compiled = C(measures_a_batch)
-    return [compiled(rows(count)) for count in (0, 1, 2, 6)]
+def asks_for_strides(x):
+    return x[x[:, 0] > 0].t().contiguous().stride()
+
+
+def asks_for_strides_of_what_is_expanded(x):
+    n = int((x[:, 0] > 0).sum())
+    return strides_of(x[:, :1].expand(6, n))
+
+
+def strides_of(x):
+    return x.stride()
+
+
+def _for_each_count(function: Any, C: Any) -> list[Any]:
+    compiled = C(function)
+    return [compiled(rows(count)) for count in (3, 1, 0, 2, 6)]
+
+
+case_measures_a_batch = functools.partial(_for_each_count, measures_a_batch)
+case_asks_for_strides = functools.partial(_for_each_count, asks_for_strides)
+case_asks_for_strides_of_what_is_expanded = functools.partial(_for_each_count, asks_for_strides_of_what_is_expanded)
+
+
+def says_what_it_computes(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        if x.sum() > 0:
+            raise ValueError(f"{torch.mm(x, x)}")
+    return x * 2
+
+
+def asserts_and_says_what_it_computes(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert x.sum() < 0, f"bad {x @ x}"
+    return x * 2
+
+
+def _texts_of(function: Any, C: Any) -> list[Any]:
+    compiled, found = C(function), []
+    for value in (1.001, -1.0, 2.003):
+        try:
+            found.append(compiled(torch.full((2, 2), value)))
+        except (ValueError, AssertionError) as error:  # noqa: PERF203
+            found.append(str(error))
+    return found
+
+
+case_says_what_it_computes = functools.partial(_texts_of, says_what_it_computes)
+case_asserts_and_says_what_it_computes = functools.partial(_texts_of, asserts_and_says_what_it_computes)
+
+
+class LooksAtFrames(logging.Logger):
+    def warning(self, message, *values, **options):
+        super().warning(message, *values, stacklevel=3, **options)
+
+
+class SaysMore(logging.Logger):
+    def notice(self, message):
+        self.warning("notice: " + sys._getframe(1).f_code.co_name + message)
+
+
+def warns_by(x):
+    helped(x)
+    return x * 2
+
+
+def helped(x):
+    own_logger.error("plain %d", x.dim())
+    own_logger.warning("deep")
+
+
+def _own_logger(kind: Any, C: Any) -> list[Any]:
+    global own_logger
+    own_logger, kept, compiled = kind("own"), [], C(warns_by)
+
+    class Keeping(logging.Handler):
+        def emit(self, record):
+            kept.append((record.lineno - warns_by.__code__.co_firstlineno, record.funcName, record.getMessage()))
+
+    own_logger.addHandler(Keeping())
+    return [compiled(of(value)) for value in TAKEN], kept
+
+
+case_logger_that_looks_at_frames = functools.partial(_own_logger, LooksAtFrames)
+case_logger_that_says_more = functools.partial(_own_logger, SaysMore)
 
 
 # --- the modes after a graph that failed ------------------------------------------------------------------------------

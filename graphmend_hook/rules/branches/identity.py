@@ -110,26 +110,29 @@ def _touched(node: ast.AST) -> Iterator[str]:
     """The names whose objects `node` writes to, or looks at as objects."""
     if isinstance(node, ast.AugAssign):
         yield from _reached(node.target)
-    elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        yield from _reached(node.value)
-    elif isinstance(node, ast.Attribute) and node.attr in _OF_THE_OBJECT:
-        yield from _reached(node.value)
+    elif isinstance(node, (ast.Subscript, ast.Attribute)):
+        if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in _OF_THE_OBJECT):
+            yield from _reached(node.value)
     elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in _OF_OBJECTS and node.args:
-            yield from _reached(node.args[0])
-        if isinstance(node.func, ast.Attribute) and _writes(node.func.attr):
-            for tensor in (node.func.value, *node.args[:1]):
-                yield from _reached(tensor)
-        for keyword in node.keywords:
-            if keyword.arg == "out":
-                yield from _reached(keyword.value)
-            elif keyword.arg == "inplace" and node.args:
-                yield from _reached(node.args[0])
+        for argument in _touched_by(node):
+            yield from _reached(argument)
     elif isinstance(node, ast.Compare) and any(isinstance(op, _OF_IDENTITY) for op in node.ops):
         operands = [node.left, *node.comparators]
         if not any(map(_is_constant, operands)):
             for operand in operands:
                 yield from _reached(operand)
+
+
+def _touched_by(call: ast.Call) -> Iterator[ast.expr]:
+    if isinstance(call.func, ast.Name) and call.func.id in _OF_OBJECTS:
+        yield from call.args[:1]
+    elif isinstance(call.func, ast.Attribute) and _writes(call.func.attr):
+        yield from (call.func.value, *call.args[:1])
+    for keyword in call.keywords:
+        if keyword.arg == "out":
+            yield keyword.value
+        elif keyword.arg == "inplace":
+            yield from call.args[:1]
 
 
 def _is_constant(expression: ast.expr) -> bool:

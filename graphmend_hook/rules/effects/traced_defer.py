@@ -27,6 +27,7 @@ from .traced_silent_loggers import is_silent
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
+_LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
@@ -124,11 +125,20 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Va
     return _CODES[place.hindrance(trace, is_warning, repeats, values)]
 
 
+@question(otherwise=False)
+def _is_inherited(_trace: Trace, logger: Variable, method: str) -> bool:
+    """Is the method that of `logging.Logger`?  One of the logger's own could look at the frame that calls it."""
+    kind, own = logger.python_type(), getattr(logger.realize(), "value", None)
+    return method not in getattr(own, "__dict__", {}) and all(
+        getattr(kind, name, None) is getattr(logging.Logger, name, None) for name in (method, *_LOOKING)
+    )
+
+
 def _is_effect(target: object, method: str) -> bool:
-    """Is it a logger, whose method is called, or a function that is known to have an effect?"""
+    """Is it a logger, whose method is called and is Python's, or a function that is known to have an effect?"""
     # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method:
-        return isinstance(target, logging.Logger)
+        return isinstance(target, logging.Logger) and _is_inherited(target, method)
     return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
         target is _PRINT
         or target is _WARN

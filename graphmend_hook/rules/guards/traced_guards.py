@@ -68,6 +68,8 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return traced_defer.refusal(target, method, values) if place.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
+    if place.is_in_a_context() and any(isinstance(value, torch.Tensor) for value in values):
+        return "GM101-T05"  # autocast, say, ends before the text is made
     return "" if in_graph else traced_defer.refusal_here(False, False, values)
 
 
