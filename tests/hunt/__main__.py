@@ -55,7 +55,10 @@ def hunt(given: argparse.Namespace) -> int:
                 drawn = mutants.programs_of(functions, start, size)
             else:
                 drawn = [program_of(start + index, given.spices) for index in range(size)]
-            if backend != "eager":  # AOTAutograd stores to all of a tensor where eager stores to none of it
+            if backend not in (
+                "eager",
+                "uncompiled",
+            ):  # AOTAutograd stores to all of a tensor where eager stores to none of it
                 drawn = [program for program in drawn if "READONLY" not in program.source]
             for failure in check(drawn, Path(folder), backend=backend):
                 found += 1
@@ -80,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first batch")
     parser.add_argument("--batches", type=int, default=sys.maxsize, metavar="N", help="at most so many")
-    parser.add_argument("--backend", choices=sorted({*KINDS}), help="this one only")
+    parser.add_argument("--backend", choices=sorted({*KINDS, "uncompiled"}), help="this one only")
     parser.add_argument("--spices", type=lambda text: text.split(","), default=[], help="these hazards only: A,B,C")
     parser.add_argument("--mutate", type=lambda text: text.split(","), default=[], help="functions of modules: M,N.*")
     parser.add_argument("--reach", type=Path, metavar="FILE", help="keep which lines of the package were reached")

@@ -7,7 +7,7 @@ _DEFER = {
     "GM101-T02": "an argument is a tensor whose text shows its autograd state, or a subclass of Tensor",
     "GM101-T03": "an argument is a tensor inside vmap, grad or another function transform",
     "GM101-T04": "an argument is an object whose text may change before the effect is delivered, or is too big to copy",
-    "GM101-T05": "the call stands in a context manager or behind an assignment that may redirect it, or give it another text",
+    "GM101-T05": "the call stands in a context manager or behind an assignment that may redirect it or change its text",
     "GM101-T06": "the call stands in the body of a higher-order operator that forbids side effects",
     "GM101-T07": "a warnings filter turns warnings into errors, which must be raised where they arise",
     "GM101-T08": "activation checkpointing would make the call again in backward; only fullgraph=True leaves that out",
