@@ -24,7 +24,7 @@ from torch._guards import TracingContext
 from torch.utils._pytree import tree_leaves
 
 from . import frame_guards, queue, rerun, restart
-from .compilation import Compilation
+from .compilation import Compilation, trace_anew
 from .question import question
 from .restart import Failure
 from .trace import Trace, log
@@ -178,7 +178,7 @@ def _capture_first(count: int, compilation: Compilation, reason: str) -> None:
     if not is_uncaptured(compilation):
         orders = _orders(compilation)
         orders.most, orders.above_one = count, False
-        restart.trace_anew(reason)
+        trace_anew(reason)
 
 
 def _orders(compilation: Compilation) -> CaptureOrders:
@@ -260,7 +260,7 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     if not orders.above_one and orders.most == math.inf:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = True
-        restart.trace_anew(failure.reason)
+        trace_anew(failure.reason)
     if compilation.one_graph:
         return
     last = _last_named(failure.text, compilation.of(Captured).symbols) if orders.most == math.inf else 0

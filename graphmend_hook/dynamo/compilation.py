@@ -10,7 +10,7 @@ import contextlib
 import sys
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -60,6 +60,13 @@ class Attempts(Parts):
         self.made: Compilation | None = None
         self.begun = False
         self.failed = False
+
+
+def trace_anew(reason: str) -> NoReturn:
+    """Let Dynamo forget what it has traced of the frame, and start again."""
+    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
+    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
 class Compilation(Parts):
@@ -124,10 +131,8 @@ class Compilation(Parts):
     def give_up(self) -> None:
         """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
         if not (self.one_graph or self.attempts.failed):
-            from torch._dynamo.exc import UnspecializeRestartAnalysis
-
             self.attempts.failed = True
-            raise UnspecializeRestartAnalysis(restart_reason="graphmend_hook: it failed")
+            trace_anew("it failed")
 
 
 def _forget_lost_users(output: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from . import capture, frame_guards, place, queue, rerun, restart
+from . import capture, compilation, frame_guards, place, queue, rerun
 from .question import question
 from .trace import Trace
 from .variables import Variable, tensor_node
@@ -42,7 +42,7 @@ def start_anew(trace: Trace) -> bool:
     anew = trace.compilation.attempts.of(Anew)
     anew.attempts += 1
     if anew.attempts == 1:
-        restart.trace_anew("a probe")
+        compilation.trace_anew("a probe")
     return anew.attempts == 2
 
 

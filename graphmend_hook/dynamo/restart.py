@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 import torch
 
-from .compilation import Compilation
+from .compilation import Compilation, trace_anew
 from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
@@ -147,10 +146,3 @@ def is_written(trace: Trace) -> bool:
 def is_as_written(trace: Trace) -> bool:
     """Is every statement to be traced as it was written?  What a question asks of its trace."""
     return trace.compilation.attempts.of(Orders).as_written
-
-
-def trace_anew(reason: str) -> NoReturn:
-    """Let Dynamo forget what it has traced of the frame, and start again."""
-    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
-    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")

@@ -16,12 +16,12 @@ from torch._dynamo import convert_frame
 from graphmend_hook.dynamo import (
     bytecode,
     capture,
+    compilation,
     epilogue,
     frame_guards,
     place,
     probes,
     queue,
-    restart,
     trust,
 )
 from graphmend_hook.dynamo.trust import Mechanism
@@ -59,7 +59,7 @@ BREAKS: dict[Mechanism, Callable[[pytest.MonkeyPatch], None]] = {
     Mechanism.TEXTS: no_texts_are_lazy,
     Mechanism.FAILURE: lambda patch: patch.setattr(epilogue, "prepared", lambda code: None),
     Mechanism.GUARDS: lambda patch: patch.setattr(frame_guards, "_build", lambda *_: None),
-    Mechanism.RESTART: lambda patch: patch.setattr(restart, "trace_anew", lambda reason: None),
+    Mechanism.RESTART: lambda patch: patch.setattr(compilation, "trace_anew", lambda reason: None),
     Mechanism.CAPTURE: lambda patch: patch.setattr(capture, "begin_shape", lambda: False),
 }
 

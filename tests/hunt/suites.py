@@ -3,6 +3,9 @@
 MODULES is what is mended (``einops``), FOLDER where the library's tests lie (a checkout of it), TEST what pytest is given
 there.  They are run without the hook and with it, every candidate mended, and compared test by test.
 
+``--every`` takes every test, and whatever else could be of a tensor, for a candidate; so Python's own modules can be
+mended, which FOLDER ``Lib/test`` has the tests of.
+
 Exit status: 0 if every test ends as it does without the hook.
 """
 
@@ -21,12 +24,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
+HERE = Path(__file__).parent
 
-def run(folder: Path, tests: Sequence[str], out: Path, **variables: str) -> dict[str, str]:
+
+def run(folder: Path, tests: Sequence[str], out: Path, plugins: Sequence[str] = (), **variables: str) -> dict[str, str]:
     """How each test ended: "passed", or the kind of its end and the first line of why."""
     kept = {key: text for key, text in os.environ.items() if not key.startswith("GRAPHMEND")}
-    env = {**kept, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", **variables}
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", f"--junit-xml={out}", "--tb=line"]
+    env = {**kept, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent), **variables}
+    options = [
+        *(f"-phunt.{plugin}" for plugin in plugins),
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        f"--junit-xml={out}",
+        "--tb=line",
+    ]
     subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests], cwd=folder, env=env, check=False, stdout=subprocess.DEVNULL
     )
@@ -45,6 +59,7 @@ def main() -> int:
     parser.add_argument("modules")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tests", nargs="+")
+    parser.add_argument("--every", action="store_true", help="take every test for one of a tensor")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
@@ -52,11 +67,11 @@ def main() -> int:
         stock = run(given.folder, given.tests, work / "stock.xml")
         middle = time.monotonic()
         hook = {
-            "GRAPHMEND_MODULES": given.modules,
+            "SUITES_MODULES" if given.every else "GRAPHMEND_MODULES": given.modules,
             "GRAPHMEND_CACHE_DIR": str(work / "cache"),
             "GRAPHMEND_REPORT": str(work / "report.json"),
         }
-        mended = run(given.folder, given.tests, work / "mended.xml", **hook)
+        mended = run(given.folder, given.tests, work / "mended.xml", ["every_candidate"] * given.every, **hook)
         end = time.monotonic()
         modules = json.loads((work / "report.json").read_text(encoding="utf-8"))["modules"]
     sites = Counter(site["outcome"] for module in modules for site in module["sites"])

@@ -9,10 +9,9 @@ from types import CodeType
 
 import torch
 
-from ...dynamo.compilation import Compilation, memories_to_tell
+from ...dynamo.compilation import Compilation, memories_to_tell, trace_anew
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
-from ...dynamo.restart import trace_anew
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node

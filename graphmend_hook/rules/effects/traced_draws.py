@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
-from ...dynamo.compilation import Compilation
+from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.operations import is_of_torch
 from ...dynamo.place import tracing
 from ...dynamo.question import question
 from ...dynamo.queue import ITEM
-from ...dynamo.restart import trace_anew
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, python_of
 from ...dynamo.writes import operations
