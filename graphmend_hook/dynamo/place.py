@@ -16,7 +16,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from . import queue
 from .question import is_connected, question
 from .restart import is_as_written
-from .trace import Trace, compiling_frame, is_caught
+from .trace import Trace, compiling_frame, contexts_of, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
@@ -102,7 +102,7 @@ def is_in_a_body(trace: Trace) -> bool:
 @question(otherwise=True)
 def is_in_a_context(trace: Trace) -> bool:
     """Is a context manager open in any traced frame?  It ends before the end of the graph, and its mode with it."""
-    return any(_contexts(frame) for frame in trace.frames())
+    return any(map(contexts_of, trace.frames()))
 
 
 @question(otherwise=None)
@@ -189,13 +189,7 @@ def _is_redirected(trace: Trace) -> bool:
         if getattr(changed, "value", None) in (sys, warnings, logging):
             return True
     redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    return any(isinstance(context, redirecting) for frame in trace.frames() for context in _contexts(frame))
-
-
-def _contexts(frame: Any) -> list[Any]:
-    """The context managers that the frame is in: on its stack are their exits, those of inlined frames too."""
-    exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]
-    return exits + [block.with_context for block in getattr(frame, "block_stack", ())]
+    return any(isinstance(context, redirecting) for frame in trace.frames() for context in contexts_of(frame))
 
 
 def _has_outside_container(values: Variable) -> bool:

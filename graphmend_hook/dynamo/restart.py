@@ -6,15 +6,16 @@ So a frame that cannot do without its breaks is compiled as it is without the ho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from .compilation import Compilation, trace_anew
+from .modes import Modes
 from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
-from .trace import Trace, is_caught, is_in_finally, log
+from .trace import Trace, contexts_of, is_caught, is_in_finally, log
 from .writes import operations
 
 
@@ -45,9 +46,11 @@ class Ending:
     """How the attempt is judged in the end.
 
     retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
+    modes: those at the guards.
     """
 
     retreat: Retreat | None = None
+    modes: list[Modes] = field(default_factory=list)
 
 
 @question(otherwise=None)
@@ -112,6 +115,22 @@ def expect_no_trap(trace: Trace) -> None:
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if any(map(divides_whole_numbers, operations(module))):
         _trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+
+
+@question(otherwise=None)
+def expect_no_switch(trace: Trace) -> None:
+    """Give up on the guard at hand if the frame leaves another mode of torch than the guard would: it fires at the end.
+
+    What a context manager has switched ends with it, wherever the guard fires.
+    """
+    if not any(map(contexts_of, trace.frames())):
+        trace.compilation.of(Ending).modes.append(Modes())
+        trace.compilation.judge(_judge_modes)
+
+
+def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    if any(modes != Modes() for modes in compilation.of(Ending).modes):
+        _trace_as_written(compilation, "a mode is switched after a guard")
 
 
 @question(otherwise=True)

@@ -76,6 +76,12 @@ def record(code: str) -> None:
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
 
 
+def contexts_of(frame: Any) -> list[Any]:
+    """The context managers that the traced frame is in: on its stack are their exits, those of inlined frames too."""
+    exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]
+    return exits + [block.with_context for block in getattr(frame, "block_stack", ())]
+
+
 def compiling_frame() -> FrameType | None:
     """The frame of Dynamo's that calls this trace and then the bytecode hooks; None in other ways to compile."""
     frame: FrameType | None = sys._getframe()

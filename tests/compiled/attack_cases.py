@@ -610,6 +610,21 @@ case_logger_that_says_more = functools.partial(_own_logger, SaysMore)
 # --- the modes after a graph that failed ------------------------------------------------------------------------------
 
 
+def switches_after_a_guard(x, i):
+    torch.set_grad_enabled(False)
+    if (i > 100).any():
+        raise ValueError("i")
+    torch.set_grad_enabled(True)
+    return x + i
+
+
+def switches_after_a_guard_in_a_context(x, i):
+    with torch.no_grad():
+        if (i > 100).any():
+            raise ValueError("i")
+    return x + i
+
+
 @torch.no_grad()
 def guarded_without_gradients(x, i):
     if (i > 100).any():
@@ -638,6 +653,8 @@ def _modes_after(function: Any, C: Any) -> list[Any]:
 
 case_guarded_without_gradients = functools.partial(_modes_after, guarded_without_gradients)
 case_guarded_in_inference_mode = functools.partial(_modes_after, guarded_in_inference_mode)
+case_switches_after_a_guard = functools.partial(_modes_after, switches_after_a_guard)
+case_switches_after_a_guard_in_a_context = functools.partial(_modes_after, switches_after_a_guard_in_a_context)
 
 
 def counts_without_gradients(x, w, other):

@@ -18,7 +18,7 @@ from ...dynamo import place, queue
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
-from ...dynamo.restart import expect_no_trap, expect_success, follows_what_may_raise
+from ...dynamo.restart import expect_no_switch, expect_no_trap, expect_success, follows_what_may_raise
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
@@ -79,6 +79,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     expect_failure()
     if is_guard:
         expect_no_trap()
+        expect_no_switch()
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
