@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from ...dynamo.place import is_exported_here, is_transformed
+from ...dynamo import queue, ranges
+from ...dynamo.place import assert_in_graph, is_exported_here, is_transformed
 from ..effects.traced_defer import record
 from . import traced_sides
 from .traced_rounding import round_decisions
@@ -46,6 +47,17 @@ def truth(test: torch.Tensor) -> torch.Tensor:
     if is_dynamo_compiling():
         round_decisions(predicate)
     return predicate
+
+
+def of_range(test: torch.Tensor) -> bool | None:
+    """The truth of a test of one element where the range of its numbers, a draw in [0, 1) say, decides it; else None.
+
+    The graph makes sure of it, and so keeps a draw that nothing else uses.
+    """
+    found: bool | None = ranges.truth(test) if is_dynamo_compiling() and queue.specialise else None
+    if found is not None:
+        assert_in_graph(truth(test) if found else ~truth(test), "graphmend_hook: a random number is out of its range")
+    return found
 
 
 def negate(test: Any) -> Any:

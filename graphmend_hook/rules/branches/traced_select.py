@@ -15,7 +15,7 @@ from ...dynamo.restart import expect_success, is_written
 from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
-from .traced_conditions import compiling, truth, undecided
+from .traced_conditions import compiling, has_truth, of_range, truth, undecided
 from .traced_speculated import Unspeculable, is_tensor
 
 CALLED = ("select", "nested")  # by rewritten code
@@ -75,6 +75,9 @@ def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effe
     """What a branch inside a side gives, whatever its test is; None where the test is Python's and its side raises."""
     if not undecided(test):
         return sides[0 if test else 1](effects, *arguments)
+    found = of_range(test) if has_truth(test) else None
+    if found is not None:
+        return sides[0 if found else 1](effects, *arguments)
     outcome = select(test, sides, arguments, effects)
     if outcome is None:
         raise Unspeculable("GM102-T08")

@@ -78,7 +78,8 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _WITH_CONDITIONAL = Template("if GM.compiling():\n    SIDES\n    TRACED\nelse:\n    ORIGINAL")
 _CONDITIONAL = (
     "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
-    " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None else BODY if TEST else ORELSE"
+    " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None"
+    " else BODY if GM.settle(TEST) else ORELSE"
 )
 
 
@@ -86,7 +87,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 5
+    version = 6
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -14,7 +14,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture, queue
-from ..branches.traced_conditions import has_elements, has_truth, undecided
+from ..branches.traced_conditions import has_elements, has_truth, of_range, undecided
 from ..branches.traced_speculated import has_known_shape, is_tensor
 from . import traced_contents
 
@@ -93,6 +93,9 @@ def decide(test: Any) -> Any:
         found = decide(torch.as_tensor(test))
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
+        found = of_range(test)
+        if found is not None:
+            return found
         numbers = known_elements(test)
         if numbers is not None:
             return numbers[0]
