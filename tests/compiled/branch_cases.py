@@ -77,7 +77,27 @@ def names_as_templates_spell_theirs(TARGET: torch.Tensor, VALUES: torch.Tensor) 
     return TEST
 
 
-@case(inductor=True, train="GM102-T06")
+@case(inductor=True)
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        y = x * 2.0
+    elif x.sum() < -1e3:
+        y = torch.mul(x, 0.5) / 4
+    else:
+        y = -3 * x
+    return y
+
+
+@case(train="GM102-T06")
+def scaled_beyond_what_is_finite(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        y = x * 1e39
+    else:
+        y = x / 1e-45
+    return y
+
+
+@case(inductor=True)
 def if_else(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x * 2

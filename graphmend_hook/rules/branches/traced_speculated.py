@@ -88,7 +88,7 @@ def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: An
 
     traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
-    _check(traits, arguments, options)
+    _check(traits + " smooth" if _only_scales(name, arguments, options) else traits, arguments, options)
     if is_dynamo_compiling():
         if not traced_sides.succeeds(name, function, arguments, options):
             raise Unspeculable("GM102-T04")
@@ -149,6 +149,20 @@ def _is_static(index: Any) -> bool:
     if isinstance(index, builtins.slice):
         return _is_static(index.start) and _is_static(index.stop) and _is_static(index.step)
     return index is None or index is Ellipsis or type(index) is int
+
+
+def _only_scales(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Is a tensor multiplied, or divided, by a number that keeps a zero gradient zero: finite, and no divisor of 0?"""
+    divides = name in ("truediv", "true_divide", "div")
+    if not (divides or name in ("mul", "multiply")) or options or len(arguments) != 2:
+        return False
+    tensor, number = arguments if divides or isinstance(arguments[0], torch.Tensor) else arguments[::-1]
+    if not isinstance(tensor, torch.Tensor) or not tensor.dtype.is_floating_point:
+        return False
+    if type(number) is not int and type(number) is not float:
+        return False
+    limits = torch.finfo(tensor.dtype)
+    return abs(number) <= limits.max and (not divides or abs(number) >= limits.tiny)
 
 
 def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
