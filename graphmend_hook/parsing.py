@@ -19,7 +19,7 @@ from typing import Any
 from .diagnostics import ConfigError
 
 # In the order in which they are tried at a statement (`rules.order`).
-RULE_NAMES = ("defer", "trap", "sweep", "where", "value")
+RULE_NAMES = ("defer", "trap", "sweep", "where", "value", "grad")
 GUARD_MODES = ("exact", "async", "keep")
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
 UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)

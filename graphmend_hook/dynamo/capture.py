@@ -20,14 +20,13 @@ from types import CodeType
 from typing import Any
 
 import torch
-from torch._guards import TracingContext
 from torch.utils._pytree import tree_leaves
 
 from . import frame_guards, queue, rerun, restart
 from .compilation import Compilation, trace_anew
 from .question import question
 from .restart import Failure
-from .trace import Trace, log
+from .trace import Trace, log, traced_code
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
 from .writes import fakes_of, memory_of, operations, written_by
@@ -115,7 +114,7 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
     log, and gives the program the shape that follows from that.  And it copies what may be contiguous or not, where
     eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.
     """
-    if any(map(_asks_for_strides, (compilation.code, *(TracingContext.get_traced_code() or ())))):
+    if any(map(_asks_for_strides, traced_code(compilation))):
         _capture_first(0, compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
     nodes = list(operations(module))
     for node in nodes:

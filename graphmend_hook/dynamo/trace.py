@@ -76,6 +76,12 @@ def record(code: str) -> None:
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
 
 
+def traced_code(compilation: Compilation) -> list[CodeType]:
+    """The program's functions that the attempt has traced, that of the frame first."""
+    inlined = [code for code in TracingContext.get_traced_code() or () if code.co_filename not in OWN_FILES]
+    return [compilation.code, *inlined]
+
+
 def contexts_of(frame: Any) -> list[Any]:
     """The context managers that the traced frame is in: on its stack are their exits, those of inlined frames too."""
     exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ..dynamo import refusals
 from .branches import codes as branches
 from .effects import codes as effects
+from .gradients import codes as gradients
 from .guards import codes as guards
 from .values import codes as values
 
-BY_RULE = {**effects.REFUSALS, **branches.REFUSALS, **guards.REFUSALS, **values.REFUSALS}
+BY_RULE = {**effects.REFUSALS, **branches.REFUSALS, **guards.REFUSALS, **values.REFUSALS, **gradients.REFUSALS}
 REFUSALS = refusals.REFUSALS | {code: text for texts in BY_RULE.values() for code, text in texts.items()}
 # The rule that most often gives a code, by what the code begins with: several rules have effects and branches.
 RULE_OF_CODE = {code.partition("-")[0]: rule for rule, texts in BY_RULE.items() for code in texts}

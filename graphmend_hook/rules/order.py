@@ -6,9 +6,10 @@ from ..parsing import RULE_NAMES
 from .base import Rule
 from .branches.where import Where
 from .effects.defer import Defer
+from .gradients.grad import Grad
 from .guards.trap import Trap
 from .values.sweep import Sweep
 from .values.value import Value
 
-_BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Defer(), Sweep(), Trap(), Value(), Where())}
+_BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Defer(), Grad(), Sweep(), Trap(), Value(), Where())}
 ORDER = tuple(_BY_NAME[name] for name in RULE_NAMES)

@@ -222,7 +222,7 @@ def test_full_disk(cache: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_info_of_nothing_creates_nothing(cache: Run, cache_dir: Path) -> None:
     expected = (
         f"directory    {cache_dir}\n"
-        f"fingerprint  {fingerprint(RULES)} (rules: defer, trap, sweep, where, value)\n"
+        f"fingerprint  {fingerprint(RULES)} (rules: defer, trap, sweep, where, value, grad)\n"
         "current      0 entries, 0 bytes\n"
         "stale        0 entries, 0 bytes (another version, python or choice of rules)\n"
     )

@@ -311,7 +311,7 @@ def test_one_rule(diff: Run, write: Write) -> None:
     assert (status, text.splitlines()[1]) == (1, "  nothing is mended; there are no sites")
     assert diff("model.py", "--rule", "were") == (
         2,
-        "graphmend diff: error: --rule: there is no rule 'were'; use one of defer, trap, sweep, where, value\n",
+        "graphmend diff: error: --rule: there is no rule 'were'; use one of defer, trap, sweep, where, value, grad\n",
     )
 
 

@@ -102,6 +102,9 @@ def test_unknown_code_names_its_neighbours(rules: Run) -> None:
     assert "did you mean GM102-R05, " in rules("GM12-R05")[1]
 
 
+OF_RULES = {"trap": "GM103", "grad": "GM106"}
+
+
 def said_in(file: Path) -> set[str]:
     """The codes that stand in `file`: whole ones, and the numbers of ``Declined``, which [Where] and [Trap] share."""
     found = set()
@@ -113,7 +116,7 @@ def said_in(file: Path) -> set[str]:
             if node.func.id == "Declined":
                 found.add(f"GM102-{text}" if text != "R19" else f"GM103-{text}")
             elif node.func.id == "Refusal" and "R" in text:
-                found.add(text if text.startswith("GM") else f"{'GM103' if file.stem == 'trap' else 'GM102'}{text}")
+                found.add(text if text.startswith("GM") else f"{OF_RULES.get(file.stem, 'GM102')}{text}")
     return found
 
 

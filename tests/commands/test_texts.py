@@ -158,5 +158,5 @@ def test_texts_of_codes_load_no_rule_and_no_torch(python: Any) -> None:
     loaded = set(done.stdout.split())
     assert "torch" not in loaded
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("graphmend_hook.rules.")} == {
-        *("effects", "branches", "guards", "values", "codes"),
+        *("effects", "branches", "gradients", "guards", "values", "codes"),
     }

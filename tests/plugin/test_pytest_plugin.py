@@ -76,7 +76,7 @@ def test_option_mends_what_a_conftest_imports(suite, run):
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "graphmend: on for lib; rules defer, trap, sweep, where, value",
+            "graphmend: on for lib; rules defer, trap, sweep, where, value, grad",
             "*= graphmend =*",
             "graphmend_hook *, process *",
             "1 site mended in 1 of 1 module; *",
@@ -107,7 +107,7 @@ def test_deny_and_rules(suite, run):
     run("--graphmend=lib", "--graphmend-deny=lib").assert_outcomes(failed=1)
     result = run("--graphmend=lib", "--graphmend-rules=-defer")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, sweep, where, value"])
+    result.stdout.fnmatch_lines(["graphmend: on for lib; rules trap, sweep, where, value, grad"])
     result.stdout.no_fnmatch_line("*site mended in*")
 
 

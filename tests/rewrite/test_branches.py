@@ -769,7 +769,7 @@ FORMS = {
                 def ELSE(EFFECTS, x):
                     return (x,)
                 y = g(x, OUTCOME[0] if GM.undecided((TEST := x.any())) and
-                    (OUTCOME := GM.select(TEST, (THEN, ELSE), (x,), None)) is not None else -x if TEST else x)
+                    (OUTCOME := GM.select(TEST, (THEN, ELSE), (x,), None)) is not None else -x if GM.settle(TEST) else x)
             else:
                 y = g(x, -x if x.any() else x)
             return y

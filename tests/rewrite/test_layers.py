@@ -98,7 +98,7 @@ def test_no_rule_asks_for_another() -> None:
 def test_the_order_of_the_families() -> None:
     """A family knows those before it, as far as sources are rewritten."""
     before: set[str] = set()
-    for family in ("effects", "values", "branches", "guards"):
+    for family in ("effects", "values", "branches", "guards", "gradients"):
         for file in RULES.glob(f"{family}/*.py"):
             if part_of(file) == "rules":
                 folders = {other.parent for other in modules_of(file, types=True) if RULES in other.parents}

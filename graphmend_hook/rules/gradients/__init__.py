@@ -1,0 +1,1 @@
+"""Gradients: [Grad], for tensors that are told to require one."""

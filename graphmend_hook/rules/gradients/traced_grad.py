@@ -1,0 +1,95 @@
+"""What [Grad] calls where a tensor is told to require a gradient: would anybody notice if it were not?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.operations import written_nodes
+from ...dynamo.place import is_transformed
+from ...dynamo.question import question
+from ...dynamo.restart import expect_success, is_as_written
+from ...dynamo.trace import Trace, traced_code
+from ...dynamo.variables import Variable, tensor_node
+from ...dynamo.writes import fakes_of, memory_of, memory_of_inference
+from ..branches.traced_speculated import is_tensor
+from ..effects.traced_defer import record
+
+CALLED = ("is_trained_anyway",)  # by rewritten code
+
+_FLAG = "requires_grad"
+
+
+@dataclass
+class Told:
+    """The tensors that an attempt has not told to require a gradient, and the code that would have."""
+
+    tensors: list[torch.fx.Node] = field(default_factory=list)
+    code: set[CodeType | None] = field(default_factory=set)
+
+
+@dataclass
+class ToldOrders:
+    """Whether further attempts tell each tensor, as it is written."""
+
+    as_written: bool = False
+
+
+def is_trained_anyway(tensor: Any) -> bool:
+    """Does nobody notice if ``tensor.requires_grad = True`` is not executed?"""
+    if not is_dynamo_compiling() or not is_tensor(tensor):
+        return False
+    if tensor.requires_grad:
+        return bool(tensor.is_leaf)  # eager lets no other be told
+    if not tensor.dtype.is_floating_point or not torch.is_grad_enabled() or is_transformed():
+        record("GM106-T01")
+        return False
+    if not _is_made_here(tensor):
+        record("GM106-T02")
+        return False
+    expect_success()
+    return True
+
+
+@question(otherwise=False)
+def _is_made_here(trace: Trace, tensor: Variable) -> bool:
+    """Is it an intermediate of the graph?  Then it is seen at the end whether it was told in vain."""
+    compilation, node = trace.compilation, tensor_node(tensor)
+    if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or trace.is_in_a_body:
+        return False
+    if tensor.source is not None or node.op == "placeholder":
+        return False
+    if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
+        return False
+    told = compilation.of(Told)
+    told.tensors.append(node)
+    told.code.add(trace.code)
+    compilation.judge(_judge)
+    return True
+
+
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    told = compilation.of(Told)
+    kept = {*module.graph.nodes}
+    users = [(node, user) for node in told.tensors for user in node.users if user in kept]
+    if all(_is_trained(node, user) for node, user in users) and not _is_asked_for(compilation, told):
+        return
+    compilation.attempts.of(ToldOrders).as_written = True
+    trace_anew("that a tensor requires a gradient can be told")
+
+
+def _is_trained(node: torch.fx.Node, user: torch.fx.Node) -> bool:
+    """Does what the operation gives require a gradient, though the tensor does not?"""
+    given = [*fakes_of(user)]
+    is_read = user.op.startswith("call") and node not in written_nodes(user)
+    return is_read and all(fake.requires_grad for fake in given)
+
+
+def _is_asked_for(compilation: Compilation, told: Told) -> bool:
+    """Does a traced function ask a tensor whether it requires a gradient?  The rule has seen to those that tell one."""
+    return any(_FLAG in code.co_names and code not in told.code for code in traced_code(compilation))

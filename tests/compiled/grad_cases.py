@@ -1,0 +1,127 @@
+"""Tensors that are told to require a gradient: each case takes a batch of signals."""
+
+import torch
+from torch import nn
+
+
+class Told(nn.Module):
+    """As the feature encoder of wav2vec2 has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 2, 3)
+
+    def forward(self, x):
+        h = x[:, None]
+        if self.training:
+            h.requires_grad = True
+        return self.conv(h)
+
+
+class ToldByAMethod(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad_()
+        return self.conv(h) * h.size(1)
+
+
+class Leaf(Told):
+    def forward(self, x):
+        weight = self.conv.weight
+        weight.requires_grad = True
+        return x.sum() * weight
+
+
+class Frozen(Told):
+    def __init__(self):
+        super().__init__()
+        self.conv.requires_grad_(False)
+
+
+class Given(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad_()
+        return self.conv(h), h
+
+
+class UsedElsewhere(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad_(True)
+        return self.conv(h) + h.sum()
+
+
+class Asked(Told):
+    def doubled(self, t):
+        return t * 2 if t.requires_grad else t
+
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.doubled(h.detach()) + self.conv(h).sum()
+
+
+class AskedHere(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(h) * (2 if h.requires_grad else 3)
+
+
+class Input(Told):
+    def forward(self, x):
+        x.requires_grad = True
+        return self.conv(x[:, None])
+
+
+class NoLeaf(Told):
+    def forward(self, x):
+        h = self.conv(x[:, None])
+        h.requires_grad = True
+        return h * 2
+
+
+class Whole(Told):
+    def forward(self, x):
+        h = x.long()[:, None]
+        h.requires_grad = True
+        return self.conv(h.float())
+
+
+class Viewed(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(h[:, :, 1:])
+
+
+class Written(Told):
+    def forward(self, x):
+        h = x[:, None] * 1
+        h.requires_grad = True
+        h.mul_(self.conv.weight.sum())
+        return self.conv(h)
+
+
+class OfInference(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(h)
+
+
+class WithoutGradients(Told):
+    @torch.no_grad()
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(h) + h.sum()
+
+
+class BeforeABreak(Told):
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        torch._dynamo.graph_break()
+        return self.conv(h)

@@ -1,0 +1,68 @@
+"""[Grad] against eager: a tensor is not told to require a gradient where nobody can tell, and else it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+PATH = HERE / "grad_cases.py"
+PLAIN = import_file(PATH, "grad_cases_plain")
+MENDED = import_mended(PATH, "grad_cases_mended")
+KINDS = [name for name, kind in vars(PLAIN).items() if isinstance(kind, type) and issubclass(kind, PLAIN.Told)]
+FREED = ["Told", "ToldByAMethod", "Leaf"]
+
+
+def step(model: Any, called: Any, x: torch.Tensor) -> list[Any]:
+    """What a training step gives, and leaves behind."""
+    model.zero_grad()
+    x = x.clone()
+    try:
+        given = called(x)
+    except RuntimeError as error:
+        return [str(error)]
+    outputs = given if isinstance(given, tuple) else (given,)
+    if outputs[0].requires_grad:
+        outputs[0].sum().backward()
+    seen = [tensor.detach() for tensor in outputs]
+    flags = [(tensor.requires_grad, tensor.is_leaf) for tensor in (*outputs, x)]
+    return [seen, flags, [parameter.grad for parameter in model.parameters()], x.grad]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", KINDS)
+def test_equal_to_eager(name: str, backend: str) -> None:
+    torch.manual_seed(0)
+    plain, mended = getattr(PLAIN, name)(), getattr(MENDED, name)()
+    mended.load_state_dict(plain.state_dict())
+    counting = Counting(backend)
+    compiled = torch.compile(mended, backend=counting)
+    for call in range(3):
+        x = torch.arange(12.0).reshape(2, 6) - call
+        if name == "OfInference":
+            with torch.inference_mode():
+                x = x.clone()
+        expected, found = step(plain, plain, x), step(mended, compiled, x)
+        if len(expected) == 1:
+            assert expected[0] in found[0]
+        else:
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    if name in FREED:
+        assert counting.graphs == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", FREED)
+def test_one_graph(name: str, backend: str) -> None:
+    model = getattr(MENDED, name)()
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    x = torch.arange(12.0).reshape(2, 6)
+    torch.testing.assert_close(step(model, compiled, x), step(model, model, x))
+
+
+@pytest.mark.parametrize("name", FREED)
+def test_it_breaks_without_the_hook(name: str) -> None:
+    with pytest.raises(Exception, match="requires_grad"):
+        torch.compile(getattr(PLAIN, name)(), backend="eager", fullgraph=True)(torch.ones(2, 6))
