@@ -166,6 +166,15 @@ def test_an_input_that_was_written_to() -> None:
         compiled(X, torch.tensor(count))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["decided_by_a_written_input", "decided_by_a_written_mask"])
+def test_a_branch_on_an_input_that_was_written_to(name: str, backend: str) -> None:
+    """Guarded is what the branch sees, and not what the frame is given."""
+    compiled = Compiled(name, backend)
+    for scale in (1.0, 1.6, 1.0, 1.6, 2.0):
+        compiled(X, torch.full((4,), scale), torch.ones(4))
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_an_alias_of_an_input_that_was_written_to(backend: str) -> None:
     _, mended = pair("written_alias")

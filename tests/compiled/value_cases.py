@@ -121,6 +121,20 @@ def written_through_a_view(x):
     return x[: counts[0].item()]
 
 
+def decided_by_a_written_input(x, scale, kept):
+    scale.mul_(2)
+    if scale.float().mean() >= 3:
+        kept.reshape(-1)[0] = 0
+    return x * 2
+
+
+def decided_by_a_written_mask(x, scale, kept):
+    scale.mul_(2)
+    if (scale > 3).all():
+        kept.reshape(-1)[0] = 0
+    return x * 2
+
+
 def written_input(x, count):
     count.add_(1)
     return x[: count.item()]

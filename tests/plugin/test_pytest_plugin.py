@@ -154,7 +154,7 @@ def test_every_setting_is_an_option_and_a_key_of_the_ini_file(way, suite, run):
 
 def test_modules_of_the_variable_and_options_of_the_command_line(suite, run, monkeypatch):
     monkeypatch.setenv("GRAPHMEND_MODULES", "lib")
-    run("--graphmend-guards=keep").stdout.fnmatch_lines(["graphmend: on for lib; rules *value; guards keep"])
+    run("--graphmend-guards=keep").stdout.fnmatch_lines(["graphmend: on for lib; rules *grad; guards keep"])
     monkeypatch.delenv("GRAPHMEND_MODULES")
     result = run("--graphmend-guards=keep")
     result.stderr.fnmatch_lines(["ERROR: --graphmend-guards: no modules are mended; name them by --graphmend=MODULES"])

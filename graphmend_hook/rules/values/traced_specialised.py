@@ -61,7 +61,9 @@ class Making:
         return readable(made)
 
     def part(self, root: torch.fx.Node) -> Making:
-        """How it makes another tensor, on the way."""
+        """How it makes an input, or another tensor on the way, where nothing is written to; or the tensor itself."""
+        if root is self.root:
+            return self
         needed = {root}
         for node in reversed(self.operations):
             if node in needed:
