@@ -692,4 +692,58 @@ SPICES = {
             "if $G:\n    raise KeyError('guard $i')\nangry.error('log $i')",
         ],
     ),
+    "ranges": Spice(
+        [
+            "r$i = torch.rand([])\nif r$i < 0.0:\n    $o = $e",
+            "for j in range(3):\n    r$i = torch.rand([])\n    if r$i < n - n:\n        continue\n    $o = $o + j",
+            "r$i = torch.rand(2)\nif $p:\n    r$i = r$i - 1\nif (r$i < 0).any():\n    $o = $e",
+            "r$i = torch.rand(2)\nr$i[1:].mul_(-1)\nif (r$i < 0).any():\n    $o = $e",
+            "r$i = torch.rand([]) * 2 - 1\nif r$i >= 1.5 or $p:\n    $o = $e",
+            "skip$i = flag and torch.rand([]) < 1.0\nif not skip$i:\n    $o = $e",
+            "r$i = $t.float().sigmoid()\nif (r$i > 1).any():\n    $o = $e",
+            "r$i = $t.float().clamp(-1, 1)\nif not (r$i <= 1).all():\n    $o = $e",
+            "r$i = torch.empty(3).bernoulli_(0.0)\nif $q:\n    r$i.fill_(1)\nif (r$i == 1).any():\n    $o = $e",
+            "r$i = torch.randint(n, n + 3, (2,))\n$z = $t if (r$i >= n).all() else $e",
+            "if torch.rand([]) < 0.5:\n    $o = $e",
+        ],
+        tests=["(torch.rand([]) < 0)", "(torch.rand(2) >= 0).all()", "(torch.rand([]) > 0.5)"],
+    ),
+    "told": Spice(
+        [
+            "h$i = $t * 1.5\nh$i.requires_grad = True\n$z = h$i * 2",
+            "h$i = $t.detach()[None]\nh$i.requires_grad_()\n$z = h$i[0] * 2",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = h$i * self.w.sum()",
+            "h$i = $t.detach() + 1.5\nif flag:\n    h$i.requires_grad_(True)\n$z = h$i + self.w.sum()\nif $p:\n    $o = $e",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = h$i * self.w.sum()\nh$i.mul_(2)",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\nself.k = h$i.requires_grad",
+        ],
+        train=True,
+        floating=True,
+    ),
+    "objects": Spice(
+        [
+            "w$i = $t\nif $p:\n    w$i = w$i + 1\nself.k = w$i._version",
+            "w$i, known$i = $t, {$t: 1}\nif $p:\n    w$i = w$i * 2\nself.k = w$i in known$i",
+            "w$i = $t.reshape(-1)\nif $p:\n    w$i = w$i + 1\n$z = w$i.as_strided((1,), (1,), 0).sum() + $t",
+            "w$i = $t\nif $p:\n    w$i = w$i + 1\nsetattr(w$i, 'label', n)\nself.k = getattr($t, 'label', 0)",
+            "w$i = $t\nif $p:\n    w$i = w$i + 1\nself.k = w$i.is_leaf",
+            "w$i = $t\nif $p:\n    w$i = w$i + 1\nself.k = hash(w$i) == hash($t)",
+        ],
+    ),
+    "switches": Spice(
+        [
+            "torch.set_grad_enabled(False)\nif $G:\n    raise ValueError('guard $i')\ntorch.set_grad_enabled(True)",
+            "torch.set_grad_enabled(bool(flag))\n$o = $e\nif $p:\n    logger.info('log $i %s', $s)",
+            "with torch.autocast('cpu', torch.bfloat16):\n    if $G:\n        raise ValueError(f'guard $i {$s * 2}')",
+            "with torch.no_grad():\n    assert $C, f'guard $i {$s.dtype}'\n    $o = $e",
+        ],
+    ),
+    "written": Spice(
+        [
+            "y.mul_(2)\nif y.float().mean() >= n:\n    $o = $e",
+            "w$i = x.view(-1)\nw$i.neg_()\nif (x > 0).all():\n    $o = $e\n    y.reshape(-1)[:1] = 0",
+            "self.s.add_(1)\nif self.s.sum() > n:\n    $o = $e",
+            "w$i = y[:1]\nw$i += 1\n$z = $t if y.max() > n else $e",
+        ],
+    ),
 }
