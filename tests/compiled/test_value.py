@@ -166,6 +166,41 @@ def test_an_input_that_was_written_to() -> None:
         compiled(X, torch.tensor(count))
 
 
+@pytest.mark.parametrize("size", [4, 4000])
+def test_a_loop_of_as_many_steps_as_the_data_says(size: int) -> None:
+    """It is captured as without the hook, at each call: not unrolled for a number of steps."""
+    ran = []
+    for module in (PLAIN, MENDED):
+        torch._dynamo.reset()
+        counting, each = Counting("eager"), []
+        compiled = torch.compile(module.settles, backend=counting, dynamic=False)
+        for call in range(12):
+            x = torch.linspace(0, 2.0 ** (call % 6 + 1), size)
+            assert_same(compiled(x.clone()), PLAIN.settles(x))
+            each.append((counting.graphs, counting.runs))
+        ran.append(each)
+    assert ran[0] == ran[1]
+
+
+def test_a_loop_of_known_length_is_unrolled() -> None:
+    compiled = Compiled("counts_down", fullgraph=True)
+    assert compiled(X, 2) == 1
+
+
+@pytest.mark.parametrize("name", ["puts_by_a_truth", "takes_by_a_truth"])
+def test_a_mask_without_a_dimension_breaks_as_without_the_hook(name: str) -> None:
+    graphs = []
+    for module in (PLAIN, MENDED):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        compiled = torch.compile(getattr(module, name), backend="eager", dynamic=False)
+        for value in (3.0, -3.0):
+            x, c = torch.tensor(value), torch.tensor(1.0)
+            assert_same(compiled(x, c), getattr(PLAIN, name)(x, c))
+        graphs.append(sum(torch._dynamo.utils.counters["graph_break"].values()))
+    assert graphs[0] == graphs[1]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", ["decided_by_a_written_input", "decided_by_a_written_mask"])
 def test_a_branch_on_an_input_that_was_written_to(name: str, backend: str) -> None:

@@ -135,6 +135,36 @@ def decided_by_a_written_mask(x, scale, kept):
     return x * 2
 
 
+def settles(x):
+    """A loop of as many steps as the data says."""
+    old, y = -torch.ones_like(x), (x * 2).round()
+    while ((old - y).abs() != 0).any():
+        old = y.clone()
+        y = (y * 0.5).floor().clamp(min=1)
+    return y + 1
+
+
+def counts_down(x, steps):
+    left = torch.tensor(3)
+    while (left > 0).all():
+        left = left - 1
+        x = x * 2
+    return x + steps
+
+
+def puts_by_a_truth(x, c):
+    chosen = (x > 0) & (c > 0)
+    y = torch.ones_like(x)
+    y[chosen] = 1 - x[chosen] / 2
+    y[(x > 0) & ~chosen] = 0.0
+    return y + 1
+
+
+def takes_by_a_truth(x, c):
+    chosen = (x > 0) & (c > 0)
+    return (x[chosen] * 2).sum() + 1
+
+
 def written_input(x, count):
     count.add_(1)
     return x[: count.item()]

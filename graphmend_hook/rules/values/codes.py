@@ -9,6 +9,7 @@ _VALUE = {
     "GM104-T04": "the compiled code is saved, and a guard on a value cannot be; or a guard_filter_fn may drop it",
     "GM104-T05": "the frame has been compiled for four combinations of values already",
     "GM104-T06": "what the compiled code took for granted of a size that the data decides did not hold in another call",
+    "GM104-T07": "how often a `while` goes round depends on an input: the loop would be compiled anew for each number",
 }
 _SWEEP = {
     "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",

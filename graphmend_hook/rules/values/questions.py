@@ -35,8 +35,10 @@ class Questions:
         self.kept: dict[int, str] = {}
         self.enclosed = enclosed_in(root)
         self.updates = False
-        if isinstance(place.statement, (ast.If, ast.While)):
+        if isinstance(place.statement, ast.If):
             self._decisions(place.statement.test)
+        elif isinstance(place.statement, ast.While):
+            self._decisions(place.statement.test, "GM.decide_again(A)")
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
             if look is not None:
@@ -63,14 +65,14 @@ class Questions:
             return None
         return name(self.kept.setdefault(id(node), f"{OWN}kept{len(self.kept)}"), node)
 
-    def _decisions(self, test: ast.expr) -> None:
+    def _decisions(self, test: ast.expr, question: str = "GM.decide(A)") -> None:
         for operand in _operands(test):
             if not forms.is_read(operand) and (
                 self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)
                 or self._evidence.is_of_arrays(operand)
             ):
-                self._ask(operand, Question("GM.decide(A)", (operand,)))
+                self._ask(operand, Question(question, (operand,)))
 
     def _compares_items(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Compare) or not is_comparison(node):

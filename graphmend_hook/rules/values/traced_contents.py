@@ -22,7 +22,7 @@ from ...dynamo.restart import is_as_written
 from ...dynamo.trace import Trace, log, record
 from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by
-from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, readable
+from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
 _MOST_OPERATIONS = 256
 _MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
@@ -37,8 +37,11 @@ class Asked:
 
 
 @question(otherwise="")
-def text(trace: Trace, tensor: Variable) -> str:
-    """The elements of the tensor, parted by spaces; "" where they are not known."""
+def text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
+    """The elements of the tensor, parted by spaces; "" where they are not known.
+
+    of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
+    """
     compilation = trace.compilation
     asked, compilation.of(Captured).denied = compilation.of(Asked), None
     asked.refusal = "GM101-T11"
@@ -50,6 +53,8 @@ def text(trace: Trace, tensor: Variable) -> str:
         if constant is not None:  # the fake tensor itself knows: made of numbers, and not written to since
             return readable(constant)
         making = _making(compilation, root)
+        if not (of_inputs or all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves)):
+            raise Unknown("GM104-T07")
         value = making.result()
         guard(compilation, making, value)
     except Unknown as unknown:

@@ -34,6 +34,8 @@ def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if not is_asked(container):
         return None
+    if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
+        return None  # of which Dynamo has no shape
     index = positions(container, index)
     if any([_is_mask(part) for part in _parts(index)]):  # noqa: C419
         return _captured(operator.getitem, container, index)

@@ -122,14 +122,14 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     parts = [(Computation(part.root, part.operations, part.leaves), part.result()) for part in made]
     if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
         raise Unknown("GM104-T04")
-    if not all(is_held_by_module(leaf) or _is_named(leaf) for leaf in making.leaves):
+    if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
         _check_first(compilation, parts)
     _check_few(compilation, {(computation.key, answer) for computation, answer in parts})
     for computation, answer in parts:
         computation.guard(compilation, answer)
 
 
-def _is_named(leaf: torch.fx.Node) -> bool:
+def is_named(leaf: torch.fx.Node) -> bool:
     """Does ``GRAPHMEND_VALUES`` name the argument, attribute or key under which the tensor comes in?"""
     source = leaf.meta["grapharg"].source
     while source is not None:

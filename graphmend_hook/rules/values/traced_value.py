@@ -19,7 +19,7 @@ from ..branches.traced_speculated import has_known_shape, is_tensor
 from . import traced_contents
 
 # By rewritten code:
-CALLED = ("item", "tolist", "known", "size", "elements", "decide", "settle", "groupby", "answered")
+CALLED = ("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered")
 _MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -84,23 +84,30 @@ def elements(tensor: Any) -> Any:
     return tensor if found is None else found
 
 
-def decide(test: Any) -> Any:
+def decide(test: Any, of_inputs: bool = True) -> Any:
     """A test that is about to be asked for its truth, or that truth where it is known.
+
+    of_inputs: may it be known from the inputs of the frame?
 
     While tracing, numbers of numpy are tensors too.
     """
     if is_dynamo_compiling() and isinstance(test, _ARRAYS):
-        found = decide(torch.as_tensor(test))
+        found = decide(torch.as_tensor(test), of_inputs)
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
         found = of_range(test)
         if found is not None:
             return found
-        numbers = known_elements(test)
+        numbers = known_elements(test, of_inputs)
         if numbers is not None:
             return numbers[0]
         traced_contents.refuse()
     return test
+
+
+def decide_again(test: Any) -> Any:
+    """The test of a `while`: as `decide`, but for what the inputs of the frame decide: any number of steps."""
+    return decide(test, of_inputs=False)
 
 
 def settle(test: Any) -> Any:
@@ -133,11 +140,11 @@ def is_asked(tensor: Any) -> bool:
     return is_dynamo_compiling() and undecided(tensor)
 
 
-def known_elements(tensor: Any) -> list[Any] | None:
+def known_elements(tensor: Any, of_inputs: bool = True) -> list[Any] | None:
     """The elements of the tensor, in order, where they are known and not too many for the trace."""
     if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
-    text = traced_contents.text(tensor)
+    text = traced_contents.text(tensor, of_inputs)
     if not text:
         return None
     parts = text.split(" ")

@@ -98,7 +98,10 @@ class ValueCandidate:
         assert isinstance(node, ast.expr)
         answer = self._answer(node)
         assert isinstance(answer, ast.expr)
-        return expression("ANSWER if GM.compiling() else ORIGINAL", node, ANSWER=answer, ORIGINAL=node)
+        text = "ANSWER if GM.compiling() else ORIGINAL"
+        if isinstance(self.statement, ast.While) and node is self.statement.test:
+            text = f"({text},)[0]"  # one jump back: of two Dynamo takes the second for a loop around the first
+        return expression(text, node, ANSWER=answer, ORIGINAL=node)
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
         """What stands in the place of a part of the statement: a question, a value that is kept, both, or None."""
@@ -156,7 +159,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 7
+    version = 8
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 
