@@ -95,7 +95,7 @@ def _range_of(node: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
     if depth == 0 or not node.args:
         return None
     if name in _OF_TRUTHS or name in _NEGATIONS:
-        return _joined(name, [_range_of(operand, seen, depth - 1) for operand in node.args], value)
+        return _joined(name, [_truths_of(operand, seen, depth - 1) for operand in node.args])
     operands = [operand for operand in node.args if isinstance(operand, torch.fx.Node)]
     if name == "mul" and len(operands) == 2 and operands[0] is operands[1] and value.is_floating_point():
         return Range(0.0, math.inf, may_be_nan=True)
@@ -151,12 +151,18 @@ def _clamped(node: torch.fx.Node) -> Range | None:
     return None if low is None or high is None else Range(min(low, high), high, may_be_nan=True)
 
 
-def _joined(name: str, operands: list[Range | None], value: torch.Tensor) -> Range | None:
-    """What is made of truths."""
-    if value.dtype is not torch.bool:
+def _truths_of(operand: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
+    """The range of an operand that holds truths, both of them where nothing is known; None where it holds numbers."""
+    value = operand.meta.get("example_value") if isinstance(operand, torch.fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.dtype is not torch.bool:
         return None
-    known = [operand or Range(0.0, 1.0) for operand in operands]
-    if any(operand.may_be_nan or operand.low < 0 or operand.high > 1 for operand in known):
+    return _range_of(operand, seen, depth) or Range(0.0, 1.0)
+
+
+def _joined(name: str, operands: list[Range | None]) -> Range | None:
+    """What is made of truths."""
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands):
         return None
     if name in _NEGATIONS:
         return Range(1.0 - known[0].high, 1.0 - known[0].low)

@@ -122,6 +122,13 @@ def of_nothing(x, p):
     return x.cos().expand(2, 3)
 
 
+def not_of_a_number(x, p):
+    drawn = torch.rand([]) * 0.5 + 0.25
+    if torch.logical_not(drawn) | (x.sum() > 100):
+        return x * 2
+    return x.cos().expand(2, 3)
+
+
 def with_a_chance(x, p):
     if torch.rand([]) < p:
         return x * 2

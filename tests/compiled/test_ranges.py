@@ -17,7 +17,15 @@ PLAIN = import_file(PATH, "range_cases_plain")
 MENDED = import_mended(PATH, "range_cases_mended")
 DECIDED = ["below_zero", "at_least_one", "kept_for_certain", "scaled", "of_many", "joined", "negated", "spread"]
 DECIDED += ["never", "whole", "layer_dropped"]
-UNDECIDED = ["rewritten", "rewritten_through_a_view", "of_an_input", "not_a_number", "of_nothing", "with_a_chance"]
+UNDECIDED = [
+    "rewritten",
+    "rewritten_through_a_view",
+    "of_an_input",
+    "not_a_number",
+    "of_nothing",
+    "with_a_chance",
+    "not_of_a_number",
+]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 ODD = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1e-30, 65504.0, -65504.0]
 

@@ -201,8 +201,11 @@ def test_a_mask_without_a_dimension_breaks_as_without_the_hook(name: str) -> Non
     assert graphs[0] == graphs[1]
 
 
+WRITTEN = ["decided_by_a_written_input", "decided_by_a_written_mask", "decided_by_a_written_copy"]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("name", ["decided_by_a_written_input", "decided_by_a_written_mask"])
+@pytest.mark.parametrize("name", WRITTEN)
 def test_a_branch_on_an_input_that_was_written_to(name: str, backend: str) -> None:
     """Guarded is what the branch sees, and not what the frame is given."""
     compiled = Compiled(name, backend)

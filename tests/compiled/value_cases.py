@@ -128,6 +128,14 @@ def decided_by_a_written_input(x, scale, kept):
     return x * 2
 
 
+def decided_by_a_written_copy(x, scale, kept):
+    copied = scale.clone()
+    copied.add_(kept - kept + 1)
+    if (copied == scale).all():
+        return 5
+    return copied
+
+
 def decided_by_a_written_mask(x, scale, kept):
     scale.mul_(2)
     if (scale > 3).all():

@@ -14,9 +14,10 @@ from graphmend_hook.config import Setting, Settings
 from graphmend_hook.diagnostics import ConfigError, StrictError
 from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.install import active, install_settings
+from graphmend_hook.parsing import RULE_NAMES
 
 Install = Callable[..., Any]
-WITHOUT_VALUE = "defer, trap, sweep, where"
+WITHOUT_VALUE = ", ".join(name for name in RULE_NAMES if name != "value")
 
 
 def traced_under() -> tuple[Any, ...]:
@@ -40,7 +41,7 @@ DEFAULTS = ("exact", (), True)
         (
             {"rules": "all"},
             {"rules": "-value"},
-            f"rules: {WITHOUT_VALUE} is asked for b, c, but {WITHOUT_VALUE}, value for a, whose hook is installed, and a "
+            f"rules: {WITHOUT_VALUE} is asked for b, c, but {', '.join(RULE_NAMES)} for a, whose hook is installed, and a "
             "process traces all modules with the rule value, or all without; give both the same, or uninstall that hook",
         ),
     ],

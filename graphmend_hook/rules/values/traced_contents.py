@@ -76,25 +76,32 @@ def _making(compilation: Compilation, root: torch.fx.Node) -> Making:
     found: set[torch.fx.Node] = set()
     waiting = [root]
     while waiting:
-        node = waiting.pop()
-        if node in found:
-            continue
-        if node.op == "placeholder":
-            _check_leaf(node)
-        elif not is_cheap(node) and not only_writes(node):
-            log.debug("not known: %s", node.format_node())
-            raise Unknown("GM104-T01")
-        found.add(node)
-        if len(found) > _MOST_OPERATIONS or not (_is_small(node.meta.get("example_value")) or only_writes(node)):
-            raise Unknown("GM104-T01")
-        waiting += node.all_input_nodes or ()
-        if not waiting:
-            waiting += _writes(compilation, root.graph, found)
+        while waiting:
+            node = waiting.pop()
+            if node in found:
+                continue
+            _check(node)
+            found.add(node)
+            if len(found) > _MOST_OPERATIONS:
+                raise Unknown("GM104-T01")
+            waiting += node.all_input_nodes
+        waiting += _writes(compilation, root.graph, found)
     ordered = [node for node in root.graph.nodes if node in found]
     if is_autocast() and any(map(_is_floating, ordered)):
         raise Unknown("GM104-T01")  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
+
+
+def _check(node: torch.fx.Node) -> None:
+    """Raise Unknown unless it is a cheap operation, or an input, on tensors that are small."""
+    if node.op == "placeholder":
+        _check_leaf(node)
+    elif not is_cheap(node) and not only_writes(node):
+        log.debug("not known: %s", node.format_node())
+        raise Unknown("GM104-T01")
+    if not (_is_small(node.meta.get("example_value")) or only_writes(node)):
+        raise Unknown("GM104-T01")
 
 
 def _is_small(value: Any) -> bool:

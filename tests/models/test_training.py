@@ -1,0 +1,48 @@
+"""Training steps of stock models that drop layers by chance, with a chance of 0: one graph, eager's numbers and draws."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+if importlib.util.find_spec("transformers") is None:
+    pytest.skip("transformers is not installed", allow_module_level=True)
+
+pytestmark = pytest.mark.slow
+MODELS = ("bart", "opt", "whisper")
+SCRIPT = Path(__file__).with_name("training.py")
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("GRAPHMEND_")}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(
+        command, env={**environment, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_mended() -> None:
+    asked = [f"{model} {backend}" for model in MODELS for backend in ("eager", "aot_eager")]
+    found = run("-m", "graphmend_hook", "--modules", "transformers", str(SCRIPT), *asked, "bart inductor")
+    assert len(found) == 7
+    for name, outcome in found.items():
+        assert outcome == {"graphs": 1, "breaks": 0, "differences": []}, name
+
+
+@pytest.mark.skipif(metadata.version("transformers") >= "5", reason="there it draws only where there is a chance")
+def test_without_the_hook() -> None:
+    for name, outcome in run(str(SCRIPT), *(f"{model} eager" for model in MODELS)).items():
+        assert outcome["breaks"], name
+        assert not outcome["differences"], name
