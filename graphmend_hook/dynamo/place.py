@@ -16,7 +16,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from . import queue
 from .question import is_connected, question
 from .restart import is_as_written
-from .trace import Trace, compiling_frame, contexts_of, is_caught
+from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
@@ -101,8 +101,8 @@ def is_in_a_body(trace: Trace) -> bool:
 
 @question(otherwise=True)
 def is_in_a_context(trace: Trace) -> bool:
-    """Is a context manager open in any traced frame?  It ends before the end of the graph, and its mode with it."""
-    return any(map(contexts_of, trace.frames()))
+    """Is a context manager open in any traced frame?"""
+    return trace.is_in_a_context
 
 
 @question(otherwise=None)
@@ -189,7 +189,7 @@ def _is_redirected(trace: Trace) -> bool:
         if getattr(changed, "value", None) in (sys, warnings, logging):
             return True
     redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    return any(isinstance(context, redirecting) for frame in trace.frames() for context in contexts_of(frame))
+    return any(isinstance(context, redirecting) for context in trace.contexts())
 
 
 def _has_outside_container(values: Variable) -> bool:

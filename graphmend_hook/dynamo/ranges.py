@@ -97,10 +97,9 @@ def _range_of(node: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
     if name in _OF_TRUTHS or name in _NEGATIONS:
         return _joined(name, [_truths_of(operand, seen, depth - 1) for operand in node.args])
     operands = [operand for operand in node.args if isinstance(operand, torch.fx.Node)]
-    if name == "mul" and len(operands) == 2 and operands[0] is operands[1] and value.is_floating_point():
-        return Range(0.0, math.inf, may_be_nan=True)
-    if name == "pow" and len(operands) == 1 and node.args[1] == 2 and value.is_floating_point():
-        return Range(0.0, math.inf, may_be_nan=True)
+    is_square = name == "mul" and len(operands) == 2 and operands[0] is operands[1]
+    if (is_square or (name == "pow" and len(operands) == 1 and node.args[1] == 2)) and value.is_floating_point():
+        return Range(*_OF_ANYTHING["square"], may_be_nan=True)
     inner = _range_of(operands[0], seen, depth - 1) if len(operands) == 1 else None
     return None if inner is None else _through(name, node, operands[0], inner)
 

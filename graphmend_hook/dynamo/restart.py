@@ -15,7 +15,7 @@ from .modes import Modes
 from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
-from .trace import Trace, contexts_of, is_caught, is_in_finally, log
+from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
 
 
@@ -123,13 +123,14 @@ def expect_no_switch(trace: Trace) -> None:
 
     What a context manager has switched ends with it, wherever the guard fires.
     """
-    if not any(map(contexts_of, trace.frames())):
+    if not trace.is_in_a_context:
         trace.compilation.of(Ending).modes.append(Modes())
         trace.compilation.judge(_judge_modes)
 
 
 def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    if any(modes != Modes() for modes in compilation.of(Ending).modes):
+    last = Modes()
+    if any(modes != last for modes in compilation.of(Ending).modes):
         _trace_as_written(compilation, "a mode is switched after a guard")
 
 

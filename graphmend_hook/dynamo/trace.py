@@ -51,6 +51,17 @@ class Trace:
         """Those of them that trace code of the program, and not of this package."""
         return (frame for frame in self.frames() if frame.f_code.co_filename not in OWN_FILES)
 
+    def contexts(self) -> Iterator[Any]:
+        """The context managers that are open in the traced frames: on their stacks are the exits of some."""
+        for frame in self.frames():
+            yield from (item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable")
+            yield from (block.with_context for block in getattr(frame, "block_stack", ()))
+
+    @property
+    def is_in_a_context(self) -> bool:
+        """Is one open?  It ends before the end of the graph, and its mode with it."""
+        return next(self.contexts(), self) is not self
+
     @cached_property
     def _frame(self) -> Any:
         """The program's; None where a function of ours is compiled by itself, after a break."""
@@ -76,16 +87,10 @@ def record(code: str) -> None:
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
 
 
-def traced_code(compilation: Compilation) -> list[CodeType]:
-    """The program's functions that the attempt has traced, that of the frame first."""
-    inlined = [code for code in TracingContext.get_traced_code() or () if code.co_filename not in OWN_FILES]
-    return [compilation.code, *inlined]
-
-
-def contexts_of(frame: Any) -> list[Any]:
-    """The context managers that the traced frame is in: on its stack are their exits, those of inlined frames too."""
-    exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]
-    return exits + [block.with_context for block in getattr(frame, "block_stack", ())]
+def traced_code(compilation: Compilation) -> set[CodeType]:
+    """The program's functions that the attempt has traced, that of the frame among them."""
+    inlined = {code for code in TracingContext.get_traced_code() or () if code.co_filename not in OWN_FILES}
+    return {compilation.code} | inlined
 
 
 def compiling_frame() -> FrameType | None:

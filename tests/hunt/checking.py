@@ -61,7 +61,8 @@ OF_FAILED_GRAPHS = ("GM006", "GM009")  # notices that say that a graph raised
 HELPERS = set(re.findall(r"^(?:def|class) (\w+)", PRELUDE, re.MULTILINE))
 EAGER, UNCOMPILED = "eager", "uncompiled"
 ABOUT = ("raised", "complete", "sums_anew")  # what is told of an outcome and not compared
-EXACT = (EAGER, UNCOMPILED, "aot_eager")  # backends that round as eager does
+UNCHANGED = (EAGER, UNCOMPILED)  # what runs is the graph of Dynamo, or none: AOTAutograd has no part in it
+EXACT = (*UNCHANGED, "aot_eager")  # backends that round as eager does
 TOLERANCE = 1e-3
 
 
@@ -222,8 +223,7 @@ def outcome(
 
     tolerance: of floating-point numbers, absolute and relative; 0: they are equal to the bit.  Gradients may be
         rounded otherwise where `sums_anew`.
-    "raised" is not compared: whether the exception comes from a `raise` or an `assert` of the program.  Nor is "complete":
-    has everything been done that the graphs say?
+    "raised" is not compared: whether the exception comes from a `raise` or an `assert` of the program.
     """
     given = arguments(program, call)
     given.owner.meter, given.owner.private, given.owner.backend = module.Meter(), module.Private(), module.Backend()
@@ -264,8 +264,6 @@ def outcome(
         "rng": rng_state,
         "modes": modes,
         "raised": bool(raised) and raised_by_the_program(raised[0], module),
-        "complete": True,
-        "sums_anew": sums_anew,
     }
     if program.train and not raised:
         result["grads"] = gradients(observed.value, given.leaves, tolerance, sums_anew)
@@ -484,14 +482,14 @@ def compare(program: Program, function: str, plain: ModuleType, mended: ModuleTy
     tolerance = TOLERANCE if backend not in EXACT else 0.0
 
     def calls(module: ModuleType, compiled: bool, thrifty: bool = False) -> Iterator[dict[str, Any]]:
+        sums_anew = compiled and backend not in UNCHANGED
         counting = Counting(backend if compiled else EAGER)
         called = getattr(module, function)
         called = torch.compile(called, backend=counting) if compiled else called
         for call in range(CALLS):
-            sums_anew = compiled and backend not in (EAGER, UNCOMPILED)
             found = outcome(called, module, program, call, tolerance, sums_anew)
-            found["complete"] = not sums_anew or not counting.has_unused
-            yield found
+            # Of what else is not compared: has everything been done that the graphs say?
+            yield {**found, "sums_anew": sums_anew, "complete": not (sums_anew and counting.has_unused)}
             if thrifty and counting.graphs > 1 and program.seed % 4:
                 return
 

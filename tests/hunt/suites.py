@@ -31,16 +31,8 @@ def run(folder: Path, tests: Sequence[str], out: Path, plugins: Sequence[str] = 
     """How each test ended: "passed", or the kind of its end and the first line of why."""
     kept = {key: text for key, text in os.environ.items() if not key.startswith("GRAPHMEND")}
     env = {**kept, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent), **variables}
-    options = [
-        *(f"-phunt.{plugin}" for plugin in plugins),
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        f"--junit-xml={out}",
-        "--tb=line",
-    ]
+    loaded = [f"-phunt.{plugin}" for plugin in plugins]
+    options = [*loaded, "-q", "-pno:cacheprovider", "-pno:randomly", f"--junit-xml={out}", "--tb=line"]
     subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests], cwd=folder, env=env, check=False, stdout=subprocess.DEVNULL
     )

@@ -1,6 +1,7 @@
 """A plain user's script: three training steps of small models, in eager and compiled; prints what differs, as JSON.
 
-Arguments: each a model and a backend, "bart eager".  Inductor draws random numbers as eager does where it is asked to (`fallback_random`).
+Arguments: each a model and a backend, "bart eager".  Inductor draws random numbers as eager does where it is asked to
+(`fallback_random`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 import transformers as library
+from judge import Counting
 
 BATCH, LENGTH, WORDS = 2, 8, 99
 SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2} | {
@@ -63,13 +65,8 @@ def train(make: Callable[[], Model], backend: str) -> dict[str, Any]:
     torch._dynamo.utils.counters.clear()
     torch.manual_seed(0)
     model, inputs = make()
-    graphs, compile_graph = [], torch._dynamo.lookup_backend(backend)
-
-    def counting(graph: Any, examples: Any) -> Any:
-        graphs.append(graph)
-        return compile_graph(graph, examples)
-
-    compiled, differences = torch.compile(model.train(), backend=counting), []
+    counting, differences = Counting(backend), []
+    compiled = torch.compile(model.train(), backend=counting)
     tolerance = 0.0 if backend == "eager" else 1e-4
     for seed in range(3):
         found, expected = step(model, compiled, inputs, seed), step(model, model, inputs, seed)
@@ -78,7 +75,7 @@ def train(make: Callable[[], Model], backend: str) -> dict[str, Any]:
         except AssertionError as error:
             differences.append(str(error))
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
-    return {"graphs": len(graphs), "breaks": breaks, "differences": differences}
+    return {"graphs": counting.graphs, "breaks": breaks, "differences": differences}
 
 
 MODELS = {make.__name__: make for make in (bart, opt, whisper)}

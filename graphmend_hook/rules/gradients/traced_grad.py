@@ -49,7 +49,7 @@ def is_trained_anyway(tensor: Any) -> bool:
     if not tensor.dtype.is_floating_point or not torch.is_grad_enabled() or is_transformed():
         record("GM106-T01")
         return False
-    if not _is_made_here(tensor):
+    if not _is_intermediate(tensor):
         record("GM106-T02")
         return False
     expect_success()
@@ -57,7 +57,7 @@ def is_trained_anyway(tensor: Any) -> bool:
 
 
 @question(otherwise=False)
-def _is_made_here(trace: Trace, tensor: Variable) -> bool:
+def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     """Is it an intermediate of the graph?  Then it is seen at the end whether it was told in vain."""
     compilation, node = trace.compilation, tensor_node(tensor)
     if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or trace.is_in_a_body:
