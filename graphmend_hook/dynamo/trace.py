@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
@@ -91,6 +91,11 @@ def traced_code(compilation: Compilation) -> set[CodeType]:
     """The program's functions that the attempt has traced, that of the frame among them."""
     inlined = {code for code in TracingContext.get_traced_code() or () if code.co_filename not in OWN_FILES}
     return {compilation.code} | inlined
+
+
+def asks_for_gradients(compilation: Compilation, known: Container[CodeType | None] = ()) -> bool:
+    """Does a traced function, but those that are known, ask a tensor whether it requires a gradient?"""
+    return any("requires_grad" in code.co_names and code not in known for code in traced_code(compilation))
 
 
 def compiling_frame() -> FrameType | None:

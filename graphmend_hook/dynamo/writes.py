@@ -59,7 +59,7 @@ def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
 def memory_of_inference(graph: torch.fx.Graph) -> set[int]:
     """What tells the memory of the inputs that were made in inference mode; of a fake tensor that cannot be told."""
     inputs = [node for node in graph.find_nodes(op="placeholder") if node.meta.get("grapharg") is not None]
-    return memory_of(node for node in inputs if getattr(_example(node), "is_inference", bool)())
+    return memory_of(node for node in inputs if getattr(example_of(node), "is_inference", bool)())
 
 
 def spares_inputs(module: torch.fx.GraphModule) -> bool:
@@ -79,7 +79,7 @@ def are_apart(compilation: Compilation, relied_on: set[int], written: set[int]) 
     kept = [node for node in inputs if not relied_on.isdisjoint(storages_of(node))] if changed else []
     pairs = [(one, other) for one in kept for other in changed if one is not other]
     for one, other in pairs:
-        if not _share_nothing(_example(one), _example(other)):
+        if not _share_nothing(example_of(one), example_of(other)):
             log.debug("inputs share memory: %s, %s", one, other)
             return False
     return compilation.output.export or _guard(compilation, pairs)
@@ -100,7 +100,8 @@ def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
     return first.stop <= second.start or second.stop <= first.start
 
 
-def _example(node: torch.fx.Node) -> Any:
+def example_of(node: torch.fx.Node) -> Any:
+    """The real tensor that an input of the graph was traced with."""
     tensor = node.meta["grapharg"]._example
     return tensor() if isinstance(tensor, TensorWeakRef) else tensor
 

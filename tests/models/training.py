@@ -50,6 +50,20 @@ def whisper() -> Model:
     return model, {"input_features": torch.randn(BATCH, 8, 40), "labels": words()}
 
 
+def mixtral() -> Model:
+    """Of eight experts at most four are hit by two words."""
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+    }
+    config = library.MixtralConfig(**sizes, vocab_size=WORDS, num_local_experts=8, num_experts_per_tok=2)
+    ids = torch.randint(4, WORDS, (1, 2))
+    return library.MixtralForCausalLM(config), {"input_ids": ids, "labels": ids}
+
+
 def step(model: torch.nn.Module, called: Callable[..., Any], inputs: dict[str, torch.Tensor], seed: int) -> list[Any]:
     """The loss, the gradients, and the state of the random numbers afterwards."""
     model.zero_grad()
@@ -75,9 +89,10 @@ def train(make: Callable[[], Model], backend: str) -> dict[str, Any]:
         except AssertionError as error:
             differences.append(str(error))
     breaks = sum(torch._dynamo.utils.counters["graph_break"].values())
-    return {"graphs": counting.graphs, "breaks": breaks, "differences": differences}
+    absent = any(parameter.grad is None for parameter in model.parameters())
+    return {"absent": absent, "graphs": counting.graphs, "breaks": breaks, "differences": differences}
 
 
-MODELS = {make.__name__: make for make in (bart, opt, whisper)}
+MODELS = {make.__name__: make for make in (bart, opt, whisper, mixtral)}
 torch._inductor.config.fallback_random = True
 print(json.dumps({asked: train(MODELS[asked.partition(" ")[0]], asked.partition(" ")[2]) for asked in sys.argv[1:]}))

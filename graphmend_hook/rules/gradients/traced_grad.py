@@ -14,15 +14,13 @@ from ...dynamo.operations import written_nodes
 from ...dynamo.place import is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success, is_as_written
-from ...dynamo.trace import Trace, traced_code
+from ...dynamo.trace import Trace, asks_for_gradients
 from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.writes import fakes_of, memory_of, memory_of_inference
 from ..branches.traced_speculated import is_tensor
 from ..effects.traced_defer import record
 
 CALLED = ("is_trained_anyway",)  # by rewritten code
-
-_FLAG = "requires_grad"
 
 
 @dataclass
@@ -77,7 +75,7 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
     kept = {*module.graph.nodes}
     users = [(node, user) for node in told.tensors for user in node.users if user in kept]
-    if all(_is_trained(node, user) for node, user in users) and not _is_asked_for(compilation, told):
+    if all(_is_trained(node, user) for node, user in users) and not asks_for_gradients(compilation, told.code):
         return
     compilation.attempts.of(ToldOrders).as_written = True
     trace_anew("that a tensor requires a gradient can be told")
@@ -88,8 +86,3 @@ def _is_trained(node: torch.fx.Node, user: torch.fx.Node) -> bool:
     given = [*fakes_of(user)]
     is_read = user.op.startswith("call") and node not in written_nodes(user)
     return is_read and all(fake.requires_grad for fake in given)
-
-
-def _is_asked_for(compilation: Compilation, told: Told) -> bool:
-    """Does a traced function ask a tensor whether it requires a gradient?  The rule has seen to those that tell one."""
-    return any(_FLAG in code.co_names and code not in told.code for code in traced_code(compilation))

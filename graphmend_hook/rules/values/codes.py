@@ -13,7 +13,7 @@ _VALUE = {
 }
 _SWEEP = {
     "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",
-    "GM105-T02": "gradients would differ: a step without rows gives zeros where there would be none",
+    "GM105-T02": "which gradients a step without rows leaves as None cannot be told apart",
     "GM105-T03": "the loop has too many steps to make all of them",
 }
 REFUSALS = {"value": _VALUE, "sweep": _SWEEP}

@@ -30,6 +30,9 @@ Also
     ``hits.nonzero(as_tuple=True)[0].tolist()`` goes over every place of `hits` while tracing, and the rows that
     ``torch.where(mask)`` looks up in the step are those of the mask where `hits` has a hit, none elsewhere.
 
+Gradients
+    Weights that only steps without rows use have none in eager, and the graph would give them zeros: `dynamo.absent`.
+
 Obligations proved here, each with its refusal
     GM105-R01  the step only assigns names, and adds at an index at its end
     GM105-R02  what the step assigns is not read after it

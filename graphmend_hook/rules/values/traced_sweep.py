@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from ...dynamo.absent import Step, keep_absent, may_be_absent
 from ...dynamo.capture import is_uncaptured
 from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_total
@@ -21,6 +22,7 @@ from ...dynamo.restart import expect_success_of
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log, record
 from ...dynamo.variables import Variable, is_unbacked, tensor_node
+from ...dynamo.writes import fakes_of
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
 from .traced_data_shapes import nonzero
 
@@ -120,6 +122,14 @@ def _end(trace: Trace) -> None:
         code = "GM105-T01"
     for node in made:
         code = code or _refusal(node, step.size)
+    adding = [node for node in made if _adds_at(node, step.size)]
+    computed = [node for node in made if node not in adding]
+    if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
+        if len(adding) == 1 and may_be_absent(trace.compilation):
+            _, _, index, source = adding[0].args
+            steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
+        else:
+            code = code or "GM105-T02"
     if code:
         _trace_as_written(trace.compilation, step.line, code)
 
@@ -128,9 +138,6 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
     """The code of the refusal if the operation cannot be made for no rows, else ""."""
     if not node.op.startswith("call"):
         return ""
-    value = node.meta.get("example_value")
-    if torch.is_grad_enabled() and isinstance(value, torch.Tensor) and value.requires_grad:
-        return "GM105-T02"
     if _adds_at(node, size) or is_total(node):
         return ""
     log.debug("not in a step that may be empty: %s", node.format_node())
@@ -158,6 +165,7 @@ class _Steps:
     lists: list[SourceLine | None] = field(default_factory=list)
     count: int = 0
     is_listed: bool = False
+    trained: dict[Step, SourceLine | None] = field(default_factory=dict)
 
 
 def _room_for(trace: Trace, count: int) -> _Steps | None:
@@ -173,11 +181,14 @@ def _room_for(trace: Trace, count: int) -> _Steps | None:
     return steps
 
 
-def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
         _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], "GM105-T01")
+    if steps.trained and not keep_absent(compilation, module, [*steps.trained]):
+        compilation.memory.of(Harmful).lines.update(steps.trained.values())
+        _trace_as_written(compilation, None, "GM105-T02")
 
 
 def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: str) -> None:

@@ -1,0 +1,93 @@
+"""Experts in training, of which data decides who gets a gradient; imported as it is, and mended."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Experts(nn.Module):
+    """Four linear experts; `x` has rows of 3, `chosen` names the expert of each row, 4 being none."""
+
+    def __init__(self, tied=False):
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Sequential(nn.Linear(3, 3), nn.SiLU()) for _ in range(4)])
+        if tied:
+            self.experts[1] = self.experts[0]
+
+    def chosen_experts(self, x, chosen):
+        out = torch.zeros_like(x)
+        mask = nn.functional.one_hot(chosen, num_classes=5).permute(1, 0)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.experts[number](x[rows])
+                out.index_add_(0, rows, state)
+        return out
+
+    def forward(self, x, chosen):
+        return self.chosen_experts(x, chosen)
+
+
+class Residual(Experts):
+    """The weights of an expert are used by the steps of two loops."""
+
+    def forward(self, x, chosen):
+        x = x + self.chosen_experts(x, chosen)
+        return x + self.chosen_experts(x, chosen.roll(1))
+
+
+class MoreThanSteps(Experts):
+    """One expert is used by all rows, too."""
+
+    def forward(self, x, chosen):
+        return self.chosen_experts(x, chosen) + self.experts[2](x)
+
+
+class SeveralResults(Experts):
+    def forward(self, x, chosen):
+        out = self.chosen_experts(x, chosen)
+        return out, out.view(-1), {"twice": out * 2}, out.detach()
+
+
+class Kept(Experts):
+    def forward(self, x, chosen):
+        self.kept = self.chosen_experts(x, chosen)
+        return self.kept * 2
+
+
+class WithoutGradients(Experts):
+    def forward(self, x, chosen):
+        with torch.no_grad():
+            first = self.chosen_experts(x, chosen)
+        return self.chosen_experts(x, chosen) + first
+
+
+class WritesToItsInput(Experts):
+    def forward(self, x, chosen):
+        out = self.chosen_experts(x, chosen)
+        with torch.no_grad():
+            x.mul_(2)
+        return out
+
+
+class BehindOneAnother(Experts):
+    """Declined: whether the first loop's weights get a gradient is for the steps of both to say."""
+
+    def forward(self, x, chosen):
+        return self.chosen_experts(self.chosen_experts(x, chosen), chosen.flip(0))
+
+
+class Asks(Experts):
+    """Declined: the code asks what only the steps decide."""
+
+    def forward(self, x, chosen):
+        out = self.chosen_experts(x, chosen)
+        return out * 2 if out.requires_grad else out
+
+
+class BreaksBetween(Experts):
+    def forward(self, x, chosen):
+        out = self.chosen_experts(x, chosen)
+        torch._dynamo.graph_break()
+        return self.chosen_experts(out + 1, chosen)
