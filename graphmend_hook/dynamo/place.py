@@ -73,9 +73,14 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
     bodies = _enclosing_bodies(trace)
     if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
         return Hindrance.FORBIDDEN
-    if bodies and repeats and torch.is_grad_enabled() and not trace.compilation.one_graph:
+    if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
     return None
+
+
+def is_recomputed(trace: Trace) -> bool:
+    """Would eager run the statement at hand once more, in the backward pass of an activation checkpoint?"""
+    return _CHECKPOINT in _enclosing_bodies(trace) and torch.is_grad_enabled()
 
 
 @question(otherwise=None)

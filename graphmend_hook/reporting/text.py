@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from ..config import Kind, changed
 from ..diagnostics import TOO_EARLY
+from ..rules.codes import TOLD
 from .ledger import Document, Ledger, Status, as_json
 
 # Text of a program's may look like rich's markup.
@@ -22,7 +23,7 @@ _UNLIMITED = 100_000  # columns where no terminal sets a width: lines in a file 
 _PLACES = 3  # examples of each reason
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 # By the heading of a list of reasons, what it counts.
-_COUNTED = {"declined": "site", "left while tracing": "site"} | {
+_COUNTED = {"declined": "site", "left while tracing": "site", "mended, and told from eager": "site"} | {
     status.value: "module" for status in (Status.NOT_ELIGIBLE, Status.TOO_EARLY, Status.FAILED)
 }
 
@@ -134,7 +135,7 @@ def _modules(document: Document) -> Table:
 
 def _sites(document: Document) -> Table:
     counts = Counter((site["rule"], site["outcome"]) for module in document["modules"] for site in module["sites"])
-    counts.update((item["rule"], "left") for item in document["traced"])
+    counts.update((item["rule"], "left") for item in document["traced"] if item["code"] not in TOLD)
     table = _table("sites", "mended", "declined", "left while tracing")
     for rule in sorted({rule for rule, _outcome in counts}):
         table.add_row(f"  {rule}", *(str(counts[rule, outcome]) for outcome in ("mended", "declined", "left")))
@@ -154,7 +155,8 @@ def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
         why = TOO_EARLY if module["status"] == Status.TOO_EARLY.value else module["why"]
         yield module["status"], "", why, f"{module['name']} ({shorten(module['path'])})"
     for item in document["traced"]:
-        yield "left while tracing", item["code"], item["reason"], _place(item["path"], item)
+        outcome = "mended, and told from eager" if item["code"] in TOLD else "left while tracing"
+        yield outcome, item["code"], item["reason"], _place(item["path"], item)
 
 
 def _place(path: str, site: Document) -> str:

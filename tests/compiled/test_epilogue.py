@@ -80,26 +80,21 @@ def train(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-def test_checkpoint_in_training_repeats_its_records_in_backward_as_eager_does(backend: str) -> None:
-    expected = effects(lambda: train(PLAIN.Model(True)))
-    assert len(expected) == 4, "two blocks, each run again in backward"
-    refusals.seen.clear()
-    compiled = torch.compile(MENDED.Model(True), backend=backend)
-    assert effects(lambda: train(compiled)) == expected
-    assert effects(lambda: train(compiled)) == expected
-    assert {code for code, *_ in refusals.seen} == {"GM101-T08"}
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-def test_checkpoint_in_training_with_fullgraph_records_the_forward_once(backend: str) -> None:
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoint_in_training_records_the_forward_once(backend: str, fullgraph: bool, reentrant: bool) -> None:
     # torch.compile recomputes inside its backward graph, where no Python runs: PyTorch's own switch for side effects
     # in checkpoints (skip_fwd_side_effects_in_bwd_under_checkpoint) draws the same line.
-    forward = effects(lambda: PLAIN.Model(True)(torch.ones(2, 4, requires_grad=True)))
+    forward = effects(lambda: PLAIN.Model(True, reentrant)(torch.ones(2, 4, requires_grad=True)))
+    assert effects(lambda: train(PLAIN.Model(True, reentrant)))[:2] == forward
+    assert len(effects(lambda: train(PLAIN.Model(True, reentrant)))) == 4, "two blocks, each run again in backward"
+    refusals.seen.clear()
     counting = Counting(backend)
-    compiled = torch.compile(MENDED.Model(True), backend=counting, fullgraph=True)
+    compiled = torch.compile(MENDED.Model(True, reentrant), backend=counting, fullgraph=fullgraph)
     assert effects(lambda: train(compiled)) == forward
     assert effects(lambda: train(compiled)) == forward
     assert counting.graphs == 1
+    assert {code for code, *_ in refusals.seen} == {"GM101-T14"}
 
 
 def test_checkpoint_trains_the_same() -> None:

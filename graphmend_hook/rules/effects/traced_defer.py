@@ -93,7 +93,10 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
     if queue.understood and not _is_effect(target, method):
         return "GM101-T01"
-    return refusal_here(method == "" and target is _WARN, method not in _ONCE, values)
+    why = refusal_here(method == "" and target is _WARN, False, values)
+    if not why and method not in _ONCE:
+        _tell_once()
+    return why
 
 
 def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
@@ -124,6 +127,13 @@ _CODES = {
 def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
     return _CODES[place.hindrance(trace, is_warning, repeats, values)]
+
+
+@question(otherwise=None)
+def _tell_once(trace: Trace) -> None:
+    """Tell in the report that eager has the effect once more, in backward; a break would leave no graph at all."""
+    if place.is_recomputed(trace):
+        record_here("GM101-T14")
 
 
 @question(otherwise=False)
