@@ -71,11 +71,16 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
     if is_as_written(trace):
         return Hindrance.AS_WRITTEN
     bodies = _enclosing_bodies(trace)
-    if len(bodies) > 1 or any(body != _CHECKPOINT for body in bodies):
+    if len(bodies) > 1 or is_in_another_body(trace):
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
     return None
+
+
+def is_in_another_body(trace: Trace) -> bool:
+    """Is the body of a higher-order operator traced that is no activation checkpoint?"""
+    return any(body != _CHECKPOINT for body in _enclosing_bodies(trace))
 
 
 def is_recomputed(trace: Trace) -> bool:

@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 class Told(nn.Module):
@@ -125,3 +126,46 @@ class BeforeABreak(Told):
         h.requires_grad = True
         torch._dynamo.graph_break()
         return self.conv(h)
+
+
+class ToldInACheckpoint(Told):
+    """As T5 has its position bias: made in the first block, changed, and handed on to the next."""
+
+    reentrant = False
+
+    def block(self, h, bias):
+        scores = self.conv(h)
+        if bias is None:
+            bias = torch.zeros(scores.shape)
+            if self.training:
+                bias.requires_grad = True
+            bias = bias + h.size(1)
+        scores += bias
+        return scores[:, :1], bias
+
+    def forward(self, x):
+        h, bias = x[:, None] * self.conv.bias.mean(), None
+        for _ in range(2):
+            h, bias = checkpoint(
+                self.block, nn.functional.pad(h, (0, 6 - h.shape[-1])), bias, use_reentrant=self.reentrant
+            )
+        return h
+
+
+class ToldInAReentrantCheckpoint(ToldInACheckpoint):
+    reentrant = True
+
+
+class GivenByACheckpoint(ToldInACheckpoint):
+    """Declined: what would require a gradient leaves the graph, behind the checkpoint."""
+
+    def forward(self, x):
+        return checkpoint(self.block, x[:, None], None, use_reentrant=False)
+
+
+class LooksBehindACheckpoint(ToldInACheckpoint):
+    """Declined: without gradients of its own, another operation gives what requires none."""
+
+    def forward(self, x):
+        h, bias = checkpoint(self.block, x[:, None], None, use_reentrant=False)
+        return h, bias.exp()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -10,11 +11,12 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.compilation import Compilation, trace_anew
-from ...dynamo.operations import written_nodes
-from ...dynamo.place import is_transformed
+from ...dynamo.operations import only_computes, written_nodes
+from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success, is_as_written
 from ...dynamo.trace import Trace, asks_for_gradients
+from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.writes import fakes_of, memory_of, memory_of_inference
 from ..branches.traced_speculated import is_tensor
@@ -58,7 +60,7 @@ def is_trained_anyway(tensor: Any) -> bool:
 def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     """Is it an intermediate of the graph?  Then it is seen at the end whether it was told in vain."""
     compilation, node = trace.compilation, tensor_node(tensor)
-    if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or trace.is_in_a_body:
+    if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or is_in_another_body(trace):
         return False
     if tensor.source is not None or node.op == "placeholder":
         return False
@@ -73,16 +75,29 @@ def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
-    kept = {*module.graph.nodes}
-    users = [(node, user) for node in told.tensors for user in node.users if user in kept]
-    if all(_is_trained(node, user) for node, user in users) and not asks_for_gradients(compilation, told.code):
+    if not _can_be_told(told.tensors, module) and not asks_for_gradients(compilation, told.code):
         return
     compilation.attempts.of(ToldOrders).as_written = True
     trace_anew("that a tensor requires a gradient can be told")
 
 
-def _is_trained(node: torch.fx.Node, user: torch.fx.Node) -> bool:
-    """Does what the operation gives require a gradient, though the tensor does not?"""
-    given = [*fakes_of(user)]
-    is_read = user.op.startswith("call") and node not in written_nodes(user)
-    return is_read and all(fake.requires_grad for fake in given)
+def _can_be_told(tensors: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
+    """Is there anything but operations that give what requires a gradient anyway?
+
+    What they give of the tensors alone requires none here, and would in eager: so nobody may be able to tell of it.
+    """
+    uses, waiting, seen = Uses(module), [*tensors], {*tensors}
+    while waiting:
+        node = waiting.pop()
+        for operand, user in uses.of(node):
+            if not user.op.startswith("call") or operand in written_nodes(user):
+                return True
+            given = [fake for fake in fakes_of(user) if fake.is_floating_point() or fake.is_complex()]
+            if all(fake.requires_grad for fake in given):
+                continue
+            if not only_computes(user):
+                return True
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return False
