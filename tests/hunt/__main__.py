@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 import time
@@ -33,6 +34,10 @@ BATCH = 50
 # The kind of every batch, in turn; Inductor compiles each graph for seconds, so its batches are small.
 KINDS = ("eager", "eager", "aot_eager", "eager", "eager", "aot_eager", "eager", "inductor")
 SHARE = {"inductor": 5}
+
+
+def names_in(source: str) -> set[str]:
+    return set(re.findall(r"\w+", source))
 
 
 def hunt(given: argparse.Namespace) -> int:
@@ -57,6 +62,7 @@ def hunt(given: argparse.Namespace) -> int:
                 drawn = [program_of(start + index, given.spices) for index in range(size)]
             if backend not in UNCHANGED:  # AOTAutograd stores to all of a tensor where eager stores to none of it
                 drawn = [program for program in drawn if "READONLY" not in program.source]
+                drawn = [program for program in drawn if not {"inference_mode", "detach"} <= names_in(program.source)]
             for failure in check(drawn, Path(folder), backend=backend):
                 found += 1
                 print(f"\nbatch {number}, {backend}:\n{reduced(failure, Path(folder), backend=backend)}", flush=True)
