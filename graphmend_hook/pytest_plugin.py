@@ -116,7 +116,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if own is not None and failed_strictly(own.settings) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
-    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
+    output[_WORKER_OUTPUT] = pickle.dumps(
+        (ledger.records, refusals.seen, refusals.operations)
+    )  # xdist sends plain values only
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -128,10 +130,11 @@ def pytest_testnodedown(node: Any) -> None:
     from .dynamo import refusals
     from .reporting.ledger import ledger
 
-    records, seen = pickle.loads(sent)
+    records, seen, operations = pickle.loads(sent)
     for record in records:
         ledger.add(record)
     refusals.seen += [place for place in seen if place not in refusals.seen]
+    refusals.operations.update(operations)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

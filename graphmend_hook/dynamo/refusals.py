@@ -8,13 +8,22 @@ REFUSALS = {
 }
 
 sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)
-# (code, file, line, function), once each, in the order of tracing.
-seen: list[tuple[str, str, int, str]] = []
+Seen = tuple[str, str, int, str]  # code, file, line, function
+seen: list[Seen] = []  # once each, in the order of tracing
+operations: dict[Seen, str] = {}  # the operation that the refusal is about, where it is about one
 
 
-def add(code: str, place: tuple[str, int, str]) -> bool:
+def add(code: str, place: tuple[str, int, str], operation: str = "") -> bool:
     """Note that what stands at the place was left there; False if that was known."""
-    if (code, *place) in seen:
+    found = (code, *place)
+    if found in seen:
         return False
-    seen.append((code, *place))
+    seen.append(found)
+    if operation:
+        operations[found] = operation
     return True
+
+
+def about(known: Seen) -> str:
+    """What to add to the sentence of its code: the operation in parentheses, or nothing."""
+    return f" ({operations[known]})" if known in operations else ""

@@ -78,13 +78,14 @@ class Trace:
         return None if self._frame is None else (self._frame.f_code.co_filename, self._frame.lineno)
 
 
-def record(code: str) -> None:
-    """Remember that the statement that is being traced stays as it was written."""
+def record(code: str, operation: str = "") -> None:
+    """Remember that the statement that is being traced stays as it was written, because of an operation perhaps."""
     frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
     frame = frames[-1] if frames else None
     place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
-    if refusals.add(code, place):
-        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, refusals.sentences.get(code, ""))
+    if refusals.add(code, place, operation):
+        why = refusals.sentences.get(code, "") + refusals.about((code, *place))
+        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)
 
 
 def traced_code(compilation: Compilation) -> set[CodeType]:

@@ -133,7 +133,7 @@ def as_json(ledger: Ledger) -> Document:
             {
                 "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
                 "code": code,
-                "reason": REFUSALS[code],
+                "reason": REFUSALS[code] + refusals.about((code, path, line, function)),
                 "path": path,
                 "line": line,
                 "function": function,

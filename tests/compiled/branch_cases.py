@@ -88,7 +88,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(train="GM102-T06")
+@case()
 def scaled_beyond_what_is_finite(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x * 1e39
@@ -660,7 +660,7 @@ case(declined="-")(a_property_draws)
 # --- H1, H2: gradients -----------------------------------------------------------------------------------------------
 
 
-@case(train="GM102-T06", inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),)))
+@case(inputs=((UP,), (DOWN,), (t(0.0, 0.0, 0.0),)))
 def h1_the_untaken_side_has_a_singular_gradient(x: torch.Tensor) -> torch.Tensor:
     if (x > 0).all():
         y = x.log() + x.sqrt()
@@ -669,7 +669,7 @@ def h1_the_untaken_side_has_a_singular_gradient(x: torch.Tensor) -> torch.Tensor
     return y
 
 
-@case(train="GM102-T06", inputs=((UP, t(1.0, 1.0, 1.0)), (DOWN, t(0.0, 0.0, 0.0))))
+@case(inputs=((UP, t(1.0, 1.0, 1.0)), (DOWN, t(0.0, 0.0, 0.0))))
 def h1_a_division_by_the_untaken(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if (y != 0).all():
         z = x / y
@@ -678,12 +678,39 @@ def h1_a_division_by_the_untaken(x: torch.Tensor, y: torch.Tensor) -> torch.Tens
     return z
 
 
-@case(train="GM102-T06", inputs=((t(0.5, 0.5),), (t(0.0, 0.0),), (t(2.0, 2.0),)))
+@case(inputs=((t(0.5, 0.5),), (t(0.0, 0.0),), (t(2.0, 2.0),)))
 def h1_singular_by_power_acos_and_softmax(x: torch.Tensor) -> torch.Tensor:
     return x.acos() + x**0.5 + x.softmax(0) if (x > 0).all() else x + 1
 
 
-@case(train="GM102-T06", inputs=((UP,), (t(0.0, 0.0, 0.0),)), inductor=True)
+@case(inputs=((UP,), (DOWN,), (t(0.0, float("nan"), float("inf")),), (t(-1.0, 0.0, 1e38),)), inductor=True)
+def h1_singular_sides_in_sides(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        if x.mean() > 1:
+            y = torch.log(x).softmax(-1) / x
+        else:
+            y = x.rsqrt() ** x
+    else:
+        y = torch.acos(x) * x.exp()
+    return y
+
+
+@case(declined="GM102-T02", train="GM102-T06", inputs=((UP,), (DOWN,)))
+def h1_singular_with_gaps(x: torch.Tensor) -> torch.Tensor:
+    y = x[::2]
+    if x.sum() > 0:
+        y = y.exp()
+    return y
+
+
+@case(train="GM102-T06", inputs=((UP,), (DOWN,)))
+def h1_singular_right_of_an_and(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0 and (x.log() * x).sum() > 0:
+        x = x + 1
+    return x
+
+
+@case(inputs=((UP,), (t(0.0, 0.0, 0.0),)), inductor=True)
 def h1_singular_in_an_early_return(x: torch.Tensor) -> torch.Tensor:
     if x.abs().sum() == 0:
         return x + 1

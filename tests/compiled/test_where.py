@@ -107,3 +107,9 @@ def test_the_case_breaks_without_the_hook(name: str) -> None:
     compiled = torch.compile(fresh(getattr(PLAIN, name)), backend="eager", fullgraph=True)
     outcomes: list[Any] = [run(compiled, inputs, False, LOGGER).error for inputs in expect.inputs]
     assert any(error and issubclass(error[0], torch._dynamo.exc.TorchDynamoException) for error in outcomes)
+
+
+def test_a_refusal_names_the_operation_or_the_tensor() -> None:
+    for name, about in (("h1_singular_with_gaps", "exp"), ("h2_an_input_of_one_side", "y")):
+        compare(name, "eager", True)
+        assert any(about in operation for operation in refusals.operations.values()), name

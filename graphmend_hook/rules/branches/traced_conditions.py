@@ -108,7 +108,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     try:
         joined = join(left, right(*arguments))
     except Unspeculable as error:
-        record(error.args[0])
+        record(*error.args)
     except Exception:
         record("GM102-T05")
     if is_dynamo_compiling():

@@ -48,7 +48,10 @@ def select(
             is_open = True
         taken: list[Effect] = []
         untaken: list[Effect] = []
-        left, right = sides[0](taken, *arguments), sides[1](untaken, *arguments)
+        traced_sides.enter_side(predicate, True)
+        left = sides[0](taken, *arguments)
+        traced_sides.enter_side(predicate, False)
+        right = sides[1](untaken, *arguments)
         if is_open:
             is_open = False
             traced_sides.end_sides()
@@ -62,12 +65,12 @@ def select(
             expect_success()
         return merged
     except Unspeculable as error:
-        code = error.args[0]
+        why = error.args
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
-        code = "GM102-T05"
+        why = ("GM102-T05",)
     if is_open:
         traced_sides.end_sides()
-    record(code)
+    record(*why)
     return None
 
 
@@ -106,8 +109,9 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
                 return selected
         if not _can_be_selected(left, right) or predicate.device != left.device:
             raise Unspeculable("GM102-T02")
-        if is_dynamo_compiling() and not traced_sides.gradients_agree(left, right):
-            raise Unspeculable("GM102-T06")
+        alone = traced_sides.trained_alone(left, right) if is_dynamo_compiling() else ""
+        if alone:
+            raise Unspeculable("GM102-T06", alone)
         selected = torch.where(predicate, left, right)
         if is_dynamo_compiling() and not traced_sides.is_alike(selected, left, right):
             raise Unspeculable("GM102-T02")

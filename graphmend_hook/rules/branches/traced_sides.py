@@ -6,6 +6,7 @@ import enum
 import operator
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import Any
 
 import torch
 
@@ -46,9 +47,11 @@ class Sides:
     """The branches whose sides are being traced.
 
     open: of each the nodes, and the state, that there were before; made: the nodes of the sides traced last.
+    within: by how many are open, the condition of the innermost, and whether the side where it is true is traced.
     """
 
     open: list[tuple[set[torch.fx.Node], State]] = field(default_factory=list)
+    within: dict[int, tuple[Variable, bool]] = field(default_factory=dict)
     made: set[torch.fx.Node] = field(default_factory=set)
 
 
@@ -143,6 +146,7 @@ def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None
     So too where the sides turned out unspeculable: what their first statements did is done.
     """
     sides = trace.compilation.of(Sides)
+    sides.within.pop(len(sides.open), None)
     nodes, before = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in nodes]
     sides.made = set(made)
@@ -152,6 +156,32 @@ def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
+
+
+@question(otherwise=None)
+def enter_side(trace: Trace, predicate: Variable, is_where_true: bool) -> None:
+    """Remember that the side is traced which is taken where the predicate is true, or where it is false."""
+    sides = trace.compilation.of(Sides)
+    sides.within[len(sides.open)] = (predicate, is_where_true)
+
+
+@question(otherwise=0)
+def open_sides(trace: Trace) -> int:
+    """How many sides stand around the place, one in another; 0 where the condition of one is not known."""
+    sides = trace.compilation.of(Sides)
+    return len(sides.open) if len(sides.within) == len(sides.open) else 0
+
+
+@question(otherwise=None)
+def predicate_of(trace: Trace, depth: int) -> Any:
+    """The condition of the side that `depth` others stand around, a tensor () of bool."""
+    return trace.compilation.of(Sides).within[depth + 1][0]
+
+
+@question(otherwise=True)
+def is_where_true(trace: Trace, depth: int) -> bool:
+    """Is that side taken where its condition is true?"""
+    return trace.compilation.of(Sides).within[depth + 1][1]
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
@@ -191,16 +221,23 @@ def is_made_here(trace: Trace, tensor: Variable) -> bool:
     return memory.isdisjoint(memory_of(inputs)) and not (torch.is_grad_enabled() and wanted)
 
 
-@question(otherwise=False)
-def gradients_agree(trace: Trace, left: Variable, right: Variable) -> bool:
-    """Do both sides' values depend on the same tensors that require a gradient?
+@question(otherwise="?")
+def trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
+    """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none.
 
-    If not, a tensor that only one side uses would get zeros, where it has no gradient if that side is not taken.
+    It would get zeros, where it has no gradient if that side is not taken.
     """
     if not torch.is_grad_enabled():
-        return True
+        return ""
     made = trace.compilation.of(Sides).made
-    return _trained(tensor_node(left), made) == _trained(tensor_node(right), made)
+    alone = _trained(tensor_node(left), made) ^ _trained(tensor_node(right), made)
+    return min((_called(node) for node in alone), default="")
+
+
+def _called(node: torch.fx.Node) -> str:
+    """What the program calls the tensor, if it is handed in; else what the graph does."""
+    argument = node.meta.get("grapharg")
+    return str(node.name if argument is None else getattr(argument.source, "name", node.name))
 
 
 @question(otherwise=None)

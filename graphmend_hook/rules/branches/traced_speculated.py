@@ -27,7 +27,7 @@ slice = builtins.slice  # for rewritten code, where the name may be bound to som
 
 
 class Unspeculable(Exception):  # noqa: N818  control flow, not an error
-    """A side cannot be evaluated ahead of the decision; the argument is the code of the refusal."""
+    """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
 
 
 def is_tensor(value: object) -> bool:
@@ -88,10 +88,12 @@ def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: An
 
     traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
-    _check(traits + " smooth" if _only_scales(name, arguments, options) else traits, arguments, options)
+    _check(name, traits, arguments, options)
     if is_dynamo_compiling():
         if not traced_sides.succeeds(name, function, arguments, options):
-            raise Unspeculable("GM102-T04")
+            raise Unspeculable("GM102-T04", name)
+        if "smooth" not in traits and not _only_scales(name, arguments, options):
+            return function(*_sheltered(name, arguments), **options)
         return function(*arguments, **options)
     return _tried(function, arguments, options)
 
@@ -165,13 +167,43 @@ def _only_scales(name: str, arguments: tuple[Any, ...], options: dict[str, Any])
     return abs(number) <= limits.max and (not divides or abs(number) >= limits.tiny)
 
 
-def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Raise `Unspeculable` where the operation could fail when the graph runs, or spoil gradients if not taken."""
+def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
+
+    So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
+    """
+    if not torch.is_grad_enabled() or not any([_is_trained(value) for value in arguments]):  # noqa: C419
+        return arguments
+    taken: Any = None
+    for depth in range(traced_sides.open_sides()):
+        predicate: Any = traced_sides.predicate_of(depth)
+        predicate = predicate if traced_sides.is_where_true(depth) else ~predicate
+        taken = predicate if taken is None else taken & predicate
+    if taken is None:
+        raise Unspeculable("GM102-T06", name)
+    return tuple([_shelter(name, taken, value) for value in arguments])
+
+
+def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
+        return value
+    selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
+    if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
+        raise Unspeculable("GM102-T06", name)
+    return selected
+
+
+def _is_trained(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _check(name: str, traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Raise `Unspeculable` where the operation could fail when the graph runs."""
     tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
     numbers = [value for value in [*arguments, *options.values()] if type(value) in (bool, int, float)]
     operands = int(traits[0])
     if any([isinstance(value, torch.Tensor) for value in [*arguments[operands:], *options.values()]]):  # noqa: C419
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable("GM102-T04", name)
     for tensor in tensors:
         floating = tensor.dtype.is_floating_point
         if (
@@ -185,13 +217,11 @@ def _check(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
             or ("numeric" in traits and tensor.dtype is torch.bool)
             or ("fitting" in traits and not _all_fit(numbers, options.get("dtype", tensor.dtype)))
         ):
-            raise Unspeculable("GM102-T04")
-        if "smooth" not in traits and torch.is_grad_enabled() and tensor.requires_grad:
-            raise Unspeculable("GM102-T06")
+            raise Unspeculable("GM102-T04", name)
     if "numeric" in traits and any([type(number) is bool for number in numbers]):  # noqa: C419
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable("GM102-T04", name)
     if "fitting" in traits and not tensors and not _all_fit(numbers, options.get("dtype", torch.float32)):
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable("GM102-T04", name)
 
 
 def _all_fit(numbers: list[Any], dtype: torch.dtype) -> bool:

@@ -35,9 +35,9 @@ _DEEPEST = 3
 
 
 @question(otherwise=None)
-def record(_trace: Trace, code: str) -> None:
-    """Remember the code of why the statement at hand is traced as it was written."""
-    record_here(code)
+def record(_trace: Trace, code: str, operation: str = "") -> None:
+    """Remember the code of why the statement at hand is traced as it was written, and the operation it is about."""
+    record_here(code, operation)
 
 
 def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
