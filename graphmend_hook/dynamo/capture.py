@@ -22,11 +22,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from . import frame_guards, queue, rerun, restart
+from . import asserted, frame_guards, queue, rerun, restart, undecided
 from .compilation import Compilation, trace_anew
 from .question import question
 from .restart import Failure
-from .trace import Trace, log, traced_code
+from .trace import SourceLine, Trace, log, traced_code
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
 from .writes import fakes_of, memory_of, operations, written_by
@@ -44,6 +44,7 @@ class Denied(Enum):
 
     BY_TORCH = auto()  # what this torch, or this way to compile, generates cannot be relied on
     BY_FAILURE = auto()  # a graph took something for granted that did not hold in another call
+    BY_WORTH = auto()  # what such a number decides could not be traced before, or is not likely to be
 
 
 @dataclass
@@ -52,13 +53,17 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    denied: why the last capture was not allowed, where captures are not.
+    denied: why the last capture was not allowed, where captures are not; lines: of the captures, in order;
+    given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
     denied: Denied | None = None
+    lines: list[SourceLine | None] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
+    bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -102,6 +107,8 @@ def end(trace: Trace) -> None:
         setattr(config, setting, False)
     captured.switched.clear()
     new = [symbol for symbol in shapes.var_to_range if symbol not in captured.before]
+    ranges = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
+    captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in ranges.items()})
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
@@ -204,19 +211,44 @@ def _switch_on(trace: Trace, kind: str) -> bool:
         return False
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False
+    if not compilation.one_graph and (undecided.is_known(trace) or undecided.is_of_many_pieces(trace)):
+        captured.denied = Denied.BY_WORTH
+        _allow(compilation, False)  # the operation as it is written would find it allowed since the first
+        compilation.judge(_allow_backend)
+        return False
+    del captured.lines[captured.count :]  # of one that gave no number
+    captured.lines.append(trace.line)
     restart.expect_success_of(compilation, _capture_less)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
     compilation.judge(_judge_shapes)
-    shapes.settings = dataclasses.replace(shapes.settings, **{f"allow_{kind}": True})
+    compilation.judge(_judge_assertions)
+    captured.given.add(f"allow_{kind}")
+    _allow(compilation, True)
     setting = f"capture_{kind}"
     if not getattr(config, setting):
         setattr(config, setting, True)
         captured.switched.add(setting)
         compilation.undo.callback(setattr, config, setting, False)
     return True
+
+
+def _allow(compilation: Compilation, allowed: bool) -> None:
+    """Let torch make symbols for numbers and sizes that the data decides, or not, where it has been let before."""
+    shapes, given = compilation.output.shape_env, compilation.of(Captured).given
+    shapes.settings = dataclasses.replace(shapes.settings, **dict.fromkeys(given, allowed))
+
+
+def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    _allow(compilation, True)
+
+
+def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
+    if not asserted.assert_of_data(module, compilation.of(Captured).bounds):
+        _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
 
 
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
@@ -255,15 +287,19 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     """
     if failure.restarts and not _DECIDING.search(failure.text):
         return
-    orders = _orders(compilation)
-    if not orders.above_one and orders.most == math.inf:
+    orders, expression = _orders(compilation), _DECIDING.search(failure.text)
+    helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
+    if not orders.above_one and orders.most == math.inf and helps:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = True
         trace_anew(failure.reason)
     if compilation.one_graph:
         return
-    last = _last_named(failure.text, compilation.of(Captured).symbols) if orders.most == math.inf else 0
-    _capture_first(last, compilation, failure.reason)
+    captured = compilation.of(Captured)
+    last = _last_named(failure.text, captured.symbols)
+    if expression is not None and last < len(captured.lines):
+        undecided.remember(compilation, captured.lines[last])
+    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

@@ -30,12 +30,13 @@ class Orders:
 class Failure:
     """Why an attempt has failed, in our words and in those of the error.
 
-    restarts: Dynamo traces the frame anew by itself, with a graph break.
+    restarts: Dynamo traces the frame anew by itself, with a graph break; gives_up: it leaves the frame alone.
     """
 
     reason: str
     text: str
-    restarts: bool
+    restarts: bool = False
+    gives_up: bool = False
 
 
 Retreat = Callable[[Compilation, Failure], None]
@@ -78,13 +79,14 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
 
     retreat = compilation.of(Ending).retreat
     if isinstance(error, RestartAnalysis):
-        failure = Failure("a decision depends on a number that was captured", str(error.restart_reason), True)
+        failure = Failure("a decision depends on a number that was captured", str(error.restart_reason), restarts=True)
         if retreat:
             retreat(compilation, failure)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
-        failure = Failure(f"{type(error).__name__} after something was mended", str(error), False)
+        reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
+        failure = Failure(reason, str(error), gives_up=gives_up)
         log.debug("%s: %s", failure.reason, error)
         if retreat:
             retreat(compilation, failure)

@@ -10,6 +10,7 @@ _VALUE = {
     "GM104-T05": "the frame has been compiled for four combinations of values already",
     "GM104-T06": "what the compiled code took for granted of a size that the data decides did not hold in another call",
     "GM104-T07": "how often a `while` goes round depends on an input: the loop would be compiled anew for each number",
+    "GM104-T08": "what the number decides could not be traced before, or a list is made of many pieces of such sizes",
 }
 _SWEEP = {
     "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",

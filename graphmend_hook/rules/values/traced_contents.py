@@ -26,7 +26,7 @@ from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module
 
 _MOST_OPERATIONS = 256
 _MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
-_DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06"}
+_DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06", Denied.BY_WORTH: "GM104-T08"}
 
 
 @dataclass

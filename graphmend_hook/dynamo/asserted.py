@@ -1,0 +1,92 @@
+"""What a trace takes for granted of a number that the data decides, asserted of the data.
+
+PyTorch asserts it of the symbol that stands for the number.  But AOTAutograd traces the graph again, where the symbol
+has become what was taken for granted of it, and the assertion is folded away.  So each is made once more, of tensors:
+of how many rows there are, which no backend knows before it has counted them.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .trace import log
+
+_ASSERTION = torch.ops.aten._assert_scalar.default
+_SIZE = torch.ops.aten.sym_size.int
+_SAME = frozenset(  # of numbers and of tensors of whole numbers
+    {
+        *(operator.add, operator.eq, operator.floordiv, operator.ge, operator.gt, operator.le, operator.lt),
+        *(operator.mod, operator.mul, operator.ne, operator.neg, operator.sub, operator.and_, operator.or_),
+    }
+)
+_TEXT = "graphmend_hook: what was taken for granted of a number that the data decides does not hold"
+
+
+class _UnknownError(Exception):
+    """The assertion is not about numbers that can be counted."""
+
+
+def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any, Any]]) -> bool:
+    """Assert of data what the graph asserts of numbers; False where that cannot be.
+
+    bounds: of symbols, what holds of each by the way it was made.
+    """
+    counted: dict[torch.fx.Node, Any] = {}
+    for node in module.graph.find_nodes(op="call_function", target=_ASSERTION):
+        condition = node.args[0]
+        if not isinstance(condition, torch.fx.Node) or _holds(condition, bounds):
+            continue
+        with module.graph.inserting_before(node):
+            try:
+                test = _on_tensors(condition, counted)
+            except _UnknownError:
+                log.debug("not asserted of data: %s", node.format_node())
+                return False
+            on_host = module.graph.call_method("cpu", (test,))  # a device cannot raise, it can only stop
+            module.graph.call_function(torch._assert_async, (on_host, _TEXT))
+    if counted:
+        module.recompile()
+    return True
+
+
+def _holds(condition: torch.fx.Node, bounds: Mapping[str, tuple[Any, Any]]) -> bool:
+    """Is it no more than a bound that holds by the way the number was made?"""
+    number, bound = condition.args if len(condition.args) == 2 else (None, None)
+    if not isinstance(number, torch.fx.Node) or type(bound) is not int:
+        return False
+    symbol = str(number.meta["example_value"].node._expr)  # itself, and not what is taken for granted of it
+    low, high = bounds.get(symbol, (-math.inf, math.inf))
+    if condition.target is operator.ge:
+        return bool(bound <= low)
+    return bool(condition.target is operator.le and bound >= high)
+
+
+def _on_tensors(value: Any, counted: dict[torch.fx.Node, Any]) -> Any:
+    """The same, made of tensors of one number."""
+    if not isinstance(value, torch.fx.Node):
+        return value
+    if value not in counted:
+        counted[value] = _made(value, counted)
+    return counted[value]
+
+
+def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
+    graph = node.graph
+    if node.target is _SIZE:
+        tensor, dimension = node.args
+        others = [size for place, size in enumerate(tensor.meta["example_value"].shape) if place != dimension]
+        if not all(type(size) is int and size > 0 for size in others):
+            raise _UnknownError
+        ones = graph.call_function(torch.ones_like, (tensor,), {"dtype": torch.int64, "requires_grad": False})
+        total = graph.call_method("sum", (ones,))
+        return graph.call_function(operator.floordiv, (total, math.prod(others)))
+    if node.op == "call_method" and node.target == "item":
+        return node.args[0]
+    if node.op == "call_function" and node.target in _SAME:
+        return graph.call_function(node.target, tuple(_on_tensors(operand, counted) for operand in node.args))
+    raise _UnknownError

@@ -1,0 +1,91 @@
+"""What is not worth capturing: sizes with which a decision could not be traced before, and those of many pieces.
+
+An attempt that fails has traced all that stands before the decision.  So what it has found out holds for every frame
+that it had traced as a part of itself, and for those in which Dynamo goes on behind a break: they would fail there too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+from weakref import WeakSet
+
+import sympy
+from torch.utils._sympy import functions
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+from .compilation import Compilation
+from .trace import SourceLine, Trace, traced_code
+from .variables import fake_of, is_unbacked
+
+_MOST_PIECES = 8
+_SYMBOL = re.compile(r"\bu\d+\b")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
+Function = tuple[str, str]  # its file and its name
+
+
+@dataclass(eq=False)
+class Undecided:
+    """What a frame remembers: lines whose captured numbers decide what is not known, and the functions it traced."""
+
+    lines: set[SourceLine | None] = field(default_factory=set)
+    functions: set[Function] = field(default_factory=set)
+
+
+_known: WeakSet[Undecided] = WeakSet()  # of all frames that Dynamo has code for
+
+
+def remember(compilation: Compilation, line: SourceLine | None) -> None:
+    """What was captured at the line cannot be decided on in this frame, nor in those that are parts of it."""
+    undecided = compilation.memory.of(Undecided)
+    undecided.lines.add(line)
+    undecided.functions.update(map(_function, traced_code(compilation)))
+    _known.add(undecided)
+
+
+def is_known(trace: Trace) -> bool:
+    """Has an attempt failed already with what would be captured here?"""
+    function = _function(trace.compilation.code)
+    return any(trace.line in one.lines and function in one.functions for one in _known)
+
+
+def _function(code: CodeType) -> Function:
+    resumed = _RESUMED.fullmatch(code.co_name)
+    return code.co_filename, resumed[1] if resumed else code.co_name
+
+
+def is_of_many_pieces(trace: Trace) -> bool:
+    """Does a list of the program hold many tensors already, each of a size of its own that the data decides?
+
+    They are put together in the end, and the sum of the sizes decides something, which nobody knows; and each more
+    piece makes tracing slower.
+    """
+    lists = [
+        variable
+        for frame in trace.frames_outside()
+        for variable in frame.symbolic_locals.values()
+        if type(variable).__name__ == "ListVariable" and len(variable.items) >= _MOST_PIECES
+    ]
+    return any(len({*map(str, _unbacked_shapes(variable.items))}) >= _MOST_PIECES for variable in lists)
+
+
+def _unbacked_shapes(items: list[Any]) -> list[Any]:
+    shapes = [fake_of(item).shape for item in items if item.is_tensor()]
+    return [shape for shape in shapes if is_unbacked(shape)]
+
+
+def is_decided_above_one(expression: str) -> bool:
+    """Is the truth of the expression, as torch prints it, known if each number that the data decides is above one?
+
+    So it is said of what cannot be read.
+    """
+    names = {*_SYMBOL.findall(expression)}
+    symbols = {name: sympy.Symbol(name, integer=True) for name in names}
+    try:
+        found = sympy.sympify(expression, {**vars(functions), **symbols})
+        above_one = ValueRanges(2, functions.int_oo)
+        return bool(bound_sympy(found, dict.fromkeys(symbols.values(), above_one)).is_singleton())
+    except Exception:
+        return True
