@@ -7,6 +7,7 @@ of how many rows there are, which no backend knows before it has counted them.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ _SAME = frozenset(  # of numbers and of tensors of whole numbers
         *(operator.mod, operator.mul, operator.ne, operator.neg, operator.sub, operator.and_, operator.or_),
     }
 )
+_BOUNDED_BY = {torch.sym_max: "min", torch.sym_min: "max"}
 _TEXT = "graphmend_hook: what was taken for granted of a number that the data decides does not hold"
 
 
@@ -44,8 +46,8 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
         with module.graph.inserting_before(node):
             try:
                 test = _on_tensors(condition, counted)
-            except _UnknownError:
-                log.debug("not asserted of data: %s", node.format_node())
+            except _UnknownError as error:
+                log.debug("not asserted of data: %s (%s)", node.format_node(), error)
                 return False
             on_host = module.graph.call_method("cpu", (test,))  # a device cannot raise, it can only stop
             module.graph.call_function(torch._assert_async, (on_host, _TEXT))
@@ -76,17 +78,23 @@ def _on_tensors(value: Any, counted: dict[torch.fx.Node, Any]) -> Any:
 
 
 def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
-    graph = node.graph
-    if node.target is _SIZE:
+    graph, target = node.graph, node.target
+    if target is _SIZE:
         tensor, dimension = node.args
         others = [size for place, size in enumerate(tensor.meta["example_value"].shape) if place != dimension]
-        if not all(type(size) is int and size > 0 for size in others):
-            raise _UnknownError
-        ones = graph.call_function(torch.ones_like, (tensor,), {"dtype": torch.int64, "requires_grad": False})
-        total = graph.call_method("sum", (ones,))
-        return graph.call_function(operator.floordiv, (total, math.prod(others)))
-    if node.op == "call_method" and node.target == "item":
-        return node.args[0]
-    if node.op == "call_function" and node.target in _SAME:
-        return graph.call_function(node.target, tuple(_on_tensors(operand, counted) for operand in node.args))
-    raise _UnknownError
+        if all(type(size) is int and size > 0 for size in others):
+            ones = graph.call_function(torch.ones_like, (tensor,), {"dtype": torch.int64, "requires_grad": False})
+            total = graph.call_method("sum", (ones,))
+            return graph.call_function(operator.floordiv, (total, math.prod(others)))
+    if node.op == "call_method" and target == "item":
+        with graph.inserting_before(node):  # it may be written to later
+            return graph.call_method("clone", (graph.call_method("detach", node.args),))
+    if node.op == "call_function" and target in _SAME:
+        return graph.call_function(target, tuple(_on_tensors(operand, counted) for operand in node.args))
+    if target is torch.sym_sum:
+        terms = [_on_tensors(operand, counted) for operand in node.args[0]]
+        return functools.reduce(lambda left, right: graph.call_function(operator.add, (left, right)), terms)
+    if target in _BOUNDED_BY and sum(isinstance(operand, torch.fx.Node) for operand in node.args) == 1:
+        number, bound = sorted(node.args, key=lambda operand: not isinstance(operand, torch.fx.Node))
+        return graph.call_function(torch.clamp, (_on_tensors(number, counted),), {_BOUNDED_BY[target]: bound})
+    raise _UnknownError(node.format_node())

@@ -50,3 +50,12 @@ def of_rows(x, y):
 def of_a_number(x, y):
     count = int((x > 0.6).sum())
     return (torch.arange(count) + y) * count * x.sum()
+
+
+def of_a_number_that_is_written_to(x, y):
+    first, second = (x > 0.6).sum(), (x <= 0.6).sum()
+    counts = [first.item()]
+    first.add_(3)
+    counts.append(second.item())
+    low, high = x.split(counts)
+    return torch.cat([high * 2, low + 1]) * first + y
