@@ -584,3 +584,24 @@ def test_half_precision_is_rounded_as_inductor_rounds_it(dtype: torch.dtype) -> 
         with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
             expected = torch.compile(plain, backend="inductor", dynamic=False)(*copy.deepcopy(inputs))
         assert_same(found, expected)
+
+
+@pytest.mark.parametrize("name", ["pieces", "pieces_of_parts"])
+def test_what_cannot_be_decided_on_is_not_tried_again_and_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """H: each attempt traces all that stands before the decision, in the frame and in the frames of its parts."""
+    made, make = [0], torch.fx.Graph.create_node
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        made[0] += 1
+        return make(*args, **kwargs)
+
+    Compiled("counted")(X)  # the first trace of a process also asks what this torch does
+    compiled = Compiled(name)
+    plain = Counting("eager")
+    call = torch.compile(compiled.plain, backend=plain, dynamic=False)
+    monkeypatch.setattr(torch.fx.Graph, "create_node", counted)
+    call(X)
+    stock, made[0] = made[0], 0
+    compiled(X)
+    assert made[0] <= 3 * stock + 100, (made[0], stock)
+    assert compiled.counting.graphs <= plain.graphs

@@ -504,3 +504,26 @@ def drawn(count):
     """No tensor comes in: what the frame is given is a number."""
     x = torch.rand(count, 4)
     return x[x[:, 0] > 0.5] * 2
+
+
+def pieces(x):
+    """As detectors have it: some rows of each class, and a decision about all of them."""
+    found = []
+    for number in range(40):
+        column = x[:, number % 4] * number
+        found.append(column[column > 3] + 1)
+    joined = torch.cat(found)
+    if joined.numel() > 30:
+        return joined.sum()
+    return joined * 2
+
+
+def pieces_of_parts(x):
+    return pieces(x + 1) + pieces_in_another_function(x)
+
+
+def pieces_in_another_function(x):
+    low = x[x < 0] * 2
+    if low.numel() > 10:
+        low = low - 1
+    return low.sum()
