@@ -27,6 +27,9 @@ DRAWS = frozenset(
     | {f"numpy.random.{name}" for name in ("exponential", "normal", "standard_normal")}
 )
 
+# Functions that fill a new tensor, and draw no numbers for it.
+FILLING = frozenset({f"torch.{name}" for name in ("full", "full_like", "ones", "ones_like", "zeros", "zeros_like")})
+
 # Keywords that make a call depend on the frame, the exception or the stream of its moment.
 FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"})
 

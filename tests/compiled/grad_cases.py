@@ -169,3 +169,39 @@ class LooksBehindACheckpoint(ToldInACheckpoint):
     def forward(self, x):
         h, bias = checkpoint(self.block, x[:, None], None, use_reentrant=False)
         return h, bias.exp()
+
+
+class Made(Told):
+    """As the decoder of MaskFormer has its embeddings."""
+
+    def forward(self, x):
+        h = torch.zeros_like(x, requires_grad=self.training)
+        if self.training:
+            h.requires_grad_(True)
+        h = x + h
+        return self.conv(h[:, None])
+
+
+class MadeWithout(Made):
+    def __init__(self):
+        super().__init__()
+        self.eval()
+
+    def train(self, mode=True):
+        return super().train(False)
+
+
+class MadeAndGiven(Told):
+    def forward(self, x):
+        h = torch.ones(2, 6, requires_grad=True)
+        return self.conv(x[:, None]), h * 2
+
+
+class MadeByAFunctionOfItsOwn(Told):
+    def forward(self, x):
+        h = zeros(x, requires_grad=self.training)
+        return self.conv(h[:, None])
+
+
+def zeros(x, requires_grad):
+    return x * 0 + requires_grad

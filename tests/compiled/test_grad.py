@@ -12,7 +12,7 @@ PATH = HERE / "grad_cases.py"
 PLAIN = import_file(PATH, "grad_cases_plain")
 MENDED = import_mended(PATH, "grad_cases_mended")
 KINDS = [name for name, kind in vars(PLAIN).items() if isinstance(kind, type) and issubclass(kind, PLAIN.Told)]
-FREED = ["Told", "ToldByAMethod", "Leaf", "ToldInACheckpoint", "ToldInAReentrantCheckpoint"]
+FREED = ["Told", "ToldByAMethod", "Leaf", "ToldInACheckpoint", "ToldInAReentrantCheckpoint", "Made"]
 
 
 def step(model: Any, called: Any, x: torch.Tensor) -> list[Any]:

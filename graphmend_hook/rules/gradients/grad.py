@@ -18,6 +18,10 @@ After
     else:
         ...                                                 # as written
 
+Also
+    ``name = torch.zeros_like(other, requires_grad=self.training)``, and other functions that fill a new tensor: it is
+    made without, and then told or not, as above.
+
 Obligations proved here, each with its refusal
     GM106-R10, R11, R12 as those of GM102 (`where`)
     GM106-R17  the tensor is not written in place later, nor looked at as an object (`.grad`, hooks)
@@ -33,6 +37,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
@@ -40,24 +45,40 @@ from ...diagnostics import Refusal
 from ...templates import Template
 from ..base import Declined, Ready, unsuitable
 from ..branches.identity import check_identity
+from ..known_calls import FILLING
 
 CODE = "GM106"
 _TEMPLATE = Template(
     "if GM.compiling():\n    if not GM.is_trained_anyway(TENSOR):\n        TRACED\nelse:\n    ORIGINAL"
 )
+_MADE = Template(
+    """
+if GM.compiling():
+    TEST = FLAG
+    TENSOR = WITHOUT
+    if TEST and not GM.is_trained_anyway(TENSOR):
+        TRACED
+else:
+    ORIGINAL
+"""
+)
+_FLAG = "requires_grad"
+# What may be evaluated twice: it has no effect.
+_PLAIN = (ast.Constant, ast.Name, ast.Tuple, ast.expr_context)
 
 
 class Grad:
     """Rewrites assignments to `requires_grad`; see the module's docstring."""
 
     name = "grad"
-    version = 1
+    version = 2
     fallback = False
-    triggers = (re.compile(rb"\brequires_grad(?:_\(|\s*=\s*True)"),)
+    triggers = (re.compile(rb"\brequires_grad(?:_\(|\s*=\s*(?!False\b))"),)
 
     def match(self, place: Place, scope: ModuleScope) -> Ready | Refusal | None:
         statement = place.statement
-        tensor = _told(statement)
+        made = _made(statement, place, scope)
+        tensor = _told(statement) if made is None else made.tensor
         if tensor is None or tensor.id not in place.function.hidden:
             return None
         refusal = unsuitable(place, scope, CODE)
@@ -66,10 +87,47 @@ class Grad:
         if any(map(_asks, walk(place.function.node))):
             return Refusal(f"{CODE}-R20", "the function asks a tensor whether it requires a gradient")
         try:
-            check_identity(place, [tensor.id])
+            check_identity(place, [tensor.id], harmless=f"{_FLAG}_")
         except Declined as declined:
             return declined.refusal(CODE)
+        if made is not None:
+            return Ready(
+                _MADE.fill(
+                    statement,
+                    ORIGINAL=statement,
+                    TRACED=statement,
+                    FLAG=made.flag,
+                    WITHOUT=made.without,
+                    TENSOR=tensor.id,
+                )
+            )
         return Ready(_TEMPLATE.fill(statement, ORIGINAL=statement, TENSOR=tensor, TRACED=statement))
+
+
+@dataclass(frozen=True)
+class _Made:
+    """``tensor = torch.zeros(..., requires_grad=flag)``; without: the call without that."""
+
+    tensor: ast.Name
+    flag: ast.expr
+    without: ast.Call
+
+
+def _made(statement: ast.stmt, place: Place, scope: ModuleScope) -> _Made | None:
+    match statement:
+        case ast.Assign(targets=[ast.Name() as tensor], value=ast.Call() as call):
+            pass
+        case _:
+            return None
+    if not scope.names_one_of(call.func, FILLING, place.function) or call.keywords[-1:] == []:
+        return None
+    *others, last = call.keywords
+    given = [*call.args, *(keyword.value for keyword in others)]
+    if last.arg != _FLAG or not isinstance(last.value, (ast.Name, ast.Attribute, ast.Constant)):
+        return None
+    if not all(isinstance(node, _PLAIN) for value in given for node in walk(value)):
+        return None
+    return _Made(tensor, last.value, ast.copy_location(ast.Call(call.func, call.args, others), call))
 
 
 def _told(statement: ast.stmt) -> ast.Name | None:
