@@ -16,7 +16,9 @@ from typing import Any
 import torch
 
 from .compilation import Compilation
+from .rerun import may_run_again
 from .trace import asks_for_gradients, log
+from .variables import without_hooks
 from .writes import example_of, fakes_of, memory_of, storages_of, written_by
 
 Indices = tuple[torch.fx.Node, ...]  # of steps
@@ -53,24 +55,33 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
     inputs, (results,) = [*graph.find_nodes(op="placeholder")], graph.output_node().args
     trained = [*filter(_has_gradient, inputs)]
     origins = _Origins(graph, trained, steps)
-    given = origins.of(node for node in results if isinstance(node, torch.fx.Node) and _has_gradient(node))
-    given |= origins.of_memory(memory_of(inputs))
+    written = origins.of_memory(memory_of(inputs))
+    behind = {
+        position: origins.of([node])
+        for position, node in enumerate(results)
+        if isinstance(node, torch.fx.Node) and _has_gradient(node)
+    }
+    given = written.union(*behind.values())
     if not all(step.adding in given and not origins.through[step].isdisjoint(trained) for step in steps):
         return False  # what is behind a step is told apart by another one
+    if any(step.adding in written for step in steps):
+        return False  # whether an input that is written to requires a gradient from then on is for its rows to say
     gates: dict[Indices, list[int]] = {}
     for node in trained:
         through = [step for step in steps if node in origins.through[step]]
         if through and node not in given:
-            if not _may_have_a_gate(node, graph):
-                return False
+            reached = {frozenset(place for place, found in behind.items() if step.adding in found) for step in through}
+            if len(reached) > 1 or not _may_have_a_gate(node, graph):
+                return False  # more than one: by which result a gradient comes is told by nothing
             gates.setdefault(_indices(through), []).append(inputs.index(node))
     detached: dict[Indices, list[int]] = {}
-    for position, node in enumerate(results):
-        behind = origins.of([node]) if isinstance(node, torch.fx.Node) and _has_gradient(node) else set(trained)
-        if behind.isdisjoint(trained):
-            detached.setdefault(_indices(step for step in steps if step.adding in behind), []).append(position)
+    for position, found in behind.items():
+        if found.isdisjoint(trained):
+            detached.setdefault(_indices(step for step in steps if step.adding in found), []).append(position)
     if detached and asks_for_gradients(compilation):
         return False
+    if gates and not may_run_again(compilation, module):
+        return False  # as it has to be where a hook is registered later
     if gates or detached:
         _install(compilation, module, gates, detached)
     return True
@@ -130,7 +141,8 @@ def _is_made_without(node: torch.fx.Node) -> bool:
     try:
         args, options = torch.fx.node.map_arg((node.args, node.kwargs), lambda operand: operand.meta["example_value"])
         call = node.target if callable(node.target) else getattr(torch.Tensor, node.target)
-        return not bool(call(*args, **options).requires_grad)
+        with without_hooks():
+            return not bool(call(*args, **options).requires_grad)
     except Exception as error:
         log.debug("not known whether %s has a gradient: %s", node, error)
         return False
@@ -144,12 +156,24 @@ def _has_gradient(node: torch.fx.Node) -> bool:
 
 
 def _may_have_a_gate(node: torch.fx.Node, graph: torch.fx.Graph) -> bool:
-    """Is it a plain tensor that nothing writes to, without hooks, which would be called with no gradient?"""
+    """Is it a plain leaf that nothing writes to, without hooks?
+
+    What a tensor that is no leaf was made by may make zeros of no gradient.
+    """
     tensor: Any = example_of(node) if node.meta.get("grapharg") is not None else None
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor._backward_hooks:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_leaf or _has_hooks(tensor):
         return False
     written = {memory for other in graph.nodes if other.op.startswith("call") for memory in written_by(other)}
     return written.isdisjoint(storages_of(node))
+
+
+def _has_hooks(tensor: torch.Tensor) -> bool:
+    """Has it hooks, which would be called with no gradient?"""
+    return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
+class HooksError(RuntimeError):
+    """A tensor with a gate has hooks by now: its frame is run as it was written, and then compiled so."""
 
 
 def _install(compilation: Compilation, module: torch.fx.GraphModule, gates: Positions, detached: Positions) -> None:
@@ -186,6 +210,8 @@ def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: in
         given, opened = [*inputs], []
         for positions, through in gates:
             had_rows: list[bool] = []
+            if any(_has_hooks(inputs[position]) for position in positions):
+                raise HooksError("graphmend_hook: a parameter that may be left without a gradient has hooks by now")
             gated = _Gate.apply(had_rows, *[inputs[position] for position in positions])
             for position, tensor in zip(positions, gated, strict=True):
                 given[position] = tensor

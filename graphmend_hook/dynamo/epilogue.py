@@ -34,6 +34,8 @@ from .rerun import Plan, RerunMemory
 log = logging.getLogger("graphmend_hook")
 _OF_GUARD = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
 _OF_RERUN = "graphmend_hook: raised by the function as it was written, after its compiled graph had failed with"
+# Exceptions that say that enough has been computed.
+_ORDERS = frozenset({"torch.utils.checkpoint._StopRecomputationError"})
 # By which the context of an exception is set whose class lets no attribute be set.
 _CONTEXT = BaseException.__dict__["__context__"]
 
@@ -154,6 +156,8 @@ def deliver_after_failure(items: list[queue.Item]) -> None:
     That is where its frame may not run again.  Which of the calls eager would have reached before the operation that
     failed cannot be told, so none is held back.
     """
+    if _is_order(sys.exc_info()[1]):
+        return
     try:
         complete = _complete(items)
     except Exception as error:
@@ -237,6 +241,7 @@ def _again(
         _restore(modes, failed)
     # Where there is no memory for the graph there is none for eager, and an interrupt is one.
     may_help = isinstance(failed, Exception) and not isinstance(failed, torch.cuda.OutOfMemoryError)
+    may_help = may_help and not _is_order(failed)
     if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
         return None
     positional = [values[name] for name in names.args[: code.co_argcount]]
@@ -249,6 +254,11 @@ def _again(
         _generators(device).set_rng_state(state, *_index(device))
     function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
     return functools.partial(function, *positional, **keywords)
+
+
+def _is_order(error: BaseException | None) -> bool:
+    """Does it end the graph because no more of it is wanted, as an activation checkpoint does that is recomputed?"""
+    return f"{type(error).__module__}.{type(error).__qualname__}" in _ORDERS
 
 
 def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any:

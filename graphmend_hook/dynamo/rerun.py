@@ -66,16 +66,17 @@ def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan.has_graph = True
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     plan.switches = any(name_of(node) in SWITCHING for node in nodes)
-    if not compilation.output.random_calls and _is_repeatable(nodes, module):
+    if may_run_again(compilation, module):
         plan.draws = frozenset(_drawn_on(nodes))
         return
     for action in plan.otherwise:
         action(compilation)
 
 
-def _is_repeatable(nodes: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
+def may_run_again(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
     """Is there no operation of others, and no write to an input?  Fake tensors share storages as the real ones do."""
-    if not all(facts_of(node).is_of_torch for node in nodes):
+    nodes = [node for node in operations(module) if node.op.startswith("call")]
+    if compilation.output.random_calls or not all(facts_of(node).is_of_torch for node in nodes):
         return False
     try:
         return spares_inputs(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -53,6 +54,14 @@ def is_unbacked(size: Any) -> bool:
 
 
 leaves_of = tree_iter  # of tuples, lists and dicts
+
+
+def without_hooks() -> contextlib.AbstractContextManager[None]:
+    """While an operation is tried on fake tensors: what it saves for a backward pass is not handed to hooks."""
+    from torch._dynamo.utils import _disable_saved_tensors_hooks_during_tracing
+
+    hooks_off: contextlib.AbstractContextManager[None] = _disable_saved_tensors_hooks_during_tracing()
+    return hooks_off
 
 
 def bytes_of(fakes: Any) -> float:

@@ -64,11 +64,53 @@ class WithoutGradients(Experts):
 
 
 class WritesToItsInput(Experts):
+    """Declined: the frame could not be run again, if a parameter had hooks later."""
+
     def forward(self, x, chosen):
         out = self.chosen_experts(x, chosen)
         with torch.no_grad():
             x.mul_(2)
         return out
+
+
+class AddsToItsInput(Experts):
+    """Declined: whether the buffer requires a gradient from then on is for the rows to say."""
+
+    def forward(self, x, chosen):
+        self.kept = torch.zeros(5, 3)
+        return self.added(x, chosen, self.kept) + 1
+
+    def added(self, x, chosen, out):
+        torch._dynamo.graph_break()
+        mask = nn.functional.one_hot(chosen, num_classes=5).permute(1, 0)
+        for number in range(4):
+            (rows,) = torch.where(mask[number])
+            if rows.numel() > 0:
+                state = self.experts[number](x[rows])
+                out.index_add_(0, rows, state)
+        return out
+
+
+class TwoResults(Experts):
+    """Declined: the gradient may come by one of them alone."""
+
+    def forward(self, x, chosen):
+        x = x + 1
+        return self.chosen_experts(x, chosen) + x, self.chosen_experts(x, chosen.flip(0)) + x
+
+
+class OfWhatWasMadeBefore(Experts):
+    """Declined: what made the input would make zeros of no gradient."""
+
+    def __init__(self, tied=False):
+        super().__init__(tied)
+        self.first = nn.Linear(3, 3)
+        self.bias = nn.Parameter(torch.ones(3))
+
+    def forward(self, x, chosen):
+        x = self.first(x)
+        torch._dynamo.graph_break()
+        return self.chosen_experts(x, chosen) + self.bias
 
 
 class BehindOneAnother(Experts):

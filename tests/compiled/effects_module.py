@@ -239,3 +239,16 @@ def announced_and_written(x: torch.Tensor, shown: torch.Tensor, name: object) ->
     print(name)
     shown += 1
     return x + shown
+
+
+def look_up_positive(x, y):
+    found = x[x > 0.1] + y
+    return torch.sin(found * found)
+
+
+def branch(x, y):
+    if x.sum() > 3:
+        z = torch.exp(x * y) * torch.sin(x)
+    else:
+        z = x * y
+    return z.cos()

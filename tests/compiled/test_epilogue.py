@@ -565,3 +565,18 @@ def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFix
     epilogue.drain()
     assert capsys.readouterr().out == "left behind\n"
     assert queue.graphmend_pending == []
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", ["look_up_positive", "branch"])
+def test_inside_an_activation_checkpoint(name: str, backend: str) -> None:
+    """H: a checkpoint ends the recomputed graph by an exception, and counts what is saved, while tracing too."""
+    torch._dynamo.reset()
+    compiled = torch.compile(getattr(MENDED, name), backend=backend)
+    for numbers in ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 0.0, 4.0], [1.0, -2.0, 3.0, -4.0]):
+        gradients = []
+        for called in (getattr(PLAIN, name), compiled):
+            x, y = torch.tensor(numbers, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+            torch.utils.checkpoint.checkpoint(called, x, y, use_reentrant=False).sum().backward()
+            gradients.append([x.grad, y.grad])
+        torch.testing.assert_close(gradients[1], gradients[0])

@@ -15,7 +15,7 @@ from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node
+from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node, without_hooks
 from ...dynamo.writes import are_apart, fakes_of, memory_of, memory_of_inference, operations, written_by
 
 # Bytes that an operation may ask for though nobody may need its result.
@@ -78,7 +78,7 @@ def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, o
     if not all(type(leaf) in _HANDED_OVER or isinstance(leaf, torch.Tensor) for leaf in leaves_of((operands, named))):
         return False  # a method of the program's would be called, such as `__rmul__`
     try:
-        with trace.translator.fake_mode:
+        with without_hooks(), trace.translator.fake_mode:
             result = called(*operands, **named)
     except Exception as error:
         log.debug("%s would fail: %s", name, error)
