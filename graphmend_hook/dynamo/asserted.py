@@ -61,8 +61,8 @@ def _holds(condition: torch.fx.Node, bounds: Mapping[str, tuple[Any, Any]]) -> b
     number, bound = condition.args if len(condition.args) == 2 else (None, None)
     if not isinstance(number, torch.fx.Node) or type(bound) is not int:
         return False
-    symbol = str(number.meta["example_value"].node._expr)  # itself, and not what is taken for granted of it
-    low, high = bounds.get(symbol, (-math.inf, math.inf))
+    symbol = getattr(number.meta.get("example_value"), "node", None)  # up to torch 2.12 what is taken for granted of it
+    low, high = bounds.get(str(getattr(symbol, "_expr", "")), (-math.inf, math.inf))
     if condition.target is operator.ge:
         return bool(bound <= low)
     return bool(condition.target is operator.le and bound >= high)

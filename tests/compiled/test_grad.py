@@ -64,5 +64,7 @@ def test_one_graph(name: str, backend: str) -> None:
 
 @pytest.mark.parametrize("name", FREED)
 def test_it_breaks_without_the_hook(name: str) -> None:
+    if "Checkpoint" in name and torch.__version__ >= "2.15":
+        pytest.skip("this torch traces it")
     with pytest.raises(Exception, match="requires_grad"):
         torch.compile(getattr(PLAIN, name)(), backend="eager", fullgraph=True)(torch.ones(2, 6))
