@@ -116,9 +116,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if own is not None and failed_strictly(own.settings) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
-    output[_WORKER_OUTPUT] = pickle.dumps(
-        (ledger.records, refusals.seen, refusals.operations)
-    )  # xdist sends plain values only
+    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -130,11 +128,11 @@ def pytest_testnodedown(node: Any) -> None:
     from .dynamo import refusals
     from .reporting.ledger import ledger
 
-    records, seen, operations = pickle.loads(sent)
+    records, seen = pickle.loads(sent)
     for record in records:
         ledger.add(record)
-    refusals.seen += [place for place in seen if place not in refusals.seen]
-    refusals.operations.update(operations)
+    for left, operation in seen.items():
+        refusals.seen.setdefault(left, operation)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from .compilation import Compilation
+from .operations import fake_arguments
 from .rerun import may_run_again
 from .trace import asks_for_gradients, log
 from .variables import without_hooks
@@ -37,11 +38,6 @@ class Step:
     adding: torch.fx.Node
     index: torch.fx.Node
     source: torch.fx.Node
-
-
-def may_be_absent(compilation: Compilation) -> bool:
-    """Can gradients be kept away from what goes into the graph?  Not where compiled code is saved without the gates."""
-    return getattr(compilation.output, "package", None) is None
 
 
 def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: Sequence[Step]) -> bool:
@@ -67,13 +63,13 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
     if any(step.adding in written for step in steps):
         return False  # whether an input that is written to requires a gradient from then on is for its rows to say
     gates: dict[Indices, list[int]] = {}
-    for node in trained:
+    for place, node in enumerate(inputs):
         through = [step for step in steps if node in origins.through[step]]
         if through and node not in given:
-            reached = {frozenset(place for place, found in behind.items() if step.adding in found) for step in through}
-            if len(reached) > 1 or not _may_have_a_gate(node, graph):
+            reached = {frozenset(end for end, found in behind.items() if step.adding in found) for step in through}
+            if len(reached) > 1 or not _may_have_a_gate(node):
                 return False  # more than one: by which result a gradient comes is told by nothing
-            gates.setdefault(_indices(through), []).append(inputs.index(node))
+            gates.setdefault(_indices(through), []).append(place)
     detached: dict[Indices, list[int]] = {}
     for position, found in behind.items():
         if found.isdisjoint(trained):
@@ -81,7 +77,7 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
     if detached and asks_for_gradients(compilation):
         return False
     if gates and not may_run_again(compilation, module):
-        return False  # as it has to be where a hook is registered later
+        return False  # as it has to be where a hook is registered later; nor may it write to what has a gate
     if gates or detached:
         _install(compilation, module, gates, detached)
     return True
@@ -139,7 +135,7 @@ def _is_made_without(node: torch.fx.Node) -> bool:
     if not node.op.startswith("call"):
         return False
     try:
-        args, options = torch.fx.node.map_arg((node.args, node.kwargs), lambda operand: operand.meta["example_value"])
+        args, options = fake_arguments(node)
         call = node.target if callable(node.target) else getattr(torch.Tensor, node.target)
         with without_hooks():
             return not bool(call(*args, **options).requires_grad)
@@ -155,16 +151,14 @@ def _has_gradient(node: torch.fx.Node) -> bool:
     return any(bool(fake.requires_grad) for fake in fakes_of(node))
 
 
-def _may_have_a_gate(node: torch.fx.Node, graph: torch.fx.Graph) -> bool:
-    """Is it a plain leaf that nothing writes to, without hooks?
+def _may_have_a_gate(node: torch.fx.Node) -> bool:
+    """Is it a plain leaf without hooks?
 
     What a tensor that is no leaf was made by may make zeros of no gradient.
     """
     tensor: Any = example_of(node) if node.meta.get("grapharg") is not None else None
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_leaf or _has_hooks(tensor):
-        return False
-    written = {memory for other in graph.nodes if other.op.startswith("call") for memory in written_by(other)}
-    return written.isdisjoint(storages_of(node))
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return is_plain and bool(tensor.is_leaf) and not _has_hooks(tensor)
 
 
 def _has_hooks(tensor: torch.Tensor) -> bool:

@@ -110,6 +110,8 @@ def end(trace: Trace) -> None:
     ranges = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
     captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in ranges.items()})
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
+    if new:
+        captured.lines.append(trace.line)
     if _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
 
@@ -216,8 +218,6 @@ def _switch_on(trace: Trace, kind: str) -> bool:
         _allow(compilation, False)  # the operation as it is written would find it allowed since the first
         compilation.judge(_allow_backend)
         return False
-    del captured.lines[captured.count :]  # of one that gave no number
-    captured.lines.append(trace.line)
     restart.expect_success_of(compilation, _capture_less)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)

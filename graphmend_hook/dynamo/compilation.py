@@ -89,6 +89,11 @@ class Compilation(Parts):
         # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
         output.cleanup = self._end
 
+    @property
+    def is_saved(self) -> bool:
+        """Is the compiled code kept for other processes, without what this one has put around it?"""
+        return getattr(self.output, "package", None) is not None
+
     def judge(self, look: Judge) -> None:
         """Call `look` once with the graph when it is complete, before a backend has it."""
         if look not in self._judges:

@@ -240,8 +240,8 @@ def _again(
     if modes is not None:
         _restore(modes, failed)
     # Where there is no memory for the graph there is none for eager, and an interrupt is one.
-    may_help = isinstance(failed, Exception) and not isinstance(failed, torch.cuda.OutOfMemoryError)
-    may_help = may_help and not _is_order(failed)
+    is_final = isinstance(failed, torch.cuda.OutOfMemoryError) or _is_order(failed)
+    may_help = isinstance(failed, Exception) and not is_final
     if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
         return None
     positional = [values[name] for name in names.args[: code.co_argcount]]

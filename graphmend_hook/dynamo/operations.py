@@ -208,10 +208,15 @@ def _named(name: str, node: torch.fx.Node) -> Facts:
 
 def _watched(function: Any, node: torch.fx.Node) -> Facts:
     try:
-        args, options = torch.fx.node.map_arg((node.args, node.kwargs), lambda operand: operand.meta["example_value"])
+        args, options = fake_arguments(node)
     except KeyError:
         return UNKNOWN
     return observed.of_function(function, args, options)
+
+
+def fake_arguments(node: torch.fx.Node) -> Any:
+    """The arguments of the operation, with fake tensors, and its keywords; raises KeyError where one is not known."""
+    return torch.fx.node.map_arg((node.args, node.kwargs), lambda operand: operand.meta["example_value"])
 
 
 def _is_of_numbers(node: torch.fx.Node, home: str, name: str) -> bool:

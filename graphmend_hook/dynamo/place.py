@@ -70,8 +70,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
         return Hindrance.CAUGHT
     if is_as_written(trace):
         return Hindrance.AS_WRITTEN
-    bodies = _enclosing_bodies(trace)
-    if len(bodies) > 1 or is_in_another_body(trace):
+    if len(_enclosing_bodies(trace)) > 1 or is_in_another_body(trace):
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
@@ -180,7 +179,7 @@ def _is_reached_by_epilogue(trace: Trace) -> bool:
     """
     from torch._dynamo import config
 
-    if getattr(trace.output, "package", None) is not None or not getattr(config, "replay_side_effects", True):
+    if trace.compilation.is_saved or not getattr(config, "replay_side_effects", True):
         return False
     if getattr(config, "side_effect_replay_policy", "") in ("warn", "error"):
         return False

@@ -9,8 +9,7 @@ REFUSALS = {
 
 sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)
 Seen = tuple[str, str, int, str]  # code, file, line, function
-seen: list[Seen] = []  # once each, in the order of tracing
-operations: dict[Seen, str] = {}  # the operation that the refusal is about, where it is about one
+seen: dict[Seen, str] = {}  # in the order of tracing, with the operation that each is about, or ""
 
 
 def add(code: str, place: tuple[str, int, str], operation: str = "") -> bool:
@@ -18,12 +17,10 @@ def add(code: str, place: tuple[str, int, str], operation: str = "") -> bool:
     found = (code, *place)
     if found in seen:
         return False
-    seen.append(found)
-    if operation:
-        operations[found] = operation
+    seen[found] = operation
     return True
 
 
 def about(known: Seen) -> str:
     """What to add to the sentence of its code: the operation in parentheses, or nothing."""
-    return f" ({operations[known]})" if known in operations else ""
+    return f" ({seen[known]})" if seen[known] else ""

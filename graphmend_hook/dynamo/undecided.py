@@ -12,10 +12,6 @@ from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
-import sympy
-from torch.utils._sympy import functions
-from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
-
 from .compilation import Compilation
 from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
@@ -81,6 +77,10 @@ def is_decided_above_one(expression: str) -> bool:
 
     So it is said of what cannot be read.
     """
+    import sympy  # not before a trace has failed: `import torch` does without it
+    from torch.utils._sympy import functions
+    from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
     names = {*_SYMBOL.findall(expression)}
     symbols = {name: sympy.Symbol(name, integer=True) for name in names}
     try:

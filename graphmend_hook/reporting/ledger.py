@@ -133,13 +133,14 @@ def as_json(ledger: Ledger) -> Document:
             {
                 "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
                 "code": code,
-                "reason": REFUSALS[code] + refusals.about((code, path, line, function)),
+                "reason": REFUSALS[code] + refusals.about(left),
                 "path": path,
                 "line": line,
                 "function": function,
                 "processes": [0],
             }
-            for code, path, line, function in list(refusals.seen)
+            for left in list(refusals.seen)
+            for code, path, line, function in [left]
         ],
     }
 

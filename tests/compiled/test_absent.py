@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,6 @@ PLAIN = import_file(PATH, "absent_cases_plain")
 MENDED = import_mended(PATH, "absent_cases_mended")
 MENDABLE = ["Experts", "Residual", "MoreThanSteps", "SeveralResults", "Kept", "WithoutGradients"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [4, 4, 4, 4, 4], [3, 3, 0, 0, 4], [2, 1, 2, 1, 2]]
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> Iterator[None]:
-    refusals.seen.clear()
-    torch._dynamo.reset()
-    yield
-    refusals.seen.clear()
 
 
 def models(name: str, **options: Any) -> tuple[torch.nn.Module, torch.nn.Module]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
@@ -25,14 +23,6 @@ LISTED = [
 MENDABLE = ["Skipped", "Around", "Stepping", *LISTED]
 WITHOUT_WEIGHTS = ["Stepping", "TwoLists", "HitsWrittenLater"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> Iterator[None]:
-    refusals.seen.clear()
-    torch._dynamo.reset()
-    yield
-    refusals.seen.clear()
 
 
 def outcomes(

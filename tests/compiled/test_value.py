@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -605,3 +607,11 @@ def test_what_cannot_be_decided_on_is_not_tried_again_and_again(name: str, monke
     compiled(X)
     assert made[0] <= 3 * stock + 100, (made[0], stock)
     assert compiled.counting.graphs <= plain.graphs
+
+
+def test_start_up_imports_nothing_that_torch_does_without() -> None:
+    program = (
+        "import torch, sys; import graphmend_hook.runtime as runtime; print(runtime.connected, 'sympy' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False"]

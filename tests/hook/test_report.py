@@ -42,7 +42,7 @@ SCHEMA = json.loads(Path(ledgers.__file__).with_name("schema.json").read_text(en
 def _not_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(refusals, "seen", [])
+    monkeypatch.setattr(refusals, "seen", {})
 
 
 @pytest.fixture
@@ -59,7 +59,8 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     for number in range(5):
         ledger.add(ModuleRecord(f"early{number}", f"/early{number}.py", Status.TOO_EARLY))
     ledger.add(ModuleRecord("f", "/f.py", Status.FAILED, why="RuntimeError('[x]')"))
-    refusals.seen += [("GM101-T04", a, 2, "f"), ("GM101-T09", a, 5, "f"), ("GM102-T01", "/elsewhere.py", 3, "m")]
+    left = [("GM101-T04", a, 2, "f"), ("GM101-T09", a, 5, "f"), ("GM102-T01", "/elsewhere.py", 3, "m")]
+    refusals.seen.update(dict.fromkeys(left, ""))
     return ledger
 
 

@@ -36,8 +36,13 @@ KINDS = ("eager", "eager", "aot_eager", "eager", "eager", "aot_eager", "eager", 
 SHARE = {"inductor": 5}
 
 
-def names_in(source: str) -> set[str]:
-    return set(re.findall(r"\w+", source))
+def suits_aot(source: str) -> bool:
+    """May AOTAutograd be given it?  It stores to all of a tensor where eager stores to none of it.
+
+    And in inference mode it does not compile `detach`.
+    """
+    names = {*re.findall(r"\w+", source)}
+    return "READONLY" not in names and not {"inference_mode", "detach"} <= names
 
 
 def hunt(given: argparse.Namespace) -> int:
@@ -60,9 +65,8 @@ def hunt(given: argparse.Namespace) -> int:
                 drawn = mutants.programs_of(functions, start, size)
             else:
                 drawn = [program_of(start + index, given.spices) for index in range(size)]
-            if backend not in UNCHANGED:  # AOTAutograd stores to all of a tensor where eager stores to none of it
-                drawn = [program for program in drawn if "READONLY" not in program.source]
-                drawn = [program for program in drawn if not {"inference_mode", "detach"} <= names_in(program.source)]
+            if backend not in UNCHANGED:
+                drawn = [program for program in drawn if suits_aot(program.source)]
             for failure in check(drawn, Path(folder), backend=backend):
                 found += 1
                 print(f"\nbatch {number}, {backend}:\n{reduced(failure, Path(folder), backend=backend)}", flush=True)

@@ -351,15 +351,15 @@ def are_as_aot_makes_them(expected: Any, actual: Any) -> bool:
     """Do gradients differ only where both have numbers that are not finite, or zeros stand for None?"""
     if not isinstance(expected, list) or not isinstance(actual, list):
         return False
-    for one, other in zip(expected, actual):
-        if one != other and isinstance(other, Numbers):
-            if one is None and not other.tensor.any():
-                continue
-            if isinstance(one, Numbers) and not (one.tensor.isfinite().all() or other.tensor.isfinite().all()):
-                continue
-        if one != other:
-            return False
-    return True
+
+    def is_one(one: Numbers | None, other: Numbers | None) -> bool:
+        if one == other or other is None:
+            return one == other
+        if one is None:
+            return not other.tensor.any()
+        return not (one.tensor.isfinite().all() or other.tensor.isfinite().all())
+
+    return all(map(is_one, expected, actual))
 
 
 def gained(expected: list[tuple[int, int]], actual: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -43,15 +43,24 @@ class Harmful:
 
 
 @dataclass
-class Sides:
-    """The branches whose sides are being traced.
+class _Open:
+    """A branch whose sides are being traced.
 
-    open: of each the nodes, and the state, that there were before; made: the nodes of the sides traced last.
-    within: by how many are open, the condition of the innermost, and whether the side where it is true is traced.
+    nodes, state: those that there were before.
+    predicate: its condition, once a side is entered; is_where_true: is that the side which is taken where it is true?
     """
 
-    open: list[tuple[set[torch.fx.Node], State]] = field(default_factory=list)
-    within: dict[int, tuple[Variable, bool]] = field(default_factory=dict)
+    nodes: set[torch.fx.Node]
+    state: State
+    predicate: Variable = None
+    is_where_true: bool = True
+
+
+@dataclass
+class Sides:
+    """The branches whose sides are being traced, one in another; made: the nodes of the sides traced last."""
+
+    open: list[_Open] = field(default_factory=list)
     made: set[torch.fx.Node] = field(default_factory=set)
 
 
@@ -135,7 +144,7 @@ def begin_sides(trace: Trace) -> bool:
     """Remember what the trace has done so far, for `end_sides`; False where the place may not be a branch."""
     if is_harmful(trace):
         return False
-    trace.compilation.of(Sides).open.append((set(trace.graph.nodes), State(trace)))
+    trace.compilation.of(Sides).open.append(_Open(set(trace.graph.nodes), State(trace)))
     return True
 
 
@@ -146,13 +155,12 @@ def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None
     So too where the sides turned out unspeculable: what their first statements did is done.
     """
     sides = trace.compilation.of(Sides)
-    sides.within.pop(len(sides.open), None)
-    nodes, before = sides.open.pop()
-    made = [node for node in trace.graph.nodes if node not in nodes]
+    before = sides.open.pop()
+    made = [node for node in trace.graph.nodes if node not in before.nodes]
     sides.made = set(made)
     now = State(trace)
-    changed = now.changed_since(before, None if owner is None else owner.realize(), attribute)
-    before.modes.restore()
+    changed = now.changed_since(before.state, None if owner is None else owner.realize(), attribute)
+    before.state.modes.restore()
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
@@ -161,27 +169,27 @@ def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None
 @question(otherwise=None)
 def enter_side(trace: Trace, predicate: Variable, is_where_true: bool) -> None:
     """Remember that the side is traced which is taken where the predicate is true, or where it is false."""
-    sides = trace.compilation.of(Sides)
-    sides.within[len(sides.open)] = (predicate, is_where_true)
+    side = trace.compilation.of(Sides).open[-1]
+    side.predicate, side.is_where_true = predicate, is_where_true
 
 
 @question(otherwise=0)
 def open_sides(trace: Trace) -> int:
     """How many sides stand around the place, one in another; 0 where the condition of one is not known."""
-    sides = trace.compilation.of(Sides)
-    return len(sides.open) if len(sides.within) == len(sides.open) else 0
+    sides = trace.compilation.of(Sides).open
+    return len(sides) if all(side.predicate is not None for side in sides) else 0
 
 
 @question(otherwise=None)
 def predicate_of(trace: Trace, depth: int) -> Any:
     """The condition of the side that `depth` others stand around, a tensor () of bool."""
-    return trace.compilation.of(Sides).within[depth + 1][0]
+    return trace.compilation.of(Sides).open[depth].predicate
 
 
 @question(otherwise=True)
 def is_where_true(trace: Trace, depth: int) -> bool:
     """Is that side taken where its condition is true?"""
-    return trace.compilation.of(Sides).within[depth + 1][1]
+    return trace.compilation.of(Sides).open[depth].is_where_true
 
 
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute

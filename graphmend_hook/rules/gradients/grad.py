@@ -62,7 +62,6 @@ else:
     ORIGINAL
 """
 )
-_FLAG = "requires_grad"
 # What may be evaluated twice: it has no effect.
 _PLAIN = (ast.Constant, ast.Name, ast.Tuple, ast.expr_context)
 
@@ -87,7 +86,7 @@ class Grad:
         if any(map(_asks, walk(place.function.node))):
             return Refusal(f"{CODE}-R20", "the function asks a tensor whether it requires a gradient")
         try:
-            check_identity(place, [tensor.id], harmless=f"{_FLAG}_")
+            check_identity(place, [tensor.id], harmless="requires_grad_")
         except Declined as declined:
             return declined.refusal(CODE)
         if made is not None:
@@ -115,19 +114,19 @@ class _Made:
 
 def _made(statement: ast.stmt, place: Place, scope: ModuleScope) -> _Made | None:
     match statement:
-        case ast.Assign(targets=[ast.Name() as tensor], value=ast.Call() as call):
-            pass
-        case _:
-            return None
-    if not scope.names_one_of(call.func, FILLING, place.function) or call.keywords[-1:] == []:
-        return None
-    *others, last = call.keywords
-    given = [*call.args, *(keyword.value for keyword in others)]
-    if last.arg != _FLAG or not isinstance(last.value, (ast.Name, ast.Attribute, ast.Constant)):
-        return None
-    if not all(isinstance(node, _PLAIN) for value in given for node in walk(value)):
-        return None
-    return _Made(tensor, last.value, ast.copy_location(ast.Call(call.func, call.args, others), call))
+        case ast.Assign(
+            targets=[ast.Name() as tensor],
+            value=ast.Call(
+                keywords=[
+                    *others,
+                    ast.keyword("requires_grad", (ast.Name() | ast.Attribute() | ast.Constant()) as flag),
+                ]
+            ) as call,
+        ) if scope.names_one_of(call.func, FILLING, place.function):
+            given = [*call.args, *(keyword.value for keyword in others)]
+            if all(isinstance(node, _PLAIN) for value in given for node in walk(value)):
+                return _Made(tensor, flag, ast.copy_location(ast.Call(call.func, call.args, others), call))
+    return None
 
 
 def _told(statement: ast.stmt) -> ast.Name | None:

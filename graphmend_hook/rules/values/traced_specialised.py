@@ -110,7 +110,7 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     """Keep the compiled code to the value, by guards on as few elements as will do; raises Unknown if it may not be."""
     if not making.leaves:
         return
-    if compilation.output.export or getattr(compilation.output, "package", None) is not None:
+    if compilation.output.export or compilation.is_saved:
         raise Unknown("GM104-T04")
     is_truth_of_inputs = value in _TRUTHS and not all(map(is_held_by_module, making.leaves))
     roots = making.leaves

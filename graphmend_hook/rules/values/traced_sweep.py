@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.absent import Step, keep_absent, may_be_absent
+from ...dynamo.absent import Step, keep_absent
 from ...dynamo.capture import is_uncaptured
 from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_total
@@ -125,7 +125,7 @@ def _end(trace: Trace) -> None:
     adding = [node for node in made if _adds_at(node, step.size)]
     computed = [node for node in made if node not in adding]
     if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
-        if len(adding) == 1 and may_be_absent(trace.compilation):
+        if len(adding) == 1 and not trace.compilation.is_saved:
             _, _, index, source = adding[0].args
             steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
         else:
