@@ -19,6 +19,7 @@ from .trace import log
 
 _ASSERTION = torch.ops.aten._assert_scalar.default
 _SIZE = torch.ops.aten.sym_size.int
+_OFFSET = torch.ops.aten.sym_storage_offset.default
 _SAME = frozenset(  # of numbers and of tensors of whole numbers
     {
         *(operator.add, operator.eq, operator.floordiv, operator.ge, operator.gt, operator.le, operator.lt),
@@ -62,7 +63,8 @@ def _holds(condition: torch.fx.Node, bounds: Mapping[str, tuple[Any, Any]]) -> b
     if not isinstance(number, torch.fx.Node) or type(bound) is not int:
         return False
     symbol = getattr(number.meta.get("example_value"), "node", None)  # up to torch 2.12 what is taken for granted of it
-    low, high = bounds.get(str(getattr(symbol, "_expr", "")), (-math.inf, math.inf))
+    least = 0 if number.target is _OFFSET else -math.inf
+    low, high = bounds.get(str(getattr(symbol, "_expr", "")), (least, math.inf))
     if condition.target is operator.ge:
         return bool(bound <= low)
     return bool(condition.target is operator.le and bound >= high)

@@ -180,10 +180,14 @@ def is_uncaptured(compilation: Compilation) -> bool:
     return compilation.attempts.of(restart.Orders).as_written or _orders(compilation).most == 0
 
 
-def _capture_first(count: int, compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew, with all reads of numbers but the first as they were written; unless all are already."""
+def _capture_first(count: int, compilation: Compilation, reason: str, lines: Iterable[SourceLine | None] = ()) -> None:
+    """Trace the frame anew, with all reads of numbers but the first as they were written; unless all are already.
+
+    lines: those of captures that no frame which is traced here need try again.
+    """
     log.debug("numbers are read as they were written, but for the first %d: %s", count, reason)
     if not is_uncaptured(compilation):
+        undecided.remember(compilation, lines)
         orders = _orders(compilation)
         orders.most, orders.above_one = count, False
         trace_anew(reason)
@@ -297,9 +301,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         return
     captured = compilation.of(Captured)
     last = _last_named(failure.text, captured.symbols)
-    if expression is not None and last < len(captured.lines):
-        undecided.remember(compilation, captured.lines[last])
-    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason)
+    undecidable = captured.lines[last : last + 1] if expression else ()
+    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason, undecidable)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

@@ -2,11 +2,13 @@
 
 An attempt that fails has traced all that stands before the decision.  So what it has found out holds for every frame
 that it had traced as a part of itself, and for those in which Dynamo goes on behind a break: they would fail there too.
+And once attempts have been given up that traced twice as much as the longest of them, these frames capture no more.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -17,6 +19,7 @@ from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
 
 _MOST_PIECES = 8
+_MOST_GIVEN_UP = 2  # whole attempts
 _SYMBOL = re.compile(r"\bu\d+\b")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 Function = tuple[str, str]  # its file and its name
@@ -24,27 +27,35 @@ Function = tuple[str, str]  # its file and its name
 
 @dataclass(eq=False)
 class Undecided:
-    """What a frame remembers: lines whose captured numbers decide what is not known, and the functions it traced."""
+    """What a frame remembers of attempts that captured something and were given up.
+
+    lines: whose numbers decide what is not known; functions: that were traced; operations: of each attempt, how many.
+    """
 
     lines: set[SourceLine | None] = field(default_factory=set)
     functions: set[Function] = field(default_factory=set)
+    operations: list[int] = field(default_factory=list)
 
 
 _known: WeakSet[Undecided] = WeakSet()  # of all frames that Dynamo has code for
 
 
-def remember(compilation: Compilation, line: SourceLine | None) -> None:
-    """What was captured at the line cannot be decided on in this frame, nor in those that are parts of it."""
+def remember(compilation: Compilation, lines: Iterable[SourceLine | None]) -> None:
+    """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame."""
     undecided = compilation.memory.of(Undecided)
-    undecided.lines.add(line)
+    undecided.lines.update(lines)
     undecided.functions.update(map(_function, traced_code(compilation)))
+    undecided.operations.append(len(compilation.output.graph.nodes))
     _known.add(undecided)
 
 
 def is_known(trace: Trace) -> bool:
-    """Has an attempt failed already with what would be captured here?"""
+    """Has an attempt failed already with what would be captured here, or have too many failed with anything?"""
     function = _function(trace.compilation.code)
-    return any(trace.line in one.lines and function in one.functions for one in _known)
+    known = [one for one in _known if function in one.functions]
+    given_up = [operations for one in known for operations in one.operations]
+    too_many = bool(given_up) and sum(given_up) > _MOST_GIVEN_UP * max(given_up)
+    return too_many or any(trace.line in one.lines for one in known)
 
 
 def _function(code: CodeType) -> Function:

@@ -47,6 +47,16 @@ def of_rows(x, y):
     return (rows + y[:, None]) * rows.shape[0]
 
 
+def moves_pieces(x, y):
+    """Where a piece begins in memory is never below zero."""
+    ends = torch.cat((torch.zeros(1, dtype=torch.int64), torch.cumsum((x > 0.6).long(), 0)))
+    rows, made = x[:, None] * y, torch.zeros(4, 4)
+    for place in range(4):
+        start, end = ends[place], ends[place + 1]
+        made[start:end] = torch.matmul(rows[start:end], torch.eye(4) * y[place])
+    return made
+
+
 def of_a_number(x, y):
     count = int((x > 0.6).sum())
     return (torch.arange(count) + y) * count * x.sum()
