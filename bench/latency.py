@@ -1,6 +1,7 @@
 """The paper's three measurements, without the hook and with it, alternating: cold start, steady state, throughput.
 
-``python -m bench.latency ROW ...`` prints those of any rows, in their tiny size, on the installed transformers.
+``python -m bench.latency ROW ...`` prints those of any rows, in their tiny size, on the installed transformers;
+``--train MODEL ...`` those of a training step without the optimizer's, of the models that the tests train.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Setting:
     device: str = "cpu"
     mode: str | None = None
     dtype: str | None = None  # that of the row
+    trained: bool = False
 
 
 def settings(quick: bool, cuda: bool) -> dict[str, Setting]:
@@ -114,7 +116,8 @@ def measure(row: str, setting: Setting) -> dict[str, Any]:
 def _measure_batch(pair: Sequence[Worker], row: str, batch: int, setting: Setting) -> dict[str, Any]:
     inputs, cold, seconds = {}, {}, {worker.arm: [] for worker in pair}
     for worker in pair:
-        built = worker("build", row=row, size=setting.size, batch=batch, device=setting.device, dtype=setting.dtype)
+        given = {"size": setting.size, "batch": batch, "device": setting.device, "dtype": setting.dtype}
+        built = worker("build", row=row, **given, trained=setting.trained)
         inputs[worker.arm] = built["inputs"]
         worker("eager", calls=3)
     for worker in pair:
@@ -142,8 +145,10 @@ def main() -> None:
 
     from . import tables
 
-    setting = Setting(tuple(sys.argv[1:]), "tiny", (1,), rounds=15, calls=10)
-    found = {"CPU, tiny": [measure(row, setting) for row in setting.rows]}
+    trained = sys.argv[1:2] == ["--train"]
+    setting = Setting(tuple(sys.argv[1 + trained :]), "tiny", (1,), rounds=15, calls=10, trained=trained)
+    title = "CPU, tiny, a training step" if trained else "CPU, tiny"
+    found = {title: [measure(row, setting) for row in setting.rows]}
     for table in tables.latency({"settings": found}):
         table.show(Console(width=160))
 

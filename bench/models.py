@@ -2,7 +2,7 @@
 
 `tiny` is what the tests build.  `medium` is large enough that a layer takes longer than a call of Python.  `real` has
 the sizes of the paper's checkpoints with random weights: graph breaks, kernels and launches depend on the code path and
-the shapes, not on the weights.
+the shapes, not on the weights.  Those that are trained have the size that the tests give them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "models"))
 import rows
+import trained
 
 Inputs = dict[str, Any]
 
@@ -140,6 +141,13 @@ def build(
     return model.to(device, floats), {
         key: value.to(device, floats if value.is_floating_point() else None) for key, value in batched.items()
     }
+
+
+def build_trained(name: str) -> tuple[torch.nn.Module, Inputs]:
+    """A model of `trained` in training mode and the arguments of one step, the same in every process."""
+    torch.manual_seed(0)
+    model, batch = trained.MODELS[name]()
+    return model.train(), batch()
 
 
 def _sized(name: str, sizes: Sizes) -> tuple[torch.nn.Module, Inputs]:

@@ -34,13 +34,25 @@ class Model:
         self.model: Any = None
         self.compiled: Any = None
         self.inputs: models.Inputs = {}
+        self.trained = False
 
     def build(
-        self, row: str, size: str = "tiny", batch: int = 1, device: str = "cpu", dtype: str | None = None
+        self,
+        row: str,
+        size: str = "tiny",
+        batch: int = 1,
+        device: str = "cpu",
+        dtype: str | None = None,
+        trained: bool = False,
     ) -> dict[str, Any]:
+        """trained: a call is a forward and a backward pass of a model of that name, and not of a row."""
         if device == "cuda":
             torch.set_float32_matmul_precision("high")  # TF32, as on the paper's machines
-        self.model, self.inputs = models.build(row, size, batch, device, dtype)
+        self.trained = trained
+        if trained:
+            self.model, self.inputs = models.build_trained(row)
+        else:
+            self.model, self.inputs = models.build(row, size, batch, device, dtype)
         return {"inputs": models.fingerprint(self.inputs)}
 
     def eager(self, calls: int) -> list[float]:
@@ -87,8 +99,8 @@ class Model:
 
     def launches(self) -> dict[str, int]:
         """Compiled graphs, and kernels of a CUDA device, that one call launches."""
-        with torch.profiler.profile() as profile, torch.no_grad():
-            self.compiled(**self.inputs)
+        with torch.profiler.profile() as profile:
+            self._call(self.compiled)
             _wait()
         events = profile.events()
         return {
@@ -104,13 +116,18 @@ class Model:
 
     def _timed(self, function: Callable[..., Any], calls: int) -> list[float]:
         seconds = []
-        with torch.no_grad():
-            for _ in range(calls):
-                start = time.perf_counter()
-                function(**self.inputs)
-                _wait()
-                seconds.append(time.perf_counter() - start)
+        for _ in range(calls):
+            start = time.perf_counter()
+            self._call(function)
+            _wait()
+            seconds.append(time.perf_counter() - start)
         return seconds
+
+    def _call(self, function: Callable[..., Any]) -> None:
+        with torch.set_grad_enabled(self.trained):
+            output = function(**self.inputs)
+        if self.trained:
+            output.loss.backward()
 
 
 def _wait() -> None:

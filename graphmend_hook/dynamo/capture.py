@@ -26,7 +26,7 @@ from . import asserted, frame_guards, queue, rerun, restart, undecided
 from .compilation import Compilation, trace_anew
 from .question import question
 from .restart import Failure
-from .trace import SourceLine, Trace, log, traced_code
+from .trace import Place, SourceLine, Trace, log, record, traced_code
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
 from .writes import fakes_of, memory_of, operations, written_by
@@ -53,7 +53,7 @@ class Captured:
 
     symbols: each with the number of the capture that it came with; before: those there were before the last began;
     switched: Dynamo's settings that are on only for the one that goes on.
-    denied: why the last capture was not allowed, where captures are not; lines: of the captures, in order;
+    denied: why the last capture was not allowed, where captures are not; places: of the captures, in order;
     given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
     """
 
@@ -61,7 +61,7 @@ class Captured:
     before: set[Any] = field(default_factory=set)
     switched: set[str] = field(default_factory=set)
     denied: Denied | None = None
-    lines: list[SourceLine | None] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ def end(trace: Trace) -> None:
     captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in ranges.items()})
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if new:
-        captured.lines.append(trace.line)
+        captured.places.append(trace.place)
     if _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
 
@@ -180,14 +180,24 @@ def is_uncaptured(compilation: Compilation) -> bool:
     return compilation.attempts.of(restart.Orders).as_written or _orders(compilation).most == 0
 
 
-def _capture_first(count: int, compilation: Compilation, reason: str, lines: Iterable[SourceLine | None] = ()) -> None:
+def _capture_first(
+    count: int,
+    compilation: Compilation,
+    reason: str,
+    place: Place | None = None,
+    lines: Iterable[SourceLine] = (),
+) -> None:
     """Trace the frame anew, with all reads of numbers but the first as they were written; unless all are already.
 
+    place: where the program was, if that is known; else the first capture is told.
     lines: those of captures that no frame which is traced here need try again.
     """
     log.debug("numbers are read as they were written, but for the first %d: %s", count, reason)
     if not is_uncaptured(compilation):
         undecided.remember(compilation, lines)
+        given_up = len(compilation.memory.of(undecided.Undecided).operations)
+        place = place or next(iter(compilation.of(Captured).places), None)
+        record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
         orders.most, orders.above_one = count, False
         trace_anew(reason)
@@ -301,8 +311,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         return
     captured = compilation.of(Captured)
     last = _last_named(failure.text, captured.symbols)
-    undecidable = captured.lines[last : last + 1] if expression else ()
-    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason, undecidable)
+    undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
+    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason, failure.place, undecidable)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import sys
+import traceback
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from types import CodeType, FrameType
@@ -19,6 +20,7 @@ from .own import OWN_FILES
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
+Place = tuple[str, int, str]  # with the name of the function
 
 
 class Trace:
@@ -77,15 +79,36 @@ class Trace:
         """Where the program is."""
         return None if self._frame is None else (self._frame.f_code.co_filename, self._frame.lineno)
 
+    @property
+    def place(self) -> Place:
+        """Where the program is, for the report."""
+        return ("?", 0, "?") if self.line is None or self.code is None else (*self.line, self.code.co_name)
 
-def record(code: str, operation: str = "") -> None:
-    """Remember that the statement that is being traced stays as it was written, because of an operation perhaps."""
-    frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
-    frame = frames[-1] if frames else None
-    place = (frame.filename, frame.lineno or 0, frame.name) if frame else ("?", 0, "?")
+
+def record(code: str, operation: str = "", place: Place | None = None) -> None:
+    """Remember that the statement that is being traced stays as it was written, because of an operation perhaps.
+
+    place: where that is, if it is not the statement that is being traced.
+    """
+    if place is None:
+        frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
+        place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else ("?", 0, "?")
     if refusals.add(code, place, operation):
         why = refusals.sentences.get(code, "") + refusals.about((code, *place))
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)
+
+
+def place_of(error: BaseException) -> Place | None:
+    """Where the program was when the error ended its trace; of an order to begin anew, in the outermost frame."""
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+    translators = [frame.f_locals.get("self") for frame, _line in traceback.walk_tb(error.__traceback__)]
+    places = [
+        (translator.f_code.co_filename, translator.lineno or 0, translator.f_code.co_name)
+        for translator in translators
+        if isinstance(translator, InstructionTranslatorBase) and translator.f_code.co_filename not in OWN_FILES
+    ]
+    return places[-1] if places else None
 
 
 def traced_code(compilation: Compilation) -> set[CodeType]:

@@ -32,7 +32,7 @@ class Undecided:
     lines: whose numbers decide what is not known; functions: that were traced; operations: of each attempt, how many.
     """
 
-    lines: set[SourceLine | None] = field(default_factory=set)
+    lines: set[SourceLine] = field(default_factory=set)
     functions: set[Function] = field(default_factory=set)
     operations: list[int] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Undecided:
 _known: WeakSet[Undecided] = WeakSet()  # of all frames that Dynamo has code for
 
 
-def remember(compilation: Compilation, lines: Iterable[SourceLine | None]) -> None:
+def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> None:
     """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame."""
     undecided = compilation.memory.of(Undecided)
     undecided.lines.update(lines)

@@ -609,6 +609,22 @@ def test_what_cannot_be_decided_on_is_not_tried_again_and_again(name: str, monke
     assert compiled.counting.graphs <= plain.graphs
 
 
+def test_what_was_given_up_is_told_with_the_line_that_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    Compiled("counted")(X)  # the first trace of a process also asks what this torch does
+    monkeypatch.setattr(refusals, "seen", {})
+    Compiled("pieces_of_parts")(X)
+    Compiled("squeezed_one_after_the_other")(X)
+    given_up = {
+        (line, function): why for (code, _file, line, function), why in refusals.seen.items() if code == "GM104-T09"
+    }
+    for function, why in (
+        ("pieces", "Unsupported after something was mended; attempts given up: 1"),
+        ("squeezed_piece", "a size that the data decides is squeezed; attempts given up: 1"),
+    ):
+        line = pair(function)[0].__code__.co_firstlineno
+        assert any(name == function and number > line and why == told for (number, name), told in given_up.items())
+
+
 def test_start_up_imports_nothing_that_torch_does_without() -> None:
     program = (
         "import torch, sys; import graphmend_hook.runtime as runtime; print(runtime.connected, 'sympy' in sys.modules)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -24,8 +25,13 @@ def spoken() -> dict[str, torch.Tensor]:
     return {"input_ids": words(), "labels": words()}
 
 
-def bart() -> Model:
-    return library.BartForConditionalGeneration(library.BartConfig(**SIZES, max_position_embeddings=32)), spoken
+def bart(kind: str = "Bart") -> Model:
+    """Also its relatives, by the names of their classes."""
+    config = getattr(library, f"{kind}Config")(
+        **SIZES, max_position_embeddings=32, decoder_start_token_id=3, pad_token_id=1
+    )
+    model = getattr(library, "MarianMTModel" if kind == "Marian" else f"{kind}ForConditionalGeneration")(config)
+    return model, spoken
 
 
 def t5() -> Model:
@@ -91,5 +97,6 @@ def mixtral() -> Model:
 
 
 MODELS: dict[str, Callable[[], Model]] = {
-    make.__name__: make for make in (bart, mixtral, opt, paligemma, t5, wav2vec2, whisper)
+    **{make.__name__: make for make in (bart, mixtral, opt, paligemma, t5, wav2vec2, whisper)},
+    **{kind.lower(): functools.partial(bart, kind) for kind in ("Blenderbot", "Marian", "Pegasus")},
 }

@@ -11,6 +11,7 @@ _VALUE = {
     "GM104-T06": "what the compiled code took for granted of a size that the data decides did not hold in another call",
     "GM104-T07": "how often a `while` goes round depends on an input: the loop would be compiled anew for each number",
     "GM104-T08": "what the number decides could not be traced before, or a list is made of many pieces of such sizes",
+    "GM104-T09": "numbers that were captured on the way here were given up, and are read as they were written",
 }
 _SWEEP = {
     "GM105-T01": "a step of the loop does more than compute from its rows, or could fail on none",
