@@ -26,6 +26,8 @@ MATRIX = [
 ]
 # What a hook writes and reads must not depend on what the caller's shell exports.
 CLEAN = {"PYTHONDONTWRITEBYTECODE": None, "PYTHONPATH": None, "HF_HUB_OFFLINE": "1"}
+# What training loops of the tests are made with, where it is there.
+TRAINERS = ("accelerate==1.15.0", "peft==0.21.2")
 # A worker that is done takes over from the other.
 PYTEST = ("pytest", "-n", "2", "--dist", "worksteal")
 
@@ -55,6 +57,7 @@ def quick(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite, on torch 2.13.0 and transformers 4.52.4."""
     with_torch(session, "test")
+    session.install("-c", PAPER, *TRAINERS)
     session.run(*PYTEST, *session.posargs)
 
 
@@ -97,7 +100,7 @@ def tests_tracer(session: nox.Session) -> None:
 def tests_today(session: nox.Session) -> None:
     """What holds on transformers 5.23.0 too."""
     with_torch(session, "test", TODAY)
-    session.install("scipy")  # eomt asks for it
+    session.install("-c", TODAY, "scipy", *TRAINERS)  # eomt asks for scipy
     session.run(*PYTEST, *(session.posargs or ["tests/models"]))
 
 

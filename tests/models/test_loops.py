@@ -68,8 +68,9 @@ def assert_same(mended: dict[str, Any], stock: dict[str, Any]) -> dict[str, tupl
 def test_loops() -> None:
     asked = [*LOOPS, *(loop for loop, package in NEEDED.items() if importlib.util.find_spec(package))]
     graphs = assert_same(run("eager", *asked, hook=True), run("eager", *asked, hook=False))
+    assert sum(mended for mended, _ in graphs.values()) < sum(stock for _, stock in graphs.values())
     for loop, (mended, stock) in graphs.items():
-        assert mended < stock, loop
+        assert mended <= stock, loop
         if loop.partition(" ")[0] in IN_ONE_GRAPH and "wav2vec2" not in loop:
             assert mended == 1, loop
 
