@@ -194,8 +194,7 @@ def _capture_first(
     """
     log.debug("numbers are read as they were written, but for the first %d: %s", count, reason)
     if not is_uncaptured(compilation):
-        undecided.remember(compilation, lines)
-        given_up = len(compilation.memory.of(undecided.Undecided).operations)
+        given_up = undecided.remember(compilation, lines)
         place = place or next(iter(compilation.of(Captured).places), None)
         record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)

@@ -2,7 +2,6 @@
 
 An attempt that fails has traced all that stands before the decision.  So what it has found out holds for every frame
 that it had traced as a part of itself, and for those in which Dynamo goes on behind a break: they would fail there too.
-And once attempts have been given up that traced twice as much as the longest of them, these frames capture no more.
 """
 
 from __future__ import annotations
@@ -12,55 +11,60 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
-from weakref import WeakSet
 
-from .compilation import Compilation
+from torch.utils.weak import WeakIdKeyDictionary
+
+from .compilation import Compilation, memory_of
 from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
 
 _MOST_PIECES = 8
-_MOST_GIVEN_UP = 2  # whole attempts
 _SYMBOL = re.compile(r"\bu\d+\b")
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
-Function = tuple[str, str]  # its file and its name
+_RESUMED = re.compile(r"(.*\.)?torch_dynamo_resume_in_(.+)_at_\d+")
+Function = tuple[str, str]  # its file and its name, with that of its class from Python 3.11 on
 
 
-@dataclass(eq=False)
+@dataclass
 class Undecided:
     """What a frame remembers of attempts that captured something and were given up.
 
-    lines: whose numbers decide what is not known; functions: that were traced; operations: of each attempt, how many.
+    lines: whose numbers decide what is not known; functions: that were traced; attempts: how many they were.
     """
 
     lines: set[SourceLine] = field(default_factory=set)
     functions: set[Function] = field(default_factory=set)
-    operations: list[int] = field(default_factory=list)
+    attempts: int = 0
 
 
-_known: WeakSet[Undecided] = WeakSet()  # of all frames that Dynamo has code for
+_frames: Any = WeakIdKeyDictionary()  # the code of those that remember something
 
 
-def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> None:
-    """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame."""
+def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> int:
+    """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame.
+
+    Gives how many were given up.
+    """
     undecided = compilation.memory.of(Undecided)
     undecided.lines.update(lines)
     undecided.functions.update(map(_function, traced_code(compilation)))
-    undecided.operations.append(len(compilation.output.graph.nodes))
-    _known.add(undecided)
+    undecided.attempts += 1
+    _frames[compilation.code] = True
+    return undecided.attempts
 
 
 def is_known(trace: Trace) -> bool:
-    """Has an attempt failed already with what would be captured here, or have too many failed with anything?"""
+    """Has an attempt failed already with what would be captured here?"""
+    from torch._dynamo.convert_frame import input_codes  # what it has come to since `torch._dynamo.reset`
+
     function = _function(trace.compilation.code)
-    known = [one for one in _known if function in one.functions]
-    given_up = [operations for one in known for operations in one.operations]
-    too_many = bool(given_up) and sum(given_up) > _MOST_GIVEN_UP * max(given_up)
-    return too_many or any(trace.line in one.lines for one in known)
+    frames = [memory_of(code).of(Undecided) for code in list(_frames) if code in input_codes]
+    return any(trace.line in one.lines and function in one.functions for one in frames)
 
 
 def _function(code: CodeType) -> Function:
-    resumed = _RESUMED.fullmatch(code.co_name)
-    return code.co_filename, resumed[1] if resumed else code.co_name
+    name: str = getattr(code, "co_qualname", code.co_name)
+    resumed = _RESUMED.fullmatch(name)
+    return code.co_filename, (resumed[1] or "") + resumed[2] if resumed else name
 
 
 def is_of_many_pieces(trace: Trace) -> bool:

@@ -588,7 +588,7 @@ def test_half_precision_is_rounded_as_inductor_rounds_it(dtype: torch.dtype) -> 
         assert_same(found, expected)
 
 
-@pytest.mark.parametrize("name", ["pieces", "pieces_of_parts", "squeezed_one_after_the_other"])
+@pytest.mark.parametrize("name", ["pieces", "pieces_of_parts"])
 def test_what_cannot_be_decided_on_is_not_tried_again_and_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """H: each attempt traces all that stands before the decision, in the frame and in the frames of its parts."""
     made, make = [0], torch.fx.Graph.create_node
@@ -605,7 +605,7 @@ def test_what_cannot_be_decided_on_is_not_tried_again_and_again(name: str, monke
     call(X)
     stock, made[0] = made[0], 0
     compiled(X)
-    assert made[0] <= 4 * stock + 100, (made[0], stock)
+    assert made[0] <= 3 * stock + 100, (made[0], stock)
     assert compiled.counting.graphs <= plain.graphs
 
 
