@@ -25,8 +25,9 @@ from torch.utils._pytree import tree_leaves
 from . import asserted, frame_guards, queue, rerun, restart, undecided
 from .compilation import Compilation, trace_anew
 from .question import question
+from .refusals import Place
 from .restart import Failure
-from .trace import Place, SourceLine, Trace, log, record, traced_code
+from .trace import SourceLine, Trace, log, place_of, record, traced_code
 from .trust import Mechanism, works
 from .variables import Variable, is_unbacked, tensor_node
 from .writes import fakes_of, memory_of, operations, written_by
@@ -311,7 +312,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     captured = compilation.of(Captured)
     last = _last_named(failure.text, captured.symbols)
     undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
-    _capture_first(last if orders.most == math.inf else 0, compilation, failure.reason, failure.place, undecidable)
+    count = last if orders.most == math.inf else 0
+    _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

@@ -8,11 +8,13 @@ REFUSALS = {
 }
 
 sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)
-Seen = tuple[str, str, int, str]  # code, file, line, function
+Place = tuple[str, int, str]  # file, line, function
+NOWHERE: Place = ("?", 0, "?")  # where no code of the program is being traced
+Seen = tuple[str, str, int, str]  # a code, and its place
 seen: dict[Seen, str] = {}  # in the order of tracing, with the operation that each is about, or ""
 
 
-def add(code: str, place: tuple[str, int, str], operation: str = "") -> bool:
+def add(code: str, place: Place, operation: str = "") -> bool:
     """Note that what stands at the place was left there; False if that was known."""
     found = (code, *place)
     if found in seen:

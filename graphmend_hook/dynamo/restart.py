@@ -15,7 +15,7 @@ from .modes import Modes
 from .operations import divides_whole_numbers
 from .question import question
 from .rerun import Plan
-from .trace import Place, Trace, is_caught, is_in_finally, log, place_of
+from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
 
 
@@ -30,13 +30,12 @@ class Orders:
 class Failure:
     """Why an attempt has failed, in our words and in those of the error.
 
-    place: where the program was.
     restarts: Dynamo traces the frame anew by itself, with a graph break; gives_up: it leaves the frame alone.
     """
 
     reason: str
+    error: BaseException
     text: str
-    place: Place | None
     restarts: bool = False
     gives_up: bool = False
 
@@ -82,14 +81,14 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
     retreat = compilation.of(Ending).retreat
     if isinstance(error, RestartAnalysis):
         reason = "a decision depends on a number that was captured"
-        failure = Failure(reason, str(error.restart_reason), place_of(error), restarts=True)
+        failure = Failure(reason, error, str(error.restart_reason), restarts=True)
         if retreat:
             retreat(compilation, failure)
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
-        failure = Failure(reason, str(error), place_of(error), gives_up=gives_up)
+        failure = Failure(reason, error, str(error), gives_up=gives_up)
         log.debug("%s: %s", failure.reason, error)
         if retreat:
             retreat(compilation, failure)

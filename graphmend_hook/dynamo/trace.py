@@ -17,10 +17,10 @@ from torch._guards import TracingContext
 from . import refusals
 from .compilation import Compilation, compilation_of
 from .own import OWN_FILES
+from .refusals import NOWHERE, Place
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
-Place = tuple[str, int, str]  # with the name of the function
 
 
 class Trace:
@@ -82,7 +82,7 @@ class Trace:
     @property
     def place(self) -> Place:
         """Where the program is, for the report."""
-        return ("?", 0, "?") if self.line is None or self.code is None else (*self.line, self.code.co_name)
+        return NOWHERE if self.line is None or self.code is None else (*self.line, self.code.co_name)
 
 
 def record(code: str, operation: str = "", place: Place | None = None) -> None:
@@ -92,7 +92,7 @@ def record(code: str, operation: str = "", place: Place | None = None) -> None:
     """
     if place is None:
         frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
-        place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else ("?", 0, "?")
+        place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else NOWHERE
     if refusals.add(code, place, operation):
         why = refusals.sentences.get(code, "") + refusals.about((code, *place))
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)

@@ -52,7 +52,6 @@ def test_equal_to_eager(name: str, trained: bool, backend: str) -> None:
 def test_one_graph(name: str) -> None:
     if name == "moves_pieces" and torch.__version__ < "2.13":
         pytest.skip("this torch does not capture where a slice begins")
-    torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     counting = Counting("aot_eager")
     compiled = torch.compile(getattr(MENDED, name), backend=counting)

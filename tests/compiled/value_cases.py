@@ -519,26 +519,14 @@ def pieces(x):
 
 
 def squeezed_piece(x, total):
-    for factor in (1.0, 1.1, 1.2, 1.3, 1.4):
-        total = total + torch.sin(x) * factor
     return total + x[x > 0].squeeze().sum()
 
 
 def squeezed_one_after_the_other(x):
     """Strides of what is squeezed depend on a size, so each read breaks the graph."""
     total = x * 0
-    total = squeezed_piece(x - 0, total)
+    total = squeezed_piece(x, total)
     total = squeezed_piece(x - 1, total)
-    total = squeezed_piece(x - 2, total)
-    total = squeezed_piece(x - 3, total)
-    total = squeezed_piece(x - 4, total)
-    total = squeezed_piece(x - 5, total)
-    total = squeezed_piece(x - 6, total)
-    total = squeezed_piece(x - 7, total)
-    total = squeezed_piece(x - 8, total)
-    total = squeezed_piece(x - 9, total)
-    total = squeezed_piece(x - 10, total)
-    total = squeezed_piece(x - 11, total)
     return total
 
 

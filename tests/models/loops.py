@@ -192,15 +192,18 @@ def sharded(model: torch.nn.Module, batches: Batches, compiled: Compile) -> Log:
     return steps(model, compiled(model), batches)
 
 
-LOOPS: tuple[Callable[[torch.nn.Module, Batches, Compile], Log], ...] = (
-    *(plain, accumulating, in_bfloat16, in_float16, checkpointed, with_compiled_autograd, whole, adapted, by_trainer),
-    *(parallel, parallel_inside, sharded),
-)
+LOOPS: dict[str, Callable[[torch.nn.Module, Batches, Compile], Log]] = {
+    loop.__name__: loop
+    for loop in (
+        *(plain, accumulating, in_bfloat16, in_float16, checkpointed, with_compiled_autograd, whole, adapted),
+        *(by_trainer, parallel, parallel_inside, sharded),
+    )
+}
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[list[str]]:
-    """The texts of transformers' records, each once however often it comes: what is told once for a process."""
+    """The texts of transformers' records, in their order."""
     records: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: records.append(record.getMessage())  # type: ignore[method-assign]
@@ -225,7 +228,7 @@ def run(asked: str, backend: str) -> dict[str, Any]:
         counting = Counting(backend)
         compiled = lambda given: torch.compile(given, backend=counting)  # noqa: E731
     with recorded() as records:
-        log = {each.__name__: each for each in LOOPS}[loop](model.train(), lambda: next(batches), compiled)
+        log = LOOPS[loop](model.train(), lambda: next(batches), compiled)
     drawn = [digest([torch.get_rng_state()]), repr(random.getstate()), repr(np.random.get_state())]
     state = {"losses": log.losses, "gradients": log.gradients, "parameters": digest(model.parameters())}
     counters = torch._dynamo.utils.counters

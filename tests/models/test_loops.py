@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from printing import printed
 
 import graphmend_hook
 
@@ -33,20 +30,9 @@ IN_ONE_GRAPH = {"plain", "accumulating", "in_bfloat16", "in_float16", "checkpoin
 
 def run(backend: str, *asked: str, hook: bool, ranks: int = 0) -> dict[str, Any]:
     """What the script prints; the hook is switched on as for a job, by a `sitecustomize`."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("GRAPHMEND_")}
-    if hook:
-        environment |= {"GRAPHMEND_MODULES": "transformers,peft", "PYTHONPATH": str(BOOTSTRAP)}
+    switched_on = {"GRAPHMEND_MODULES": "transformers,peft", "PYTHONPATH": str(BOOTSTRAP)} if hook else {}
     launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}") if ranks else ()
-    done = subprocess.run(
-        [sys.executable, *launcher, str(SCRIPT), backend, *asked],
-        env={**environment, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed(*launcher, str(SCRIPT), backend, *asked, **switched_on)
 
 
 def assert_same(mended: dict[str, Any], stock: dict[str, Any]) -> dict[str, tuple[int, int]]:

@@ -6,15 +6,11 @@ Some drop layers by chance, with a chance of 0; one has experts, some of which n
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
+from printing import printed
 
 pytest.importorskip("torch")
 if importlib.util.find_spec("transformers") is None:
@@ -26,20 +22,9 @@ IN_ONE_TENSOR = metadata.version("transformers") >= "5"  # the weights of all ex
 SCRIPT = Path(__file__).with_name("training.py")
 
 
-def run(*arguments: str) -> dict[str, Any]:
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("GRAPHMEND_")}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(
-        command, env={**environment, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 def test_mended() -> None:
     asked = [f"{model} {backend}" for model in MODELS for backend in ("eager", "aot_eager")]
-    found = run("-m", "graphmend_hook", "--modules", "transformers", str(SCRIPT), *asked, "bart inductor")
+    found = printed("-m", "graphmend_hook", "--modules", "transformers", str(SCRIPT), *asked, "bart inductor")
     assert len(found) == 9
     for name, outcome in found.items():
         assert outcome.pop("absent") or IN_ONE_TENSOR or not name.startswith("mixtral")
@@ -48,6 +33,6 @@ def test_mended() -> None:
 
 @pytest.mark.skipif(IN_ONE_TENSOR, reason="there it draws only where there is a chance")
 def test_without_the_hook() -> None:
-    for name, outcome in run(str(SCRIPT), *(f"{model} eager" for model in MODELS)).items():
+    for name, outcome in printed(str(SCRIPT), *(f"{model} eager" for model in MODELS)).items():
         assert outcome["breaks"], name
         assert not outcome["differences"], name
