@@ -123,9 +123,9 @@ TENSOR_RESULT = (SPECULABLE - METADATA - _USUAL_ELSEWHERE - _RARE) | _names(
     "grid_sample group_norm hardtanh huber_loss index_add index_fill index_select instance_norm interpolate kl_div "
     "l1_loss layer_norm linear linspace masked_fill_ masked_scatter masked_select matmul max_pool1d max_pool2d median "
     "meshgrid mm mse_loss mul_ multinomial nll_loss nonzero norm one_hot outer pairwise_distance pixel_shuffle "
-    "quantile rand rand_like randn randn_like randperm remainder repeat_interleave rms_norm "
+    "quantile rand rand_like randint randn randn_like randperm remainder repeat_interleave rms_norm "
     "scaled_dot_product_attention scatter scatter_add searchsorted smooth_l1_loss std sub_ take_along_dim tensordot "
-    "topk unfold unique var view_as_complex view_as_real zero_"
+    "topk unfold uniform_ unique var view_as_complex view_as_real zero_"
 )
 
 # Operators of Python by the operation that they are on tensors, where the names differ.

@@ -8,10 +8,11 @@ import weakref
 from collections.abc import Collection, Iterator
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from .. import tensor_ops
 from .names import root_name, walk
+from .unknown import Unknown
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
@@ -22,15 +23,20 @@ _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|
 TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON  # what hardly anything but a tensor has
+_USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 _COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 class Taint(IntEnum):
-    """How much speaks for "this expression holds tensor data": nothing, something, or its very form."""
+    """How much speaks for "this expression holds tensor data": nothing, something, or its very form.
+
+    OPEN, of tests alone: nothing speaks for it, and nothing against it.
+    """
 
     NO = 0
-    MAYBE = 1
-    YES = 2
+    OPEN = 1
+    MAYBE = 2
+    YES = 3
 
 
 class Evidence:
@@ -160,8 +166,30 @@ class Evidence:
     def of_test(self, node: ast.expr) -> Taint:
         """The taint of a test, kept: several rules ask for it, when all that it depends on is known."""
         if node not in self._tests:
-            self._tests[node] = self.of(node)
+            self._tests[node] = self.of(node) or self._of_open_test(node)
         return self._tests[node]
+
+    def may_hold(self, node: ast.expr) -> bool:
+        """May it be a tensor, or hold some, for all that the text says?"""
+        return self._unknown.holds(node)
+
+    def _of_open_test(self, node: ast.expr) -> Taint:
+        if isinstance(node, ast.Compare):
+            return Taint.OPEN if self._unknown.compares(node) else Taint.NO
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._of_open_test(node.operand)
+        return max(map(self._of_open_test, node.values)) if isinstance(node, ast.BoolOp) else Taint.NO
+
+    @cached_property
+    def _unknown(self) -> Unknown:
+        unpacked = [
+            *self._unpackings(),
+            *((s.targets[0], s.value) for s in self.function.statements if _unpacks_call(s)),
+        ]
+        bindings = [*self._bindings, *((name, value) for target, value in unpacked for name in _names_in(target))]
+        return Unknown(
+            self.function.node, bindings, lambda node: self.of(node) is not Taint.NO, self._scope.imports.qualified
+        )
 
     def of(self, node: ast.expr) -> Taint:
         """The taint of the value of `node`."""
@@ -198,6 +226,8 @@ class Evidence:
             if isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
                 sure = name in _OF_TENSORS or self.of(call.func.value) > Taint.NO
                 return Taint.YES if sure else Taint.MAYBE
+        if name in _USUAL_OF_TENSORS and isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
+            return self.of(call.func.value)
         if name in ("bool", "int", "float", "abs", "max", "min") and isinstance(call.func, ast.Name):
             return max(map(self.of, call.args), default=Taint.NO)
         if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
@@ -235,6 +265,15 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return is_comparison(node.left, known) or is_comparison(node.right, known)
     return False
+
+
+def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:
+    """Is it ``a, b = function(x)``?"""
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.targets[0], ast.Tuple)
+    )
 
 
 def _bare_name(callee: ast.expr) -> str:

@@ -27,9 +27,10 @@ from .compilation import Compilation, trace_anew
 from .question import question
 from .refusals import Place
 from .restart import Failure
+from .schemas import only_gives, overloads_of
 from .trace import SourceLine, Trace, log, place_of, record, traced_code
 from .trust import Mechanism, works
-from .variables import Variable, is_unbacked, tensor_node
+from .variables import Variable, fake_of, is_unbacked, python_of, tensor_node, without_hooks
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
@@ -95,6 +96,28 @@ def begin(trace: Trace, tensor: Variable) -> bool:
 def begin_shape(trace: Trace) -> bool:
     """Switch it on for an operation whose result has a shape that the data decides."""
     return _switch_on(trace, "dynamic_output_shape_ops")
+
+
+@question(otherwise=False)
+def is_shaped_by_data(trace: Trace, operator: Variable, operands: Variable) -> bool:
+    """Does the data decide the shape of what the operator of `torch.ops` gives, as its own fake kernel says?"""
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+    function, shapes = python_of(operator), trace.output.shape_env
+    if not isinstance(function, torch._ops.OpOverloadPacket) or not all(map(only_gives, overloads_of(function))):
+        return False
+    settings, given = shapes.settings, fake_of(operands)
+    shapes.settings = dataclasses.replace(settings, allow_dynamic_output_shape_ops=False)
+    try:
+        with trace.output.fake_mode, without_hooks():
+            function(*given)
+    except DynamicOutputShapeException:
+        return True
+    except Exception:
+        return False  # it fails as it is written, too
+    finally:
+        shapes.settings = settings
+    return False
 
 
 @question(otherwise=None)

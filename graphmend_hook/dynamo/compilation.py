@@ -158,7 +158,6 @@ def _forget_own_guards(compilation: Compilation, _error: BaseException | None) -
 
 _attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()
 _memories: Any = WeakIdKeyDictionary()  # by code object, which would be equal to others of the same text
-_told: Any = WeakIdKeyDictionary()
 
 
 def attempts_now() -> Attempts:
@@ -179,7 +178,7 @@ def compilation_of(output: Any) -> Compilation:
     if attempts.current is None or attempts.current.output is not output:
         code = output.root_tx.f_code
         if not attempts.begun and not _debug_get_cache_entry_list(code):
-            _memories[code] = _told.pop(code, None) or FrameMemory()  # the first time, or after `torch._dynamo.reset`
+            _memories[code] = FrameMemory()  # the first time, or after `torch._dynamo.reset`
         attempts.begun = True
         attempts.current = Compilation(output, attempts, memory_of(code))
     return attempts.current
@@ -189,8 +188,3 @@ def memory_of(code: CodeType) -> FrameMemory:
     """What is remembered of the code object."""
     memory: FrameMemory = _memories.setdefault(code, FrameMemory())
     return memory
-
-
-def memories_to_tell(code: CodeType) -> tuple[FrameMemory, FrameMemory]:
-    """Where a frame that has traced the code as a part of itself leaves what that has to know as its own frame."""
-    return memory_of(code), _told.setdefault(code, FrameMemory())

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from . import frame_guards
+from .question import question
+from .trace import Trace
+
 # A graph that switches one of them has a node with such a name.
 SWITCHING = frozenset(
     {
@@ -12,6 +16,13 @@ SWITCHING = frozenset(
         *("_set_deterministic_algorithms", "set_float32_matmul_precision", "_set_float32_matmul_precision"),
     }
 )
+
+
+@question(otherwise=False)
+def has_no_default_device(trace: Trace) -> bool:
+    """Has nobody set a default device?  Dynamo guards the modes, and the device, of every frame."""
+    stack = trace.translator.symbolic_torch_function_state.mode_stack
+    return not stack and torch.utils._device.CURRENT_DEVICE is None and frame_guards.may_be_relied_on()
 
 
 class Modes:

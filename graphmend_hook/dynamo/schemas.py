@@ -74,6 +74,11 @@ NOTHING = Facts()
 UNKNOWN = Facts(None, True, True, True, changes_form=True, is_of_torch=False)
 
 
+def only_gives(overload: Any) -> bool:
+    """Does it write to nothing that it is given, as its schema says?"""
+    return not overload._schema.is_mutable
+
+
 def of_call(overloads: tuple[Any, ...], args: Sequence[Any], options: Mapping[str, Any]) -> Facts:
     """What a call does that may be of any of the overloads of an operator."""
     found = _of_any_call(overloads)

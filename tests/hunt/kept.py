@@ -424,4 +424,35 @@ def f(self, x, y, n, flag):
     return x + READONLY.sum()
 """
     ),
+    "one number of another kind is written under a mask": Program(
+        """\
+def f(self, x, y, n, flag):
+    y = x.abs()
+    m = y > 0
+    w = self.s
+    y[m] = w[m]
+""",
+        dtype="int64",
+        shape=(1,),
+        module=True,
+        seed=2749878581069616,
+    ),
+    "a function gives what it was given, which is written to": Program(
+        """\
+def f(self, x, y, n, flag):
+    c = clamped(y)
+    y[:1] = 0
+    return x, y, c
+"""
+    ),
+    "the same, through another function": Program(
+        """\
+def f(self, x, y, n, flag):
+    def within(t):
+        return clamped(t)
+    c = within(y)
+    y[:1] = 0
+    return x, y, c
+"""
+    ),
 }

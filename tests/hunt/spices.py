@@ -220,7 +220,7 @@ SPICES = {
             "if $p is True:\n    $o = $e",
             "if all([$p, $p]):\n    $o = $e",
             "$v = bool($p)",
-            "$v = max($s, $s)\n$z = $t - $v",
+            "$v = max($t.max(), $t.min())\n$z = $t - $v",  # of two dtypes Dynamo itself makes one
             "if ($p) == flag:\n    $o = $e",
             "$z = ($t if $p else $t) + ($t if $p else $t)",
             "$z = torch.relu($t if $p else -$t)",

@@ -29,7 +29,7 @@ from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
 from graphmend_hook.templates import OWN, RUNTIME
 
 RULES = active_rules(("defer", "trap", "where"))
-NO, MAYBE, YES = Taint.NO, Taint.MAYBE, Taint.YES
+NO, OPEN, MAYBE, YES = Taint.NO, Taint.OPEN, Taint.MAYBE, Taint.YES
 
 
 def module(text: str) -> str:
@@ -50,7 +50,26 @@ def codes(text: str, rules: Any = RULES) -> list[str]:
 
 # The body of ``def f(self, x, y: torch.Tensor, n: int)``, whose first `if` or conditional is asked about.
 TESTS = {
-    "if x > 0: pass": NO,
+    "if x > 0: pass": OPEN,
+    "if not (n and x == n): pass": OPEN,
+    "if x.begin < 3: pass": OPEN,
+    "z = unknown(y)\nif z > 1: pass": OPEN,
+    "z, w = unknown(y)\nif w > 1: pass": OPEN,
+    "for z in zip(x, x): w = z[0]\nif w > n: pass": OPEN,
+    "z = unknown(n)\nif z > 1: pass": NO,
+    "if x == 'name': pass": NO,
+    "if x == (1, 2): pass": NO,
+    "if x != None: pass": NO,
+    "if x == y.dtype: pass": NO,
+    "if x == torch.float16: pass": NO,
+    "if x is n: pass": NO,
+    "if x in n: pass": NO,
+    "if len(x) > n: pass": NO,
+    "if x.shape[0] > n: pass": NO,
+    "if x.config.begin > 0: pass": NO,
+    "if self.config.begin > 0: pass": NO,
+    "num_x = unknown(y)\nif num_x > 0: pass": NO,
+    "if x: pass": NO,
     "if n: pass": NO,
     "if x is None: pass": NO,
     "if y is not None: pass": NO,
@@ -101,7 +120,7 @@ TESTS = {
     "if (z := y) is not None and z: pass": YES,
     "n = z if (z := y) else 0": YES,
     "n = 1 if x.any() else 0": YES,
-    "n = 1 if x > 0 else 0": NO,
+    "n = 1 if x > 0 else 0": OPEN,
     "if helper(x): pass": MAYBE,
     "if plain_helper(x): pass": NO,
     "if self.method(x): pass": MAYBE,
@@ -130,7 +149,7 @@ def asked(text: str) -> Taint:
     scope = ModuleScope(tree, text.encode())
     function = list(scope.functions.values())[-1]
     tests = [node for node in ast.walk(function.node) if isinstance(node, (ast.If, ast.IfExp))]
-    return scope.evidence(function).of(max(tests, key=lambda node: node.lineno).test)
+    return scope.evidence(function).of_test(max(tests, key=lambda node: node.lineno).test)
 
 
 @pytest.mark.parametrize("body", TESTS)

@@ -20,6 +20,7 @@ from ..base import Declined, unsuitable
 from .speculated import COMPARISONS, Speculation
 
 MOST_STATEMENTS = 60
+_MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
@@ -33,12 +34,14 @@ class Lowering:
         self._fresh = 0
         self._operands = 0
         self._statements = 0
+        tests = [test for test in [getattr(place.statement, "test", None)] if test is not None]
+        self._most = _MOST_OPEN if is_open(tests, place, scope) else MOST_STATEMENTS
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""
         self._statements += 1
-        if self._statements > MOST_STATEMENTS:
-            raise Declined("R07", f"the sides have more than {MOST_STATEMENTS} statements")
+        if self._statements > self._most:
+            raise Declined("R07", f"the sides have more than {self._most} statements")
 
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of_test(node)
@@ -176,6 +179,12 @@ class Lowering:
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
             raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
+
+
+def is_open(tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> bool:
+    """Does nothing speak for the tests being of tensors, nor against it?  Then a refusal is nobody's business."""
+    evidence = scope.evidence(place.function)
+    return bool(tests) and all(evidence.of_test(test) is Taint.OPEN for test in tests)
 
 
 def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowering | Refusal | None:

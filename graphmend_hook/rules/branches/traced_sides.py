@@ -9,8 +9,10 @@ from types import CodeType
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
-from ...dynamo.compilation import Compilation, memories_to_tell, trace_anew
+from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.compilation import memory_of as memory_of_frame
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.state import State
@@ -37,9 +39,16 @@ CALLED = ("watch", "harmless")  # by rewritten code
 
 @dataclass
 class Harmful:
-    """What a frame remembers: the places whose statements are traced as they were written."""
+    """What a frame remembers: the places whose statements are traced as they were written.
+
+    of_others: in functions that it calls, which do not see the write themselves, as frames of their own.
+    """
 
     lines: set[SourceLine | None] = field(default_factory=lambda: {None})
+    of_others: set[SourceLine | None] = field(default_factory=set)
+
+
+_tellers: Any = WeakIdKeyDictionary()  # the code of frames that remember places in others
 
 
 @dataclass
@@ -289,10 +298,10 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 
 
 def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:
-    """So too where the code that selects is a frame of its own, which does not see the write of its caller."""
+    """So too in every other frame, if it is the code of another function: behind a break that is its own frame."""
     if read.code is not None and read.code is not compilation.code:
-        for memory in memories_to_tell(read.code):
-            memory.of(Harmful).lines.add(read.line)
+        compilation.memory.of(Harmful).of_others.add(read.line)
+        _tellers[compilation.code] = True
     trace_without(compilation, read.line, reason)
 
 
@@ -319,8 +328,11 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 
 def is_harmful(trace: Trace) -> bool:
-    """Is the statement to be traced as it was written, as was found before?"""
-    return trace.line in trace.compilation.memory.of(Harmful).lines
+    """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
+    from torch._dynamo.convert_frame import input_codes  # what it has come to since `torch._dynamo.reset`
+
+    told = (memory_of_frame(code).of(Harmful).of_others for code in list(_tellers) if code in input_codes)
+    return trace.line in trace.compilation.memory.of(Harmful).lines or any(trace.line in lines for lines in told)
 
 
 def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from ...dynamo.operations import is_of_torch, name_of
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_unbacked
+from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
+from ...tensor_ops import NOT_EMPTY
 from . import traced_sides
 
 CALLED = (  # by rewritten code
@@ -48,6 +50,16 @@ def has_known_shape(tensor: Any) -> bool:
 @question(otherwise=True)
 def _has_unbacked_size(_trace: Trace, tensor: Variable) -> bool:
     return is_unbacked(fake_of(tensor).shape)
+
+
+@question(otherwise=False)
+def _is_reduced(trace: Trace, tensor: Variable) -> bool:
+    """Does the graph find the least or the greatest element of the tensor already, and fails if it has none?"""
+    node = tensor_node(tensor)
+    return any(
+        user.args == (node,) and not user.kwargs and name_of(user) in NOT_EMPTY and is_of_torch(user)
+        for user in trace.graph.nodes
+    )
 
 
 def plain(value: Any) -> Any:
@@ -204,8 +216,11 @@ def _check(name: str, traits: str, arguments: tuple[Any, ...], options: dict[str
     operands = int(traits[0])
     if any([isinstance(value, torch.Tensor) for value in [*arguments[operands:], *options.values()]]):  # noqa: C419
         raise Unspeculable("GM102-T04", name)
+    reduces = "filled" in traits and len(arguments) == 1 and not options
     for tensor in tensors:
         floating = tensor.dtype.is_floating_point
+        if reduces and not has_known_shape(tensor) and _is_reduced(tensor):
+            continue
         if (
             not has_known_shape(tensor)
             or tensor.layout is not torch.strided

@@ -69,7 +69,7 @@ from ..base import Declined, Ready, unsuitable
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
 from .identity import check_identity
-from .lower import Lowering, of_data
+from .lower import Lowering, is_open, of_data
 from .shared_calls import Hoisted, split
 from .side import Side, assigning, returning, valued
 
@@ -87,19 +87,25 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 6
+    version = 7
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
         statement = place.statement
+        tests = [statement.test] if isinstance(statement, ast.If) else []
+        found: BranchCandidate | Ready | Refusal | Lowering | None
         try:
             if isinstance(statement, ast.If):
-                lowering = of_data(statement.test, place, scope, CODE)
-                return self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
-            return _conditional(place, scope)
+                found = of_data(statement.test, place, scope, CODE)
+                found = self._branch(statement, place, found) if isinstance(found, Lowering) else found
+            else:
+                conditionals = _conditionals(place, scope)
+                tests = [node.test for node in conditionals]
+                found = _conditional(conditionals, place, scope) if conditionals else None
         except Declined as declined:
-            return declined.refusal(CODE)
+            found = declined.refusal(CODE)
+        return None if isinstance(found, Refusal) and is_open(tests, place, scope) else found
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
@@ -125,20 +131,27 @@ class Where:
         )
 
 
-def _conditional(place: Place, scope: ModuleScope) -> Ready | Refusal | None:
-    """The candidate for the statement at `place` if it holds a conditional expression on tensor data.
+def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:
+    """The conditional expressions on tensor data in a simple statement; those for which something speaks, if any."""
+    statement = place.statement
+    if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
+        return []
+    enclosed, evidence = enclosed_in(statement), scope.evidence(place.function)
+    nodes = [node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed]
+    taints = [evidence.of_test(node.test) for node in nodes]
+    most = max(taints, default=Taint.NO)
+    least = Taint.OPEN if most is Taint.OPEN else Taint.MAYBE
+    return [node for node, taint in zip(nodes, taints, strict=True) if taint >= least]
+
+
+def _conditional(found: list[ast.IfExp], place: Place, scope: ModuleScope) -> Ready | Refusal:
+    """The candidate for the statement at `place`, which holds these conditional expressions on tensor data.
 
     The expression is replaced where it stands, so evaluation keeps its order.
     """
-    statement = place.statement
-    if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
-        return None
-    lowering = Lowering(place, scope)
-    enclosed = enclosed_in(statement)
-    conditionals = [node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed]
-    found = [node for node in conditionals if lowering.taint(node.test) is not Taint.NO]
-    refusal = unsuitable(place, scope, CODE) if found else None
-    if refusal or not found:
+    statement, lowering = place.statement, Lowering(place, scope)
+    refusal = unsuitable(place, scope, CODE)
+    if refusal is not None:
         return refusal
     if len(found) > 1:
         raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")

@@ -61,7 +61,7 @@ from ...diagnostics import Refusal
 from ...templates import expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
-from ..branches.lower import Lowering, of_data
+from ..branches.lower import Lowering, is_open, of_data
 from ..branches.side import Side, assigning, guarding
 from .checks import CHECKS, Check
 
@@ -73,7 +73,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 5
+    version = 6
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
@@ -83,11 +83,8 @@ class Trap:
         statement = place.statement
         try:
             if _is_guard(statement):
-                lowering = of_data(statement.test, place, scope, CODE)
-                if not isinstance(lowering, Lowering):
-                    return lowering
-                form = self._guard if isinstance(statement, ast.If) else self._assertion
-                return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
+                found = self._decided(statement, place, scope)
+                return None if isinstance(found, Refusal) and is_open([statement.test], place, scope) else found
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
                 if check is not None:
@@ -96,6 +93,19 @@ class Trap:
         except Declined as declined:
             return declined.refusal(CODE)
         return None
+
+    def _decided(
+        self, statement: ast.If | ast.Assert, place: Place, scope: ModuleScope
+    ) -> BranchCandidate | Refusal | None:
+        lowering = of_data(statement.test, place, scope, CODE)
+        if not isinstance(lowering, Lowering):
+            return lowering
+        try:
+            if isinstance(statement, ast.If):
+                return _caught(place) or self._guard(statement, lowering)
+            return _caught(place) or self._assertion(statement, lowering)
+        except Declined as declined:
+            return declined.refusal(CODE)
 
     @staticmethod
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:

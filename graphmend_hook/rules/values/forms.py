@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import TypeGuard
 
 from ...analysis.scopes import Function, ModuleScope
@@ -12,16 +13,18 @@ from ...analysis.taint import TORCH
 from ...templates import expression, replaced
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
+MOST_OPERANDS = 12  # of a question; each has a letter
+OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
-_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"repeat_interleave"}
+_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "repeat_interleave"}
 
 
 @dataclass(frozen=True)
 class Question:
     """What is asked in the place of an expression: a call of the runtime, which gives what is known while tracing.
 
-    text: the call, with the names A, B and C for `operands`, which are parts of the expression, or all of it.
+    text: the call, with the names A, B, C and so on for `operands`, which are parts of the expression, or all of it.
     may_fail: it gives None where there is no answer; then the expression stands, over the operands at hand.
     """
 
@@ -31,12 +34,16 @@ class Question:
 
     def asked(self, operands: Sequence[ast.expr], at: ast.expr) -> ast.expr:
         """The call of the runtime."""
-        return expression(self.text, at, **dict(zip("ABC", operands, strict=False)))
+        return expression(self.text, at, **dict(zip(ascii_uppercase, operands, strict=False)))
 
     def original(self, node: ast.expr, operands: Sequence[ast.expr]) -> ast.expr:
         """The expression, over operands that have been evaluated."""
         evaluated = {id(old): new for old, new in zip(self.operands, operands, strict=True)}
         return replaced(node, lambda part: evaluated.get(id(part)))
+
+
+# What Dynamo does not trace, and is known while tracing; `tests/compiled/test_value.py` says on which torch it breaks.
+CONSTANTS = {"torch.get_default_device": Question("GM.default_device()", (), may_fail=True)}
 
 
 def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
@@ -59,7 +66,7 @@ def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str,
 
 
 def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:
-    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, and ``repeat_interleave``.
+    """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, ``bincount`` and the rest.
 
     name: that of the function of torch, or of the method.
     """
@@ -73,6 +80,8 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         return None
     if name == "repeat_interleave":
         return _repeated(operands, options, of_torch)
+    if name == "bincount":
+        return _counted(operands, options)
     if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
@@ -84,12 +93,28 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
     return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
 
 
+def operated(call: ast.Call) -> Question | None:
+    """What is asked of an operator of `torch.ops`, whose own kernel for fake tensors says what decides its shape."""
+    operands = (call.func, *call.args)
+    if call.keywords or any(isinstance(operand, ast.Starred) for operand in operands) or len(operands) > MOST_OPERANDS:
+        return None
+    return Question(f"GM.operated({', '.join(ascii_uppercase[: len(operands)])})", operands, may_fail=True)
+
+
 def _repeated(operands: list[ast.expr], options: dict[str | None, ast.expr], of_torch: bool) -> Question | None:
     given = (*operands, *options.values())
     if tuple(options) != ("repeats", "dim")[len(operands) - 1 :][: len(options)] or (len(given) == 1 and not of_torch):
         return None
     texts = {1: "GM.repeated(None, A)", 2: "GM.repeated(A, B)", 3: "GM.repeated(A, B, C)"}
     return Question(texts[len(given)], given, may_fail=True) if len(given) in texts else None
+
+
+def _counted(operands: list[ast.expr], options: dict[str | None, ast.expr]) -> Question | None:
+    names = [*("tensor", "weights", "minlength")[: len(operands)], *map(str, options)]
+    if len(operands) > 3 or len({*names}) < len(names) or not {*names} <= {"tensor", "weights", "minlength"}:
+        return None
+    given = ", ".join(f"{name}={letter}" for name, letter in zip(names, ascii_uppercase, strict=False))
+    return Question(f"GM.counted({given})", (*operands, *options.values()), may_fail=True)
 
 
 def is_grouped_read(call: ast.Call) -> bool:

@@ -35,7 +35,7 @@ class Questions:
         self.kept: dict[int, str] = {}
         self.enclosed = enclosed_in(root)
         self.updates = False
-        if isinstance(place.statement, ast.If):
+        if isinstance(place.statement, (ast.If, ast.Assert)):
             self._decisions(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
@@ -84,6 +84,11 @@ class Questions:
     def _conditional(self, node: ast.IfExp) -> None:
         self._decisions(node.test)
 
+    def _negated(self, node: ast.UnaryOp) -> None:
+        """``not (ids < 0).any()``, wherever it stands."""
+        if isinstance(node.op, ast.Not):
+            self._decisions(node.operand)
+
     def _repeated(self, node: ast.BinOp) -> None:
         """``[0] * count``."""
         match node:
@@ -113,9 +118,9 @@ class Questions:
         elif isinstance(statement, ast.AugAssign):
             self.updates = node is statement.target
         elif isinstance(statement, ast.Assign) and isinstance(node.ctx, ast.Store):
-            owner = self._again(node.value)
-            if owner is not None:
-                self._ask(node.slice, Question("GM.positions(B, A)", (node.slice, owner)))
+            owner, value = self._again(node.value), self._again(statement.value)
+            if owner is not None and value is not None:
+                self._ask(node.slice, Question("GM.written_to(B, A, C)", (node.slice, owner, value)))
 
     def _call(self, call: ast.Call) -> None:
         qualified = self._scope.imports.qualified(call.func)
@@ -125,19 +130,39 @@ class Questions:
                 self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
-                if self._may_be_tensor(argument):
+                if self._may_be_tensor(argument) or self._is_open_item(argument):
                     self._ask_number(argument)
         elif self._is_builtin(call.func, _TRUTHS):
-            if len(call.args) == 1 and (self._evidence.may_be_mask(call.args[0]) or self._is_handed_in(call.args[0])):
-                self._ask(call.args[0], Question("GM.elements(A)", (call.args[0],)))
+            self._truths(call)
         elif qualified == "itertools.groupby" and self._is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:
             function, of_torch = forms.called(call, self._scope, self._place.function)
+            constant = forms.CONSTANTS.get(qualified) if of_torch and not call.args and not call.keywords else None
+            if constant is not None:
+                self._ask(call, constant)
+                return
+            if of_torch and qualified.startswith(forms.OPERATORS) and (operated := forms.operated(call)):
+                self._ask(call, operated)
+                return
             shaped = forms.shaped_by_data(call, function, of_torch)
             if shaped and (function != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
                 self._ask(call, shaped)
             self._sizes(call, function, of_torch)
+
+    def _truths(self, call: ast.Call) -> None:
+        """``all(steps)``, ``any(a < b for a, b in pairs)``."""
+        if len(call.args) != 1 or call.keywords:
+            return
+        (items,) = call.args
+        if isinstance(items, (ast.GeneratorExp, ast.ListComp)):
+            self._decisions(items.elt)
+        elif self._evidence.may_be_mask(items) or self._is_handed_in(items):
+            self._ask(items, Question("GM.elements(A)", (items,)))
+
+    def _is_open_item(self, node: ast.expr) -> bool:
+        """Is it an item that may be a tensor: ``params["shape"][-1]``?"""
+        return isinstance(node, ast.Subscript) and self._evidence.may_hold(node)
 
     def _is_grouped_read(self, call: ast.Call) -> bool:
         if not forms.is_grouped_read(call) or self._scope.is_local(call.func, self._place.function):
@@ -188,6 +213,7 @@ class Questions:
 # By kind of node: what looks at it.
 _LOOKS: dict[type[ast.AST], Callable[[Questions, Any], None]] = {
     ast.IfExp: Questions._conditional,
+    ast.UnaryOp: Questions._negated,
     ast.Call: Questions._call,
     ast.Subscript: Questions._subscript,
     ast.Compare: Questions._compared,

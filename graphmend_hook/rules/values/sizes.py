@@ -17,25 +17,44 @@ FUNCTIONS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("tile", "topk", "tril", "triu"), (1,)),
     **dict.fromkeys(("linspace", "select", "unflatten"), (2,)),
     "full": (0,),
+    "full_like": (1,),
     "narrow": (1, 2, 3),
 }
 # By method of Tensor; the tensor itself is not counted.
 METHODS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("expand", "new_empty", "new_ones", "new_zeros", "repeat", "reshape"), (EVERY,)),
     **dict.fromkeys(("sum_to_size", "tile", "view"), (EVERY,)),
-    **dict.fromkeys(("chunk", "kthvalue", "new_full", "roll", "split", "topk"), (0,)),
+    **dict.fromkeys(("chunk", "kthvalue", "roll", "split", "topk"), (0,)),
     **dict.fromkeys(("tril", "tril_", "triu", "triu_"), (0,)),
     **dict.fromkeys(("select", "unflatten"), (1,)),
     "narrow": (0, 1, 2),
+    "new_full": (0, 1),
 }
 _KEYWORDS = frozenset(  # of those functions and methods
     {
-        *("diagonal", "dims", "end", "index", "k", "length", "m", "n", "pad", "repeats", "shape", "shifts", "size"),
+        *(
+            "diagonal",
+            "dims",
+            "end",
+            "fill_value",
+            "index",
+            "k",
+            "length",
+            "m",
+            "n",
+            "pad",
+            "repeats",
+            "shape",
+            "shifts",
+            "size",
+        ),
         *("sizes", "split_size", "split_size_or_sections", "start", "steps"),
     }
 )
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 TAKE_NOTHING_ELSE = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
+# They read the number that they fill with: asked whatever it is called.
+_FILLING = frozenset({"full_like", "new_full"})
 # These also of what an annotation says is a number, which is often said of a tensor of one.
 _ALWAYS_ASKED = frozenset({"arange", "interpolate"})
 
@@ -53,5 +72,7 @@ def arguments_of(call: ast.Call, name: str, of_torch: bool) -> Iterator[ast.expr
 
 def is_always_asked(name: str, argument: ast.expr) -> bool:
     """Is a name, or a tuple of names, a question whatever is known of it?"""
+    if name in _FILLING:
+        return isinstance(argument, (ast.Name, ast.Subscript))
     parts = argument.elts if isinstance(argument, ast.Tuple) else [argument]
     return name in _ALWAYS_ASKED and all(isinstance(part, ast.Name) for part in parts)

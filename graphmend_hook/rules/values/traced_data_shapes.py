@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
 from ..branches.traced_conditions import has_elements, holds_data
@@ -17,7 +18,7 @@ from ..branches.traced_speculated import has_known_shape
 from . import traced_contents
 from .traced_value import is_asked, known_elements
 
-CALLED = ("nonzero", "taken", "positions", "distinct", "repeated")  # by rewritten code
+CALLED = ("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "operated")  # by rewritten code
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -36,13 +37,22 @@ def taken(container: Any, index: Any) -> Any:
         return None
     if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
         return None  # of which Dynamo has no shape
-    index = positions(container, index)
+    index = _positions(container, index)
     if any([_is_mask(part) for part in _parts(index)]):  # noqa: C419
         return _captured(operator.getitem, container, index)
     return container[index]
 
 
-def positions(container: Any, index: Any) -> Any:
+def written_to(container: Any, index: Any, value: Any) -> Any:
+    """`index` in ``container[index] = value``.
+
+    Where a mask selects, one number of another dtype is converted; where places do, it is refused.
+    """
+    converts = isinstance(value, torch.Tensor) and is_asked(container) and value.dtype != container.dtype
+    return index if converts else _positions(container, index)
+
+
+def _positions(container: Any, index: Any) -> Any:
     """`index`, with the places that a mask selects instead of the mask, where they are known."""
     parts = _parts(index)
     if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
@@ -127,6 +137,20 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
     if len(numbers) == 1:  # of all rows
         return torch.repeat_interleave(tensor, numbers[0], dim)
     return torch.repeat_interleave(tensor, counts, dim, output_size=sum(numbers))
+
+
+def counted(tensor: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    """``torch.bincount(tensor, weights, minlength)``."""
+    if is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 and type(minlength) is int:
+        return _captured(torch.bincount, tensor, weights, minlength)
+    return None
+
+
+def operated(operator: Any, *operands: Any) -> Any:
+    """``operator(*operands)``, of an operator of `torch.ops` that is not torch's own, such as ``nms``."""
+    if is_dynamo_compiling() and capture.is_shaped_by_data(operator, operands):
+        return _captured(operator, *operands)
+    return None
 
 
 def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:

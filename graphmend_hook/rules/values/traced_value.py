@@ -13,13 +13,16 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo import capture, queue
+from ...dynamo import capture, modes, queue
 from ..branches.traced_conditions import has_elements, has_truth, of_range, undecided
 from ..branches.traced_speculated import has_known_shape, is_tensor
 from . import traced_contents
 
 # By rewritten code:
-CALLED = ("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered")
+CALLED = (
+    *("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered"),
+    "default_device",
+)
 _MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -127,6 +130,11 @@ def groupby(items: Any, key: Any) -> Any:
         else:
             groups.append((found, [item]))
     return [(found, iter(group)) for found, group in groups]
+
+
+def default_device() -> Any:
+    """``torch.get_default_device()``."""
+    return torch.device("cpu") if is_dynamo_compiling() and modes.has_no_default_device() else None
 
 
 def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: Any) -> Any:

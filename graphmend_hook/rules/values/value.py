@@ -159,7 +159,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 8
+    version = 9
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

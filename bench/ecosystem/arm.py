@@ -1,0 +1,209 @@
+"""One arm of the ecosystem: ``python -m bench.ecosystem.arm LIBRARY OUT.jsonl``; each case has a process of its own.
+
+The hook is there if ``GRAPHMEND_MODULES`` is set.  A line of OUT is what was observed of a case (`Seen`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if "GRAPHMEND_MODULES" in os.environ:
+    import graphmend_hook  # noqa: F401  before the libraries are imported
+
+import copy
+import importlib
+import json
+import logging
+import random
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._dynamo.convert_frame
+from torch.utils import _pytree
+
+CALLS = 3
+TIMEOUT = 240
+_BREAK = "Graph break in user code at "
+
+
+def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[Any, ...]]) -> dict[str, Any]:
+    """Graphs and breaks of a case, and whether what it gives, raises, says and keeps is that of eager."""
+    records = _Records()
+    right = _calls(_built(build), inputs, records)
+    counted = _Counted()
+    breaks = _Breaks()
+    compiled = _built(build)
+    found = _calls(torch.compile(compiled, backend=counted, dynamic=False), inputs, records, compiled, counted)
+    torch._dynamo.reset()
+    breaks.stop()
+    whole = torch.compile(_built(build), backend="eager", dynamic=False, fullgraph=True)
+    refused = _calls(whole, inputs, records, count=1)[0]["error"]
+    return {
+        "graphs": [call["graphs"] for call in found],
+        "breaks": breaks.seen,
+        "whole": refused == right[0]["error"],
+        "refused": refused,
+        "raises": right[0]["error"],
+        "differs": [what for what in ("output", "error", "records", "random", "state") if _differ(right, found, what)],
+    }
+
+
+def _built(build: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    _seed(0)
+    return build()
+
+
+def _seed(seed: int) -> None:
+    import numpy
+
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed)
+
+
+def _calls(
+    function: Callable[..., Any],
+    inputs: Callable[[], tuple[Any, ...]],
+    records: _Records,
+    owner: object = None,
+    counted: _Counted | None = None,
+    count: int = CALLS,
+) -> list[dict[str, Any]]:
+    seen: list[dict[str, Any]] = []
+    for seed in range(count):
+        _seed(seed + 1)
+        given = inputs()
+        output, error = None, None
+        try:
+            output = _leaves(function(*given))
+        except Exception as exception:
+            error = f"{type(exception).__qualname__}: {exception}"
+        seen.append(
+            {
+                "output": copy.deepcopy(output),
+                "error": error,
+                "records": records.take(),
+                "random": [torch.get_rng_state(), repr(random.getstate())],
+                "state": _state(owner or function),
+                "graphs": counted.graphs if counted else 0,
+            }
+        )
+    return seen
+
+
+def _leaves(output: Any) -> list[Any]:
+    """The numbers and tensors of a result; of an object, those of its attributes."""
+    found: list[Any] = []
+    for leaf in _pytree.tree_leaves(output):
+        if isinstance(leaf, torch.Tensor):
+            found.append(leaf.detach())
+        elif hasattr(leaf, "__dict__") and not callable(leaf):
+            found += [part.detach() for part in _pytree.tree_leaves(vars(leaf)) if isinstance(part, torch.Tensor)]
+        elif leaf is None or isinstance(leaf, (bool, int, float, str)):
+            found.append(leaf)
+    return found
+
+
+def _state(function: object) -> list[torch.Tensor]:
+    return [part.clone() for part in function.state_dict().values()] if isinstance(function, torch.nn.Module) else []
+
+
+def _differ(right: list[dict[str, Any]], found: list[dict[str, Any]], what: str) -> bool:
+    return any(not _same(a[what], b[what]) for a, b in zip(right, found, strict=True))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+    return bool(a == b or (a != a and b != b))
+
+
+class _Records(logging.Handler):
+    """What is logged and warned of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: list[str] = []
+        logging.getLogger().addHandler(self)
+        warnings.showwarning = lambda message, category, *_: self._seen.append(f"{category.__name__}: {message}")  # type: ignore[assignment]
+        warnings.simplefilter("always")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not record.name.startswith("torch."):
+            self._seen.append(f"{record.name} {record.levelname} {record.getMessage()}")
+
+    def take(self) -> list[str]:
+        seen, self._seen = self._seen, []
+        return [line for line in seen if "torch._dynamo" not in line]
+
+
+class _Breaks(logging.Handler):
+    """Where Dynamo breaks, and why: pairs of a place and a line."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.seen: list[tuple[str, str]] = []
+        torch._logging.set_logs(graph_breaks=True)
+        logging.getLogger("torch").addHandler(self)
+        for name in ("torch._dynamo", "torch._dynamo.symbolic_convert.__graph_breaks"):
+            logging.getLogger(name).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text.startswith(_BREAK):
+            place, _, rest = text[len(_BREAK) :].partition("\n")
+            reason = rest.partition("\n")[0].partition("Graph Break Reason: ")[2]
+            stack = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
+            if (stack[-1:] and stack[-1], reason) not in self.seen[-1:]:
+                self.seen.append((stack[-1] if stack else place, reason))
+
+    @staticmethod
+    def stop() -> None:
+        torch._logging.set_logs()
+
+
+class _Counted:
+    """A backend that counts the graphs that compute something."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+
+    def __call__(self, graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
+        self.graphs += 1
+        return graph.forward
+
+
+def main(library: str, out: str, *only: str) -> None:
+    found = importlib.import_module(f"bench.ecosystem.cases.{library}").CASES
+    for name in [name for name in found if not only or any(part in name for part in only)]:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = Path(folder, "seen.json")
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    signal.alarm(TIMEOUT)
+                    answer.write_text(json.dumps(observe(*found[name])), encoding="utf-8")
+                    status = 0
+                except BaseException as error:
+                    answer.write_text(json.dumps({"died": f"{type(error).__qualname__}: {error}"}), encoding="utf-8")
+                finally:
+                    os._exit(status)
+            status = os.waitpid(child, 0)[1]
+            seen = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {"died": f"status {status}"}
+        line = {"library": library, "case": name, **seen}
+        with open(out, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(json.dumps(line)[:150], flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,135 @@
+"""Candidates for which nothing speaks but that they might be tensors, and forms that other libraries write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+from graphmend_hook.dynamo import refusals
+
+PATH = HERE / "open_cases.py"
+plain = import_file(PATH, "open_cases_plain")
+MENDED = import_mended(PATH, "open_cases_mended")
+X = torch.arange(32.0).reshape(8, 4) - 15.5
+BACKENDS = ["eager", "aot_eager", "inductor"]
+NUMBER = torch.tensor
+
+
+@torch.library.custom_op("graphmend_tests::above", mutates_args=())
+def above(x: torch.Tensor, bound: float) -> torch.Tensor:
+    return (x > bound).nonzero()[:, 0]
+
+
+@above.register_fake
+def _(x: torch.Tensor, bound: float) -> torch.Tensor:
+    return x.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64)
+
+
+@torch.library.custom_op("graphmend_tests::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@doubled.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def case(module: Any, name: str) -> Any:
+    found = getattr(module, name)
+    return found() if isinstance(found, type) else found
+
+
+def outcome(function: Any, *inputs: Any) -> Any:
+    """What a call gives, or the text of what it raises."""
+    try:
+        return function(*inputs)
+    except Exception as error:
+        return type(error).__name__, str(error).splitlines()[:1]
+
+
+def compare(name: str, backend: str, *calls: tuple[Any, ...], fullgraph: bool = False) -> list[int]:
+    """How many graphs there are after each of the calls, which give what they give in eager."""
+    counting, graphs = Counting(backend), []
+    compiled = torch.compile(case(MENDED, name), backend=counting, dynamic=False, fullgraph=fullgraph)
+    for inputs in calls:
+        expected, found = outcome(case(plain, name), *inputs), outcome(compiled, *inputs)
+        assert type(expected) is type(found), (expected, found)
+        if isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6, equal_nan=True)
+        else:
+            assert found == expected
+        graphs.append(counting.graphs)
+    return graphs
+
+
+ONE_GRAPH: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "steps": ((X,), (X + 1,)),
+    "checks_that_it_increases": ((X,), (X + 1,)),
+    "asserts": ((X, X.min(), X.max()), (X + 1, X.max() * 1, X.min() * 1)),
+    "raises": ((X, X.min(), X.max()), (X + 1, X.max() * 1, X.min() * 1)),
+    "Fills": ((X,), (X + 1,)),
+    "reads_an_item": ((X, {"shape": NUMBER([8, 3])}), (X + 1, {"shape": NUMBER([8, 3])})),
+    "rounds": ((X,), (X + 1,)),
+    "negated_in_a_call": ((X,), (X + 1,)),
+    "some_within": ((X, -1.0, 20.0), (X + 1, -1.0, 20.0), (X + 9, -1.0, 20.0), (-X.abs(), -1.0, 20.0)),
+    "counts": ((NUMBER([1, 2, 2, 8]), 3), (NUMBER([0, 0, 3, 3]), 3)),
+    "counts_weights": ((NUMBER([1, 2, 2, 8]), X[0]), (NUMBER([0, 0, 3, 3]), X[1])),
+    "on_the_default_device": ((X,), (X + 1,)),
+    "selects_by_an_operator": ((X,), (X + 1,), (-X.abs(),), (X[:, :1].abs() + 1,)),
+    "calls_an_operator_of_a_known_shape": ((X,), (X + 1,)),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_one_graph(name: str, backend: str) -> None:
+    if backend == "inductor" and name.startswith("counts"):
+        pytest.skip("Inductor calls bincount as it is")
+    assert compare(name, backend, *ONE_GRAPH[name][:2]) == [1, 1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", [name for name, calls in ONE_GRAPH.items() if len(calls) > 2])
+def test_other_data(name: str, backend: str) -> None:
+    compare(name, backend, *ONE_GRAPH[name])
+
+
+BREAKS = sorted(ONE_GRAPH.keys() - {"calls_an_operator_of_a_known_shape", "raises", "asserts"})
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    counting = Counting("eager")
+    torch._dynamo.utils.counters.clear()
+    outcome(torch.compile(case(plain, name), backend=counting, dynamic=False), *ONE_GRAPH[name][0])
+    assert torch._dynamo.utils.counters["graph_break"] or counting.graphs != 1
+
+
+def test_a_count_past_the_least_length_fails_as_in_eager() -> None:
+    compare("counts", "eager", (NUMBER([1, 2, 2, 8]), 3), (NUMBER([1, 12]), 3), (NUMBER([1, -1]), 3))
+
+
+def test_an_operator_of_a_known_shape_is_asked_for_nothing() -> None:
+    assert compare("calls_an_operator_of_a_known_shape", "eager", (X,)) == [1]
+    assert not refusals.seen
+
+
+def test_a_default_device_that_is_set_is_read_as_it_was_written() -> None:
+    assert compare("on_the_default_device", "eager", (X,)) == [1]
+    torch.set_default_device("meta")
+    try:
+        kind = type(outcome(torch.compile(MENDED.on_the_default_device, backend="eager"), X)).__name__
+        assert kind == type(outcome(plain.on_the_default_device, X)).__name__
+    finally:
+        torch.set_default_device(None)
+    compare("on_the_device_of_a_context", "eager", (X,))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_times_that_are_handed_in(backend: str) -> None:
+    calls = [(NUMBER(t), NUMBER(0.0), NUMBER(1.0), X, X + 1) for t in (0.0, 0.5, 1.0)]
+    assert compare("interpolates", backend, *calls)[0] == 1
