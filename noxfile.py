@@ -19,6 +19,7 @@ nox.options.sessions = ["lint", "tests", "tests_without_torch"]
 
 PAPER = "constraints/torch-2.13.0.txt"
 TODAY = "constraints/transformers-5.23.0.txt"
+ECOSYSTEM = "constraints/ecosystem.txt"
 # Each pair of torch and Python that the README says is supported.
 MATRIX = [
     *((torch, "3.11") for torch in ("2.12.1", "2.13.0", "2.14.1", "2.15.0")),
@@ -135,3 +136,13 @@ def bench_today(session: nox.Session) -> None:
     with_torch(session, "bench", TODAY)
     session.install("scipy")
     session.run("python", "-m", "bench", "--only", "breaks", *session.posargs)
+
+
+@nox.session(python="3.11")
+def ecosystem(session: nox.Session) -> None:
+    """Cases of other libraries, without the hook and with it, and the page of the docs about them; an hour."""
+    pinned = [line for line in Path(ECOSYSTEM).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    session.install(*pinned, "scipy", ".[bench]")
+    session.env.update(CLEAN)
+    session.run("python", "-m", "bench.ecosystem", *session.posargs)
+    session.run("python", "-m", "bench.ecosystem", "--page")

@@ -16,6 +16,7 @@ import importlib
 import json
 import logging
 import random
+import re
 import signal
 import tempfile
 import warnings
@@ -30,6 +31,7 @@ from torch.utils import _pytree
 CALLS = 3
 TIMEOUT = 240
 _BREAK = "Graph break in user code at "
+_REGISTRY = re.compile(r"/(gb\d+)\.html")
 
 
 def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[Any, ...]]) -> dict[str, Any]:
@@ -133,8 +135,11 @@ class _Records(logging.Handler):
         super().__init__()
         self._seen: list[str] = []
         logging.getLogger().addHandler(self)
-        warnings.showwarning = lambda message, category, *_: self._seen.append(f"{category.__name__}: {message}")  # type: ignore[assignment]
+        warnings.showwarning = self._warned  # type: ignore[assignment]
         warnings.simplefilter("always")
+
+    def _warned(self, message: Any, category: type[Warning], *_: Any) -> None:
+        self._seen.append(f"{category.__name__}: {message}")
 
     def emit(self, record: logging.LogRecord) -> None:
         if not record.name.startswith("torch."):
@@ -146,28 +151,34 @@ class _Records(logging.Handler):
 
 
 class _Breaks(logging.Handler):
-    """Where Dynamo breaks, and why: pairs of a place and a line."""
+    """Where Dynamo breaks, and why: a place, what it says, and the number in PyTorch's registry of breaks."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.seen: list[tuple[str, str]] = []
+        self.seen: list[tuple[str, str, str]] = []
         torch._logging.set_logs(graph_breaks=True)
-        logging.getLogger("torch").addHandler(self)
-        for name in ("torch._dynamo", "torch._dynamo.symbolic_convert.__graph_breaks"):
-            logging.getLogger(name).addHandler(self)
+        logging.getLogger("torch._dynamo.symbolic_convert.__graph_breaks").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if text.startswith(_BREAK):
-            place, _, rest = text[len(_BREAK) :].partition("\n")
-            reason = rest.partition("\n")[0].partition("Graph Break Reason: ")[2]
-            stack = [line.strip() for line in rest.splitlines() if line.strip().startswith("File ")]
-            if (stack[-1:] and stack[-1], reason) not in self.seen[-1:]:
-                self.seen.append((stack[-1] if stack else place, reason))
+        if not text.startswith(_BREAK):
+            return
+        place, _, rest = text[len(_BREAK) :].partition("\n")
+        number = _REGISTRY.search(rest)
+        reason = rest.partition("  Explanation:")[0].strip().splitlines()[-1:]
+        found = (_from_package(place), *reason, number[1].upper() if number else "")
+        if found not in self.seen:
+            self.seen.append(found)
 
     @staticmethod
     def stop() -> None:
         torch._logging.set_logs()
+
+
+def _from_package(place: str) -> str:
+    """A place without the folder that packages are in."""
+    folders = sorted((folder for folder in sys.path if folder and place.startswith(folder)), key=len)
+    return place[len(folders[-1]) :].lstrip(os.sep) if folders else place
 
 
 class _Counted:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from . import asserted, frame_guards, queue, rerun, restart, undecided
+from . import asserted, frame_guards, queue, ranges, rerun, restart, undecided
 from .compilation import Compilation, trace_anew
 from .question import question
 from .refusals import Place
@@ -57,6 +57,7 @@ class Captured:
     switched: Dynamo's settings that are on only for the one that goes on.
     denied: why the last capture was not allowed, where captures are not; places: of the captures, in order;
     given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
+    drawn: the range of the numbers that are captured, where they are drawn at random.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Captured:
     places: list[Place] = field(default_factory=list)
     given: set[str] = field(default_factory=set)
     bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    drawn: ranges.Range | None = None
 
     @property
     def count(self) -> int:
@@ -88,8 +90,11 @@ class CaptureOrders:
 @question(otherwise=False)
 def begin(trace: Trace, tensor: Variable) -> bool:
     """Switch capture on for the read of the tensor, if it holds whole numbers and nothing speaks against it."""
-    whole = tensor_node(tensor).meta["example_value"].dtype in _WHOLE
-    return whole and _switch_on(trace, "scalar_outputs")
+    node = tensor_node(tensor)
+    if node.meta["example_value"].dtype not in _WHOLE or not _switch_on(trace, "scalar_outputs"):
+        return False
+    trace.compilation.of(Captured).drawn = ranges.range_of(trace, node)
+    return True
 
 
 @question(otherwise=False)
@@ -131,8 +136,12 @@ def end(trace: Trace) -> None:
         setattr(config, setting, False)
     captured.switched.clear()
     new = [symbol for symbol in shapes.var_to_range if symbol not in captured.before]
-    ranges = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
-    captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in ranges.items()})
+    drawn, captured.drawn = captured.drawn, None
+    if drawn is not None:
+        for symbol in new:
+            shapes.constrain_symbol_range(symbol, int(drawn.low), int(drawn.high))
+    made = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
+    captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in made.items()})
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if new:
         captured.places.append(trace.place)

@@ -184,6 +184,13 @@ def compilation_of(output: Any) -> Compilation:
     return attempts.current
 
 
+def is_compiled(code: CodeType) -> bool:
+    """Has Dynamo come to the code as a frame since the last `torch._dynamo.reset`?"""
+    from torch._dynamo.convert_frame import input_codes
+
+    return code in input_codes
+
+
 def memory_of(code: CodeType) -> FrameMemory:
     """What is remembered of the code object."""
     memory: FrameMemory = _memories.setdefault(code, FrameMemory())

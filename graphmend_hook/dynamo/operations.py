@@ -126,6 +126,12 @@ def is_total(node: torch.fx.Node) -> bool:
     return name_of(node) in tensor_ops.TOTAL and _is_named(node) and only_computes(node)
 
 
+def finds_extreme(node: torch.fx.Node) -> bool:
+    """Does it find the least or the greatest of all elements of its operand, and fail where there is none?"""
+    alone = len(node.args) == 1 and not node.kwargs
+    return alone and name_of(node) in tensor_ops.NOT_EMPTY and _is_named(node)
+
+
 def is_plain(node: torch.fx.Node) -> bool:
     """Does it only compute, and give the same at little cost where it is computed once more?"""
     facts = facts_of(node)

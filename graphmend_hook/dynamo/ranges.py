@@ -57,16 +57,20 @@ class Range:
 @question(otherwise=None)
 def truth(trace: Trace, test: Variable) -> Any:
     """The truth of a tensor of one element where the range of its numbers decides it, else None."""
-    if is_as_written(trace):
-        return None
-    seen: set[torch.fx.Node] = set()
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
-        found = _range_of(tensor_node(test), seen, _DEEPEST)
-    if found is None or not _are_as_made(trace.graph, seen):
+    found = None if is_as_written(trace) else range_of(trace, tensor_node(test))
+    if found is None:
         return None
     if found.low > 0 or found.high < 0:
         return True
     return False if found.low == found.high and not found.may_be_nan else None
+
+
+def range_of(trace: Trace, node: torch.fx.Node) -> Range | None:
+    """Between which numbers the elements of a tensor lie; None where nothing is known."""
+    seen: set[torch.fx.Node] = set()
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        found = _range_of(node, seen, _DEEPEST)
+    return found if found is not None and _are_as_made(trace.graph, seen) else None
 
 
 def _are_as_made(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:

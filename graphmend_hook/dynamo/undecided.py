@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .compilation import Compilation, memory_of
+from .compilation import Compilation, is_compiled, memory_of
 from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
 
@@ -54,10 +54,8 @@ def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> int:
 
 def is_known(trace: Trace) -> bool:
     """Has an attempt failed already with what would be captured here?"""
-    from torch._dynamo.convert_frame import input_codes  # what it has come to since `torch._dynamo.reset`
-
     function = _function(trace.compilation.code)
-    frames = [memory_of(code).of(Undecided) for code in list(_frames) if code in input_codes]
+    frames = [memory_of(code).of(Undecided) for code in list(_frames) if is_compiled(code)]
     return any(trace.line in one.lines and function in one.functions for one in frames)
 
 

@@ -121,3 +121,24 @@ def selects_by_an_operator(x):
 
 def calls_an_operator_of_a_known_shape(x):
     return torch.ops.graphmend_tests.doubled(x) + 1
+
+
+def merges(edges, x):
+    """torch_geometric: which edges are left is decided one by one."""
+    free, kept = [True] * 8, []
+    order = torch.argsort(x[:, 0].cumsum(0) + x[:, 1])
+    x = x * 2
+    for edge in order.tolist():
+        source = int(edges[0, edge])
+        if free[source]:
+            free[source] = False
+            kept.append(edge)
+    return x[torch.tensor(kept)] + x.sum()
+
+
+def crops(x):
+    """torchvision."""
+    top = int(torch.randint(0, 5, size=()))
+    if top < 0 or top + 4 > x.shape[0]:
+        raise ValueError("outside of the image")
+    return x[top : top + 4] * 2

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.compilation import Compilation, is_compiled, trace_anew
 from ...dynamo.compilation import memory_of as memory_of_frame
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
@@ -329,9 +329,7 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
-    from torch._dynamo.convert_frame import input_codes  # what it has come to since `torch._dynamo.reset`
-
-    told = (memory_of_frame(code).of(Harmful).of_others for code in list(_tellers) if code in input_codes)
+    told = (memory_of_frame(code).of(Harmful).of_others for code in list(_tellers) if is_compiled(code))
     return trace.line in trace.compilation.memory.of(Harmful).lines or any(trace.line in lines for lines in told)
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.operations import is_of_torch, name_of
+from ...dynamo.operations import finds_extreme
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
-from ...tensor_ops import NOT_EMPTY
 from . import traced_sides
 
 CALLED = (  # by rewritten code
@@ -56,10 +55,7 @@ def _has_unbacked_size(_trace: Trace, tensor: Variable) -> bool:
 def _is_reduced(trace: Trace, tensor: Variable) -> bool:
     """Does the graph find the least or the greatest element of the tensor already, and fails if it has none?"""
     node = tensor_node(tensor)
-    return any(
-        user.args == (node,) and not user.kwargs and name_of(user) in NOT_EMPTY and is_of_torch(user)
-        for user in trace.graph.nodes
-    )
+    return any(user.args == (node,) and finds_extreme(user) for user in trace.graph.nodes)
 
 
 def plain(value: Any) -> Any:

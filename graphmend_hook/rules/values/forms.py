@@ -13,6 +13,7 @@ from ...analysis.taint import TORCH
 from ...templates import expression, replaced
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
+LOOPED_OVER = "GM.tolist(A, False)"  # in ``for number in x.tolist()``: each number would be one more to decide on
 MOST_OPERANDS = 12  # of a question; each has a letter
 OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})

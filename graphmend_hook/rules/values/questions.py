@@ -127,7 +127,9 @@ class Questions:
         if forms.is_read(call):
             assert isinstance(call.func, ast.Attribute)
             if not qualified.startswith(STRANGERS):
-                self._ask(call, Question(forms.READS[call.func.attr], (call.func.value,), may_fail=True))
+                loops = isinstance(self._place.statement, ast.For) and call is self._place.statement.iter
+                text = forms.LOOPED_OVER if loops and call.func.attr == "tolist" else forms.READS[call.func.attr]
+                self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
                 if self._may_be_tensor(argument) or self._is_open_item(argument):

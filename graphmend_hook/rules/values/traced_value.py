@@ -48,14 +48,14 @@ def item(tensor: Any) -> Any:
     return None
 
 
-def tolist(tensor: Any) -> Any:
+def tolist(tensor: Any, may_capture: bool = True) -> Any:
     """``tensor.tolist()``."""
     if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
         return None
     numbers = known_elements(tensor)
     if numbers is not None:
         return _nested(numbers, tensor.shape) if tensor.dim() else numbers[0]
-    if tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
+    if may_capture and tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = tensor.tolist()
         capture.end()
         return found

@@ -40,6 +40,7 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from dataclasses import dataclass
 
@@ -112,7 +113,8 @@ class ValueCandidate:
         value = self._asked(question, node) if question else self._inside(node, node)
         if spelling is None:
             return value
-        return ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), value), node)
+        kept = copy.copy(value)  # `ast.unparse` keeps by node whether it has parentheses, and here it has
+        return ast.copy_location(ast.NamedExpr(name(spelling, node, ast.Store()), kept), node)
 
     def _inside(self, expression: ast.expr, node: ast.expr) -> ast.expr:
         """`expression` with everything in it replaced but for `node` itself."""
