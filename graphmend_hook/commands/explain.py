@@ -110,6 +110,9 @@ def show(found: Explanation, console: Console) -> None:
             console.print(f"\n{heading}: {len(breaks)}", style=f"bold {colour}")
             for each in breaks:
                 _show_break(each, console)
+    if found.flag:
+        console.print("\nTo mend the packages that hold breaks as well, and keep what is set:")
+        console.print(f"  {found.flag}", style="bold", soft_wrap=True, highlight=False)
     if not found.remaining:
         console.print("\nNo graph break remains.", style="bold green")
 

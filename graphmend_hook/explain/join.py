@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ class Explanation:
     breaks: tuple[Break, ...]
     before: Json = field(repr=False)
     after: Json = field(repr=False)
+    flag: str = ""  # what is set, and the packages that hold breaks and are not mended; "" where there are none
 
     @property
     def remaining(self) -> list[Break]:
@@ -86,13 +88,16 @@ class Explanation:
             "command": list(self.command),
             "regions": [asdict(region) for region in self.regions],
             "breaks": [{**asdict(each), "key": each.key} for each in self.breaks],
+            "flag": self.flag,
         }
 
 
 def explain(command: Iterable[str], before: Json, after: Json) -> Explanation:
     """Join two observations (`observe`), without the hook and with it."""
-    breaks = breaks_of(before["breaks"], after)
-    return Explanation(tuple(command), tuple(_regions(before, after)), tuple(breaks), before, after)
+    verdicts = Verdicts(after["report"])
+    breaks = tuple(breaks_of(before["breaks"], after["breaks"], verdicts))
+    flag = verdicts.flag(*verdicts.missing) if verdicts.missing else ""
+    return Explanation(tuple(command), tuple(_regions(before, after)), breaks, before, after, flag)
 
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
@@ -116,10 +121,9 @@ def _operations(graphs: list[Graph]) -> int:
     return sum(each["operations"] for graph in graphs for each in graph)
 
 
-def breaks_of(before: Iterable[Json], after: Json) -> Iterable[Break]:
+def breaks_of(before: Iterable[Json], after: Iterable[Json], verdicts: Verdicts) -> Iterable[Break]:
     """The breaks of an observation; before: those without the hook."""
-    verdicts = Verdicts(after["report"])
-    seen = [_by_start(breaks) for breaks in (before, after["breaks"])]
+    seen = [_by_start(breaks) for breaks in (before, after)]
     for start in dict.fromkeys((*seen[0], *seen[1])):
         without, mended = (arm.get(start, []) for arm in seen)
         shown = (mended or without)[0]
@@ -158,9 +162,17 @@ class Verdict(NamedTuple):
 
 
 class Verdicts:
-    """What a report says of the lines of the program that it is about."""
+    """What a report says of the lines of the program that it is about.
 
-    def __init__(self, report: Json) -> None:
+    option: that which names the modules to mend, where the program is run.
+    missing: the packages that hold breaks of which was asked, and are not among those that are mended.
+    """
+
+    def __init__(self, report: Json, option: str = "--modules") -> None:
+        hooks = [hook for process in report.get("processes", ()) for hook in process["hooks"]]
+        self._option = option
+        self._set = [pattern for hook in hooks for pattern in hook["modules"]]
+        self.missing: list[str] = []
         self._modules = {module["path"]: module for module in report["modules"]}
         self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
         self._traced = {_start(each["path"], each["line"]): each for each in reversed(report["traced"])}
@@ -196,19 +208,24 @@ class Verdicts:
             f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break",
         )
 
+    def flag(self, *names: str) -> str:
+        """The option that adds the modules to those that are set."""
+        return f"{self._option}=" + shlex.quote(",".join(dict.fromkeys([*self._set, *names])))
+
     def _of_module(self, file: str) -> Verdict | None:
         """Why nothing in the file was mended; None where it was looked at."""
         module = self._modules.get(file)
         if module is None:
             name = module_of(file)
-            said = f"{name} is not among the modules that are mended"
-            return Verdict("", said, f"add it: --modules (or GRAPHMEND_MODULES) with {name.partition('.')[0]}")
+            package = name.partition(".")[0]
+            self.missing += [package] if package not in self.missing else []
+            return Verdict("", f"{name} is not among the modules that are mended", f"add it: {self.flag(package)}")
         name, status = module["name"], module["status"]
         if status == "imported too early":
             return Verdict("GM001", f"{name} was imported before the hook was installed, and runs as it is", TOO_EARLY)
         if status == "passed over":
             said = f"{name} is passed over: no compiled function was known to reach it"
-            return Verdict("", said, f"name the module itself: --modules (or GRAPHMEND_MODULES) with {name}")
+            return Verdict("", said, f"name the module itself: {self.flag(name)}")
         if status in ("not eligible", "failed"):
             return Verdict("", f"{name} runs as it is, {status}: {module['why']}", "graphmend doctor")
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..explain.join import Break, breaks_of
+from ..explain.join import Break, Verdicts, breaks_of
 from ..explain.observe import Observer
 from ..reporting.text import counted
 from .equality import assert_same_as_eager
@@ -35,7 +35,9 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
     finally:
         torch.compiler.reset()
     if observer.count != 1 or observer.breaks:
-        raise AssertionError(_text(observer.count, list(breaks_of([], observer.as_json()))))
+        seen = observer.as_json()
+        verdicts = Verdicts(seen["report"], "pytest --graphmend")
+        raise AssertionError(_text(observer.count, list(breaks_of([], seen["breaks"], verdicts))))
     return result
 
 

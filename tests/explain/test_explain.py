@@ -97,7 +97,10 @@ def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[
     assert (state, code, advice) == ("remaining", "GM100-R01", "graphmend rules GM100-R01")
     state, code, words, advice = said["elsewhere.py", 6]
     assert (state, words) == ("remaining", "elsewhere is not among the modules that are mended")
-    assert advice == "add it: --modules (or GRAPHMEND_MODULES) with elsewhere"
+    flag = found["flag"]
+    assert flag.split("=")[1].split(",")[0] == "transformers"
+    assert {"early", "elsewhere", str(Path(program[0]).parent)} <= set(flag.split("=")[1].split(","))
+    assert advice == f"add it: {flag}"
     state, code, words, advice = said["early.py", 6]
     assert (state, code) == ("remaining", "GM001")
     assert words == "early was imported before the hook was installed, and runs as it is"
@@ -114,7 +117,7 @@ def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[
 
     write("app/model.py", MODEL.replace("  # graphmend: off", ""))
     write("app/train.py", TRAIN.replace('import early\nimport graphmend_hook\ngraphmend_hook.install("early")\n', ""))
-    found, _ = explained("--modules=model,elsewhere,early", *program)
+    found, _ = explained(flag, *program)
     assert {place: each["state"] for place, each in by_place(found).items() if each["state"] != "removed"} == {
         ("model.py", 14): "remaining"
     }

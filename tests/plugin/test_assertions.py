@@ -107,7 +107,7 @@ def test_breaks_are_told_once_with_line_reason_and_verdict(function, graphs):
     assert place == f"  {__file__}:{line} in breaking: torch._dynamo.graph_break()"
     assert dynamo.startswith("    Dynamo: Call to `torch._dynamo.graph_break()`: User-inserted graph break")
     assert said == "    graphmend: test_assertions is not among the modules that are mended"
-    assert advice == "    -> add it: --modules (or GRAPHMEND_MODULES) with test_assertions"
+    assert advice == "    -> add it: pytest --graphmend=test_assertions"
 
 
 def test_frame_that_is_left_to_eager_is_told():
