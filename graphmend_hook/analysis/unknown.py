@@ -15,29 +15,22 @@ from .names import root_name, walk
 
 # Attributes and calls that give no tensor, whatever they are asked of.
 _PLAIN_ATTRIBUTES = frozenset(
-    {"__class__", "__name__", "config", "device", "dtype", "is_cuda", "itemsize", "layout", "ndim", "requires_grad"}
-    | {"shape", "training", "type"}
+    {
+        *("__class__", "__name__", "config", "device", "dtype", "is_cuda", "itemsize", "layout", "ndim"),
+        *("requires_grad", "shape", "training", "type"),
+    }
 )
 _PLAIN_METHODS = frozenset(
     {
-        "count",
-        "dim",
-        "element_size",
-        "endswith",
-        "get",
-        "index",
-        "items",
-        "keys",
-        "lower",
-        "ndimension",
-        "numel",
-        "size",
+        *("count", "dim", "element_size", "endswith", "get", "index", "item", "items", "keys", "lower", "ndimension"),
+        *("numel", "size", "split", "startswith", "storage_offset", "stride", "strip", "tolist", "upper"),
     }
-    | {"split", "startswith", "storage_offset", "stride", "strip", "upper", "item", "tolist"}
 )
 _PLAIN_FUNCTIONS = frozenset(
-    {"bool", "callable", "dir", "enumerate", "float", "format", "getattr", "hasattr", "id", "int", "isinstance"}
-    | {"issubclass", "len", "ord", "range", "repr", "round", "str", "type", "version.parse"}
+    {
+        *("bool", "callable", "dir", "enumerate", "float", "format", "getattr", "hasattr", "id", "int", "isinstance"),
+        *("issubclass", "len", "ord", "range", "repr", "round", "str", "type", "version.parse"),
+    }
 )
 _CONFIGURATION = re.compile(r"(?:.*_)?(?:args|cfg|conf|config|kwargs|options|opts)")
 # Names that by custom stand for a number, or text, of Python.
