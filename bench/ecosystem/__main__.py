@@ -62,8 +62,10 @@ def verdicts(line: Line) -> list[str]:
         return ["died"]
     found = ["broken"] if is_broken(off) else []
     found += ["freed"] if is_broken(off) and not is_broken(on) else []
-    found += ["worse"] if (is_broken(on) and not is_broken(off)) or len(on["breaks"]) > len(off["breaks"]) else []
-    return found + (["different"] if set(on["differs"]) - set(off["differs"]) else [])
+    newly = is_broken(on) and not is_broken(off)
+    found += ["worse"] if newly or on["graphs"][0] > off["graphs"][0] else []
+    different = set(on["differs"]) - set(off["differs"])
+    return found + (["different"] if different else [])
 
 
 def page(found: dict[str, Any]) -> str:
@@ -77,7 +79,8 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield f"Made by `{found['command']}` and `python -m bench.ecosystem --page`, on torch {found['torch']}, commit"
     yield f"{found['commit']}. Each case is called three times, with other data of the same shapes."
     yield ""
-    yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: more breaks than without the hook."
+    yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
+    yield "has more graphs at the first call."
     yield "*Different*: outputs, exceptions, records, the state of modules or random numbers differ from eager with the"
     yield "hook and not without. *Died*: the case cannot be run here."
     yield ""
@@ -111,7 +114,7 @@ def _left(lines: Sequence[Line]) -> Iterator[str]:
     causes: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         for place, reason, number in line["on"].get("breaks", ())[:1]:
-            causes.setdefault((number, reason), []).append(place)
+            causes.setdefault((number, reason.removeprefix("Graph Break Reason: ")), []).append(place)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     for (number, reason), places in ordered[:_MOST_CAUSES]:
         yield f"| {len(places)} | {number} | {reason.replace('|', '/')} | `{places[0]}` |"
@@ -152,12 +155,11 @@ def main() -> None:
     lines = measure(libraries, [part for part in given.cases.split(",") if part])
     for line in lines:
         print(line["library"], line["case"], *verdicts(line), sep="\t")
-    if not given.cases:
-        _keep(lines, libraries)
+    _keep(lines)
 
 
-def _keep(lines: Sequence[Line], libraries: Sequence[str]) -> None:
-    """Write what was found to the results, those of other libraries apart."""
+def _keep(lines: Sequence[Line]) -> None:
+    """Write what was found to the results, beside the cases that are there already."""
     old = json.loads(RESULTS.read_text(encoding="utf-8"))["lines"] if RESULTS.exists() else []
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -166,9 +168,13 @@ def _keep(lines: Sequence[Line], libraries: Sequence[str]) -> None:
         "command": "nox -s ecosystem",
         "torch": metadata.version("torch"),
         "commit": commit.stdout.strip(),
-        "lines": [*(line for line in old if line["library"] not in libraries), *lines],
+        "lines": sorted([*(line for line in old if _key(line) not in {*map(_key, lines)}), *lines], key=_key),
     }
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _key(line: Line) -> tuple[str, str]:
+    return line["library"], line["case"]
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ class _Records(logging.Handler):
         self._seen.append(f"{category.__name__}: {message}")
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not record.name.startswith("torch."):
+        if not record.name.startswith(("torch.", "graphmend_hook")):  # which say of themselves what they did
             self._seen.append(f"{record.name} {record.levelname} {record.getMessage()}")
 
     def take(self) -> list[str]:
@@ -165,8 +165,10 @@ class _Breaks(logging.Handler):
             return
         place, _, rest = text[len(_BREAK) :].partition("\n")
         number = _REGISTRY.search(rest)
-        reason = rest.partition("  Explanation:")[0].strip().splitlines()[-1:]
-        found = (_from_package(place), *reason, number[1].upper() if number else "")
+        first, explained, _ = rest.partition("  Explanation:")
+        lines = first.strip().splitlines() or [""]
+        reason = lines[-1 if explained else 0].removeprefix("Graph Break Reason: ").strip()
+        found = (_from_package(place), reason, number[1].upper() if number else "")
         if found not in self.seen:
             self.seen.append(found)
 

@@ -142,3 +142,11 @@ def crops(x):
     if top < 0 or top + 4 > x.shape[0]:
         raise ValueError("outside of the image")
     return x[top : top + 4] * 2
+
+
+def knows_the_labels(target):
+    """torchmetrics."""
+    labels = torch.unique(target, dim=None)
+    if torch.any((labels != 0) & (labels != 1)):
+        raise RuntimeError(f"expected 0 and 1, got {labels}")
+    return target * 2

@@ -148,3 +148,10 @@ def test_a_loop_over_unknown_numbers_is_left_as_it_was_written() -> None:
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_number_that_is_drawn_has_the_range_of_the_draw(backend: str) -> None:
     assert compare("crops", backend, *[(X + number,) for number in range(6)]) == [1] * 6
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_distinct_elements_with_options_written_out(backend: str) -> None:
+    """What comes in first is known, and guarded; then there is a symbol, and no label too many goes unseen."""
+    calls = [(NUMBER(labels),) for labels in ([0, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1], [1, 1, 1, 1])]
+    assert compare("knows_the_labels", backend, *calls) == [1, 2, 2, 2]

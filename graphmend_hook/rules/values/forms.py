@@ -18,6 +18,7 @@ MOST_OPERANDS = 12  # of a question; each has a letter
 OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
+_DEFAULTS = {"dim": None, "sorted": True, "return_inverse": False}  # of those
 _SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "repeat_interleave"}
 
 
@@ -89,6 +90,7 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         text, flag = "GM.nonzero(A, {})", options.pop("as_tuple", ast.Constant(name == "where"))
     else:
         text, flag = f"GM.distinct(A, '{name}', {{}})", options.pop("return_counts", ast.Constant(False))
+        options = {option: value for option, value in options.items() if not _is_default(option, value)}
     if options or not isinstance(flag, ast.Constant):
         return None
     return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
@@ -100,6 +102,11 @@ def operated(call: ast.Call) -> Question | None:
     if call.keywords or any(isinstance(operand, ast.Starred) for operand in operands) or len(operands) > MOST_OPERANDS:
         return None
     return Question(f"GM.operated({', '.join(ascii_uppercase[: len(operands)])})", operands, may_fail=True)
+
+
+def _is_default(option: str | None, value: ast.expr) -> bool:
+    """Is the option of ``unique`` written out with the value that it has anyway?"""
+    return isinstance(value, ast.Constant) and option in _DEFAULTS and value.value is _DEFAULTS[option]
 
 
 def _repeated(operands: list[ast.expr], options: dict[str | None, ast.expr], of_torch: bool) -> Question | None:
