@@ -62,8 +62,8 @@ def verdicts(line: Line) -> list[str]:
         return ["died"]
     found = ["broken"] if is_broken(off) else []
     found += ["freed"] if is_broken(off) and not is_broken(on) else []
-    newly = is_broken(on) and not is_broken(off)
-    found += ["worse"] if newly or on["graphs"][0] > off["graphs"][0] else []
+    worse = not is_broken(off) or on["graphs"][0] > off["graphs"][0]
+    found += ["worse"] if is_broken(on) and worse else []
     different = set(on["differs"]) - set(off["differs"])
     return found + (["different"] if different else [])
 
@@ -80,7 +80,7 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield f"{found['commit']}. Each case is called three times, with other data of the same shapes."
     yield ""
     yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
-    yield "has more graphs at the first call."
+    yield "breaks and has more graphs at the first call."
     yield "*Different*: outputs, exceptions, records, the state of modules or random numbers differ from eager with the"
     yield "hook and not without. *Died*: the case cannot be run here."
     yield ""

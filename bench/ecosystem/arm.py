@@ -30,6 +30,7 @@ from torch.utils import _pytree
 
 CALLS = 3
 TIMEOUT = 240
+_SHOWN = 200  # characters of an error
 _BREAK = "Graph break in user code at "
 _REGISTRY = re.compile(r"/(gb\d+)\.html")
 
@@ -50,7 +51,7 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
         "graphs": [call["graphs"] for call in found],
         "breaks": breaks.seen,
         "whole": refused == right[0]["error"],
-        "refused": refused,
+        "refused": refused and refused[:_SHOWN],
         "raises": right[0]["error"],
         "differs": [what for what in ("output", "error", "records", "random", "state") if _differ(right, found, what)],
     }
