@@ -141,8 +141,7 @@ def bench_today(session: nox.Session) -> None:
 @nox.session(python="3.11")
 def ecosystem(session: nox.Session) -> None:
     """Cases of other libraries, without the hook and with it, and the page of the docs about them; an hour."""
-    pinned = [line for line in Path(ECOSYSTEM).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    session.install(*pinned, "scipy", ".[bench]")
+    session.install("-r", ECOSYSTEM, "scipy", ".[bench]")
     session.env.update(CLEAN)
     session.run("python", "-m", "bench.ecosystem", *session.posargs)
     session.run("python", "-m", "bench.ecosystem", "--page")

@@ -105,34 +105,33 @@ def _row(name: str, counts: Counter[str]) -> str:
 
 
 def _left(lines: Sequence[Line]) -> Iterator[str]:
-    yield "## What still breaks"
-    yield ""
-    yield "The commonest first causes with the hook, with a place."
-    yield ""
-    yield "| cases | PyTorch's number | cause | for example |"
-    yield "|---:|---|---|---|"
+    said = "The commonest first causes with the hook, with a place."
+    yield from _section(
+        "What still breaks", said, "| cases | PyTorch's number | cause | for example |\n|---:|---|---|---|"
+    )
     causes: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         for place, reason, number in line["on"].get("breaks", ())[:1]:
-            causes.setdefault((number, reason.removeprefix("Graph Break Reason: ")), []).append(place)
+            causes.setdefault((number, reason), []).append(place)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     for (number, reason), places in ordered[:_MOST_CAUSES]:
         yield f"| {len(places)} | {number} | {reason.replace('|', '/')} | `{places[0]}` |"
 
 
 def _cases(lines: Sequence[Line]) -> Iterator[str]:
-    yield "## Cases that break"
-    yield ""
-    yield "Graphs after the first and after the third call."
-    yield ""
-    yield "| case | without | with the hook | |"
-    yield "|---|---:|---:|---|"
+    said = "Graphs after the first and after the third call."
+    yield from _section("Cases that break", said, "| case | without | with the hook | |\n|---|---:|---:|---|")
     for line in lines:
         said = verdicts(line)
         if said:
             graphs = [_graphs(line[arm]) for arm in ("off", "on")]
             words = ", ".join(verdict for verdict in said if verdict != "broken") or "left"
             yield f"| {line['library']}: {line['case']} | {graphs[0]} | {graphs[1]} | {words} |"
+
+
+def _section(title: str, said: str, head: str) -> Iterator[str]:
+    """What stands above the lines of a table."""
+    yield from (f"## {title}", "", said, "", head)
 
 
 def _graphs(seen: Line) -> str:

@@ -1,6 +1,6 @@
 """One arm of the ecosystem: ``python -m bench.ecosystem.arm LIBRARY OUT.jsonl``; each case has a process of its own.
 
-The hook is there if ``GRAPHMEND_MODULES`` is set.  A line of OUT is what was observed of a case (`Seen`).
+The hook is there if ``GRAPHMEND_MODULES`` is set.  A line of OUT is what `observe` gives of a case.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from .. import tensor_ops
 from .names import root_name, walk
-from .unknown import Unknown
+from .unknown import COMPARED, Unknown
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
@@ -24,7 +24,6 @@ TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON  # what hardly anything but a tensor has
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
-_COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 class Taint(IntEnum):
@@ -202,7 +201,7 @@ class Evidence:
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Compare):
-            if not all(isinstance(op, _COMPARED) for op in node.ops):
+            if not all(isinstance(op, COMPARED) for op in node.ops):
                 return Taint.NO
             return max(map(self.of, (node.left, *node.comparators)))
         if isinstance(node, ast.BinOp):
@@ -259,7 +258,7 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     if isinstance(node, ast.Name):
         return node.id in known
     if isinstance(node, ast.Compare):
-        return all(isinstance(op, _COMPARED) for op in node.ops)
+        return all(isinstance(op, COMPARED) for op in node.ops)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return is_comparison(node.operand, known)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):

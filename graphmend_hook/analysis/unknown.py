@@ -38,7 +38,7 @@ _NUMBER = re.compile(
     r"(?:num|n|nb|max|min)_.*|(?:.*_)?(?:(?:dim|size|len|length|idx|index|id|step|head|layer|channel|group)s?|height"
     r"|width|format|level|name|mode|ratio|depth|rank|stride|factor|seq_?len)|[ijk]|idx|ndim"
 )
-_COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _OPERATED = (ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Subscript, ast.Call, ast.NamedExpr)
 
 
@@ -62,7 +62,7 @@ class Unknown:
     def compares(self, node: ast.Compare) -> bool:
         """Does it compare what may be a tensor with what a tensor may be compared with?"""
         operands = (node.left, *node.comparators)
-        if not all(isinstance(op, _COMPARED) for op in node.ops) or not all(map(self._comparable, operands)):
+        if not all(isinstance(op, COMPARED) for op in node.ops) or not all(map(self._comparable, operands)):
             return False
         return any(map(self.holds, operands))
 

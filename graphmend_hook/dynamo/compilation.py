@@ -35,6 +35,10 @@ class Parts:
     def __init__(self) -> None:
         self._parts: dict[type, Any] = {}
 
+    def __contains__(self, kind: type) -> bool:
+        """Has it been asked for?"""
+        return kind in self._parts
+
     def of(self, kind: type[Part]) -> Part:
         """The instance of `kind`, made at its first use."""
         if kind not in self._parts:
@@ -184,11 +188,11 @@ def compilation_of(output: Any) -> Compilation:
     return attempts.current
 
 
-def is_compiled(code: CodeType) -> bool:
-    """Has Dynamo come to the code as a frame since the last `torch._dynamo.reset`?"""
+def remembered(kind: type[Part]) -> list[Part]:
+    """What all frames remember of that kind to which Dynamo has come since the last `torch._dynamo.reset`."""
     from torch._dynamo.convert_frame import input_codes
 
-    return code in input_codes
+    return [memory.of(kind) for code, memory in list(_memories.items()) if kind in memory and code in input_codes]
 
 
 def memory_of(code: CodeType) -> FrameMemory:

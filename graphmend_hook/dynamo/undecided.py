@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from torch.utils.weak import WeakIdKeyDictionary
-
-from .compilation import Compilation, is_compiled, memory_of
+from .compilation import Compilation, remembered
 from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
 
@@ -36,9 +34,6 @@ class Undecided:
     attempts: int = 0
 
 
-_frames: Any = WeakIdKeyDictionary()  # the code of those that remember something
-
-
 def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> int:
     """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame.
 
@@ -48,15 +43,13 @@ def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> int:
     undecided.lines.update(lines)
     undecided.functions.update(map(_function, traced_code(compilation)))
     undecided.attempts += 1
-    _frames[compilation.code] = True
     return undecided.attempts
 
 
 def is_known(trace: Trace) -> bool:
     """Has an attempt failed already with what would be captured here?"""
     function = _function(trace.compilation.code)
-    frames = [memory_of(code).of(Undecided) for code in list(_frames) if is_compiled(code)]
-    return any(trace.line in one.lines and function in one.functions for one in frames)
+    return any(trace.line in one.lines and function in one.functions for one in remembered(Undecided))
 
 
 def _function(code: CodeType) -> Function:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Sequence
+from typing import TypeVar
 
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
@@ -19,6 +20,7 @@ from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..base import Declined, unsuitable
 from .speculated import COMPARISONS, Speculation
 
+Found = TypeVar("Found")
 MOST_STATEMENTS = 60
 _MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
@@ -34,8 +36,7 @@ class Lowering:
         self._fresh = 0
         self._operands = 0
         self._statements = 0
-        tests = [test for test in [getattr(place.statement, "test", None)] if test is not None]
-        self._most = _MOST_OPEN if is_open(tests, place, scope) else MOST_STATEMENTS
+        self._most = _MOST_OPEN if _are_open(tests_of(place.statement), place, scope) else MOST_STATEMENTS
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""
@@ -181,8 +182,18 @@ class Lowering:
         return self._value(node, side)
 
 
-def is_open(tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> bool:
-    """Does nothing speak for the tests being of tensors, nor against it?  Then a refusal is nobody's business."""
+def tests_of(statement: ast.stmt) -> list[ast.expr]:
+    """The test of an `if`, a `while` or an `assert`."""
+    return [statement.test] if isinstance(statement, (ast.If, ast.While, ast.Assert)) else []
+
+
+def heard(found: Found, tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> Found | None:
+    """What a rule has found; None for a refusal where nothing speaks for a tensor: that is nobody's business."""
+    return None if isinstance(found, Refusal) and _are_open(tests, place, scope) else found
+
+
+def _are_open(tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> bool:
+    """Does nothing speak for the tests being of tensors, nor against it?"""
     evidence = scope.evidence(place.function)
     return bool(tests) and all(evidence.of_test(test) is Taint.OPEN for test in tests)
 

@@ -9,10 +9,8 @@ from types import CodeType
 from typing import Any
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
-from ...dynamo.compilation import Compilation, is_compiled, trace_anew
-from ...dynamo.compilation import memory_of as memory_of_frame
+from ...dynamo.compilation import Compilation, remembered, trace_anew
 from ...dynamo.operations import only_computes
 from ...dynamo.question import question
 from ...dynamo.state import State
@@ -39,16 +37,16 @@ CALLED = ("watch", "harmless")  # by rewritten code
 
 @dataclass
 class Harmful:
-    """What a frame remembers: the places whose statements are traced as they were written.
-
-    of_others: in functions that it calls, which do not see the write themselves, as frames of their own.
-    """
+    """What a frame remembers: the places whose statements are traced as they were written."""
 
     lines: set[SourceLine | None] = field(default_factory=lambda: {None})
-    of_others: set[SourceLine | None] = field(default_factory=set)
 
 
-_tellers: Any = WeakIdKeyDictionary()  # the code of frames that remember places in others
+@dataclass
+class HarmfulElsewhere:
+    """The same of functions that it calls, which do not see the write themselves, as frames of their own."""
+
+    lines: set[SourceLine | None] = field(default_factory=set)
 
 
 @dataclass
@@ -300,8 +298,7 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:
     """So too in every other frame, if it is the code of another function: behind a break that is its own frame."""
     if read.code is not None and read.code is not compilation.code:
-        compilation.memory.of(Harmful).of_others.add(read.line)
-        _tellers[compilation.code] = True
+        compilation.memory.of(HarmfulElsewhere).lines.add(read.line)
     trace_without(compilation, read.line, reason)
 
 
@@ -329,8 +326,8 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
-    told = (memory_of_frame(code).of(Harmful).of_others for code in list(_tellers) if is_compiled(code))
-    return trace.line in trace.compilation.memory.of(Harmful).lines or any(trace.line in lines for lines in told)
+    own = trace.compilation.memory.of(Harmful).lines
+    return trace.line in own or any(trace.line in harmful.lines for harmful in remembered(HarmfulElsewhere))
 
 
 def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:

@@ -69,7 +69,7 @@ from ..base import Declined, Ready, unsuitable
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
 from .identity import check_identity
-from .lower import Lowering, is_open, of_data
+from .lower import Lowering, heard, of_data, tests_of
 from .shared_calls import Hoisted, split
 from .side import Side, assigning, returning, valued
 
@@ -93,19 +93,17 @@ class Where:
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
         statement = place.statement
-        tests = [statement.test] if isinstance(statement, ast.If) else []
-        found: BranchCandidate | Ready | Refusal | Lowering | None
+        conditionals = _conditionals(place, scope)
+        found: BranchCandidate | Ready | Refusal | None
         try:
             if isinstance(statement, ast.If):
-                found = of_data(statement.test, place, scope, CODE)
-                found = self._branch(statement, place, found) if isinstance(found, Lowering) else found
+                lowering = of_data(statement.test, place, scope, CODE)
+                found = self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
             else:
-                conditionals = _conditionals(place, scope)
-                tests = [node.test for node in conditionals]
                 found = _conditional(conditionals, place, scope) if conditionals else None
         except Declined as declined:
             found = declined.refusal(CODE)
-        return None if isinstance(found, Refusal) and is_open(tests, place, scope) else found
+        return heard(found, tests_of(statement) or [node.test for node in conditionals], place, scope)
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)

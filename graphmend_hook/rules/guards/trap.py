@@ -61,7 +61,7 @@ from ...diagnostics import Refusal
 from ...templates import expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
-from ..branches.lower import Lowering, is_open, of_data
+from ..branches.lower import Lowering, heard, of_data, tests_of
 from ..branches.side import Side, assigning, guarding
 from .checks import CHECKS, Check
 
@@ -80,32 +80,26 @@ class Trap:
     )
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
-        statement = place.statement
+        found: BranchCandidate | Refusal | None
         try:
-            if _is_guard(statement):
-                found = self._decided(statement, place, scope)
-                return None if isinstance(found, Refusal) and is_open([statement.test], place, scope) else found
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-                check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
-                if check is not None:
-                    refusal = _caught(place) or unsuitable(place, scope, CODE)
-                    return refusal or _checked(statement, statement.value, check, Lowering(place, scope))
+            found = self._found(place.statement, place, scope)
         except Declined as declined:
-            return declined.refusal(CODE)
-        return None
+            found = declined.refusal(CODE)
+        return heard(found, tests_of(place.statement), place, scope)
 
-    def _decided(
-        self, statement: ast.If | ast.Assert, place: Place, scope: ModuleScope
-    ) -> BranchCandidate | Refusal | None:
-        lowering = of_data(statement.test, place, scope, CODE)
-        if not isinstance(lowering, Lowering):
-            return lowering
-        try:
-            if isinstance(statement, ast.If):
-                return _caught(place) or self._guard(statement, lowering)
-            return _caught(place) or self._assertion(statement, lowering)
-        except Declined as declined:
-            return declined.refusal(CODE)
+    def _found(self, statement: ast.stmt, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+        if _is_guard(statement):
+            lowering = of_data(statement.test, place, scope, CODE)
+            if not isinstance(lowering, Lowering):
+                return lowering
+            form = self._guard if isinstance(statement, ast.If) else self._assertion
+            return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
+            if check is not None:
+                refusal = _caught(place) or unsuitable(place, scope, CODE)
+                return refusal or _checked(statement, statement.value, check, Lowering(place, scope))
+        return None
 
     @staticmethod
     def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:

@@ -32,23 +32,8 @@ METHODS: dict[str, tuple[int, ...]] = {
 }
 _KEYWORDS = frozenset(  # of those functions and methods
     {
-        *(
-            "diagonal",
-            "dims",
-            "end",
-            "fill_value",
-            "index",
-            "k",
-            "length",
-            "m",
-            "n",
-            "pad",
-            "repeats",
-            "shape",
-            "shifts",
-            "size",
-        ),
-        *("sizes", "split_size", "split_size_or_sections", "start", "steps"),
+        *("diagonal", "dims", "end", "fill_value", "index", "k", "length", "m", "n", "pad", "repeats", "shape"),
+        *("shifts", "size", "sizes", "split_size", "split_size_or_sections", "start", "steps"),
     }
 )
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
