@@ -90,7 +90,7 @@ def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
             return graph.call_function(operator.floordiv, (total, math.prod(others)))
     if node.op == "call_method" and target == "item":
         with graph.inserting_before(node):  # it may be written to later
-            return graph.call_method("clone", (graph.call_method("detach", node.args),))
+            return graph.call_method("clone", node.args)
     if node.op == "call_function" and target in _SAME:
         return graph.call_function(target, tuple(_on_tensors(operand, counted) for operand in node.args))
     if target is torch.sym_sum:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from . import asserted, frame_guards, queue, ranges, rerun, restart, undecided
+from . import asserted, frame_guards, queue, ranges, rerun, restart, supposed, undecided
 from .compilation import Compilation, trace_anew
 from .question import question
 from .refusals import Place
@@ -81,10 +81,16 @@ class CaptureOrders:
 
     most: how many operations may; the next breaks the graph.
     above_one: it is taken for granted that captured numbers are neither 0 nor 1.
+    example: the number by which decisions on captured ones are made, if they are (`supposed`).
     """
 
     most: float = math.inf
     above_one: bool = False
+    example: int | None = None
+
+    @property
+    def supposes(self) -> bool:
+        return self.above_one or self.example is not None
 
 
 @question(otherwise=False)
@@ -145,8 +151,11 @@ def end(trace: Trace) -> None:
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if new:
         captured.places.append(trace.place)
-    if _orders(trace.compilation).above_one:
+    orders = _orders(trace.compilation)
+    if orders.above_one:
         _assert_above_one(trace.compilation, new)
+    if orders.example is not None and drawn is None:  # a decision on a draw goes either way
+        supposed.suppose(shapes, new, orders.example)
 
 
 def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -231,7 +240,7 @@ def _capture_first(
         place = place or next(iter(compilation.of(Captured).places), None)
         record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
-        orders.most, orders.above_one = count, False
+        orders.most, orders.above_one, orders.example = count, False, None
         trace_anew(reason)
 
 
@@ -293,6 +302,8 @@ def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> N
 
 def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
+    if _orders(compilation).supposes and not supposed.conclude(compilation):
+        _capture_first(0, compilation, "a decision depends on the very value of a captured number")
     if not asserted.assert_of_data(module, compilation.of(Captured).bounds):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
 
@@ -304,13 +315,14 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     if not (can_be and frame_guards.may_be_relied_on()):
         captured.denied = Denied.BY_TORCH
         return False
-    if memory.failed and not compilation.one_graph:
+    if supposed.is_to_be_read(compilation) and not compilation.one_graph:
         captured.denied = Denied.BY_FAILURE
         return False
     install = functools.partial(frame_guards.install, compilation)
     install("understood", (), lambda: queue.understood, "generated code is understood")
     if not compilation.one_graph:
-        install(rerun.RerunMemory, (), lambda: not memory.failed, "no captured size has failed")
+        failures = memory.failures
+        install(rerun.RerunMemory, (), lambda: memory.failures == failures, "no captured size has failed since")
     return True
 
 
@@ -321,23 +333,28 @@ def _expect_no_assertions(compilation: Compilation) -> None:
     """
     asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
     beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
-    if not compilation.one_graph and (beyond or _orders(compilation).above_one):
+    if not compilation.one_graph and (beyond or _orders(compilation).supposes):
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 
 def _capture_less(compilation: Compilation, failure: Failure) -> None:
     """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
 
-    That is what most backends fail on.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error
-    names as it was written, so that the graph ends there, and then all of them.
+    That is what most backends fail on.  Then, make the decision by an example.  Then, unless ``fullgraph=True`` forbids
+    it, read the last number that the error names as it was written, so that the graph ends there, and then all of them.
     """
     if failure.restarts and not _DECIDING.search(failure.text):
         return
     orders, expression = _orders(compilation), _DECIDING.search(failure.text)
     helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
-    if not orders.above_one and orders.most == math.inf and helps:
+    has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
+    if not orders.above_one and orders.most == math.inf and helps and not has_failed:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = True
+        trace_anew(failure.reason)
+    if orders.example is None and orders.most == math.inf and expression:
+        orders.example = supposed.example(compilation)
+        log.debug("decisions on captured numbers are made for %s: %s", orders.example, failure.reason)
         trace_anew(failure.reason)
     if compilation.one_graph:
         return

@@ -271,7 +271,7 @@ def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any
         raise
     name = getattr(code, "co_qualname", code.co_name)
     log.warning("%s", notice("GM009", function=name, error=_words(failed)))
-    memory_of(code).of(RerunMemory).failed = True
+    memory_of(code).of(RerunMemory).failures += 1
     return value
 
 

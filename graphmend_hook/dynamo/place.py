@@ -156,6 +156,11 @@ def is_unread_text(_trace: Trace, value: Variable) -> bool:
     return True
 
 
+def without_gradient(tensor: Any) -> Any:
+    """``tensor.detach()``, where gradients are recorded: in inference mode AOTAutograd fails on it."""
+    return tensor.detach() if torch.is_grad_enabled() else tensor
+
+
 def is_autocast() -> bool:
     """Is autocast on for any kind of device?"""
     return bool(torch._C._is_any_autocast_enabled())

@@ -44,9 +44,9 @@ class Plan:
 
 @dataclass
 class RerunMemory:
-    """What a frame remembers.  failed: its graph has failed where the frame as it was written does not."""
+    """What a frame remembers.  failures: of its graphs, where the frame as it was written does not fail."""
 
-    failed: bool = False
+    failures: int = 0
 
 
 @question(otherwise=None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from . import unused_draws
 from .compilation import Compilation, trace_anew
 from .modes import Modes
 from .operations import divides_whole_numbers
@@ -73,6 +74,7 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
+    compilation.judge(unused_draws.use)
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:

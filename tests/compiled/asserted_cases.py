@@ -69,3 +69,104 @@ def of_a_number_that_is_written_to(x, y):
     counts.append(second.item())
     low, high = x.split(counts)
     return torch.cat([high * 2, low + 1]) * first + y
+
+
+def decides_by_many(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    if rows.numel() * 4 > 13:
+        y = y * 10
+    return x[rows] + 1, y
+
+
+def decides_by_position(x, y):
+    found = (x > 0.6).nonzero()
+    place = 1 if len(found) > 1 else 0
+    return y[found[place].item()] * 2
+
+
+def decides_by_none(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    if rows.numel() == 0:
+        return y * 0
+    return x[rows].amax() + y
+
+
+def decides_by_three(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    if rows.numel() == 3:
+        return y * 5
+    return x[rows].sum() + y
+
+
+def decides_between_sizes(x, y):
+    low, high = x[x < 0.6], x[x > 0.6]
+    if low.shape[0] == high.shape[0]:
+        return low + high, y
+    return low.sum() + high.sum(), y
+
+
+def decides_by_sum_of_sizes(x, y):
+    low, high = x[x < 0.6], x[x > 0.6]
+    if low.shape[0] + 2 * high.shape[0] >= 7:
+        return x * 2, y
+    return low.sum() + high.sum(), y
+
+
+def decides_by_number(x, y):
+    many = int((x > 0.6).sum())
+    if many >= 2:
+        y = y + many
+    elif many < 1:
+        y = y - 1
+    return x * y
+
+
+def decides_again_and_again(x, y):
+    many = (x > 0.6).sum().item()
+    while many > 0:
+        y = y * 2
+        many = many - 2
+    return x * y
+
+
+def decides_by_remainder(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    if rows.shape[0] % 2:
+        return x[rows].sum() * y
+    return x[rows].sum() - y
+
+
+def goes_through_rows(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    for place in range(len(rows)):
+        y = y + x[rows[place]]
+    return y
+
+
+def takes_from_a_list(x, y):
+    many = int((x > 0.6).sum())
+    return [y, y * 2, y * 3, y * 4, y * 5][many] + x
+
+
+def decides_after_a_write(x, y):
+    made = y.clone()
+    made[x > 0.6] = 7.0
+    rows = (made == 7.0).nonzero()[:, 0]
+    if rows.shape[0] > 3:
+        made += 1
+    return made * x
+
+
+def decides_by_either(x, y):
+    low, high = (x < 0.6).nonzero(), (x > 0.6).nonzero()
+    if len(low) > 2 or len(high) > 2:
+        return y - 1, x
+    return y + 1, x
+
+
+def decides_by_the_least(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    many = min(len(rows), 2)
+    if many < 2:
+        return x[rows].sum() + y
+    return x[rows[:many]].sum() * y

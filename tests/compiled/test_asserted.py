@@ -22,10 +22,10 @@ def outcome(function: Any, numbers: list[float], trained: bool) -> Any:
     x = torch.tensor(numbers, requires_grad=trained)
     try:
         given = function(x, torch.arange(1.0, 5.0))
-    except RuntimeError:
+    except (IndexError, RuntimeError):
         return "raised"
     found = [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
-    if trained:
+    if trained and any(leaf.requires_grad for leaf in found):
         torch.stack([leaf.sum() for leaf in found if leaf.requires_grad]).sum().backward()
     numbers_given = [leaf for leaf in tree_leaves(given) if not isinstance(leaf, torch.Tensor)]
     return [leaf.detach() for leaf in found], numbers_given, x.grad

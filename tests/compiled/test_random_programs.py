@@ -20,7 +20,7 @@ from types import ModuleType
 
 import hypothesis
 import pytest
-from hunt.checking import CALLS, Failure, Load, check, module_of, outcome
+from hunt.checking import CALLS, Failure, Load, check, module_of, outcome, suits_aot
 from hunt.grammar import PRELUDE, Program, program_of
 from hunt.kept import KEPT
 from hunt.reducing import reduced, report
@@ -64,6 +64,11 @@ def test_random_programs(part: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_programs(name: str, tmp_path: Path) -> None:
     expect_none(check([KEPT[name]], tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name, program in KEPT.items() if suits_aot(program.source)])
+def test_kept_programs_behind_aotautograd(name: str, tmp_path: Path) -> None:
+    expect_none(check([KEPT[name]], tmp_path, backend="aot_eager"), tmp_path)
 
 
 # --- that the property can fail --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tempfile
 import time
@@ -36,18 +35,9 @@ KINDS = ("eager", "eager", "aot_eager", "eager", "eager", "aot_eager", "eager", 
 SHARE = {"inductor": 5}
 
 
-def suits_aot(source: str) -> bool:
-    """May AOTAutograd be given it?  It stores to all of a tensor where eager stores to none of it.
-
-    And in inference mode it does not compile `detach`.
-    """
-    names = {*re.findall(r"\w+", source)}
-    return "READONLY" not in names and not {"inference_mode", "detach"} <= names
-
-
 def hunt(given: argparse.Namespace) -> int:
     """Print what is found; how many programs differ."""
-    from hunt.checking import UNCHANGED, check
+    from hunt.checking import UNCHANGED, check, suits_aot
     from hunt.reducing import reduced
 
     counted: Counter[str] = Counter()

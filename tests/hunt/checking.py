@@ -480,6 +480,15 @@ def check(
             sys.modules.pop(f"{name}_{kind}", None)
 
 
+def suits_aot(source: str) -> bool:
+    """May AOTAutograd be given it?  It stores to all of a tensor where eager stores to none of it.
+
+    And in inference mode it does not compile `detach`.
+    """
+    names = {*re.findall(r"\w+", source)}
+    return "READONLY" not in names and not {"inference_mode", "detach"} <= names
+
+
 def compare(program: Program, function: str, plain: ModuleType, mended: ModuleType, backend: str) -> Iterator[Failure]:
     tolerance = TOLERANCE if backend not in EXACT else 0.0
 

@@ -455,4 +455,43 @@ def f(self, x, y, n, flag):
     return x, y, c
 """
     ),
+    "a draw that nothing uses, before a branch that the input decides": Program(
+        """\
+def f(self, x, y, n, flag):
+    b = torch.rand_like(x.float())
+    b = torch.rand(y.shape) if (x > 1).any() else x
+    return (x, y, b)
+"""
+    ),
+    "a draw that nothing uses, before a branch on what is computed": Program(
+        """\
+def f(self, x, y, n, flag):
+    b = torch.rand_like(x.float())
+    c = torch.nn.functional.dropout(y.float(), 0.5, training=True)
+    b = x * 2 if (x.exp() > 1).any() else x
+    return x, y, b, torch.rand(y.shape)
+"""
+    ),
+    "a guard on half precision in inference mode": Program(
+        """\
+def f(self, x, y, n, flag):
+    with torch.inference_mode():
+        if x.isinf().any() or x.isnan().any():
+            raise ValueError('guard 1')
+        c = y - x.min() + self.s
+""",
+        dtype="bfloat16",
+        other="bfloat16",
+    ),
+    "a log of what is computed in inference mode": Program(
+        """\
+def f(self, x, y, n, flag):
+    with torch.inference_mode():
+        c = x * 2
+        logger.warning("computed %s", c)
+        if c.sum().item() > n:
+            logger.warning("much")
+    return y * 2
+"""
+    ),
 }

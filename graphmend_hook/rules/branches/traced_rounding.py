@@ -77,7 +77,7 @@ def _is_unwritten(node: torch.fx.Node, before: torch.fx.Node) -> bool:
 
 def _rounded(value: torch.fx.Node, before: torch.fx.Node, done: set[torch.fx.Node]) -> torch.fx.Node:
     rounded, fake = value, value.meta["example_value"]
-    steps = ("detach", ()), ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
+    steps = ("view", (torch.int16,)), ("bitwise_and", (-1,)), ("view", (fake.dtype,))
     for method, arguments in steps:
         with value.graph.inserting_before(before):
             rounded = value.graph.call_method(method, (rounded, *arguments))

@@ -204,7 +204,7 @@ def kept(value: Any) -> Any:
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return value
     if isinstance(value, torch.Tensor):
-        return value.detach().clone()
+        return place.without_gradient(value).clone()
     if kind is tuple:
         return tuple([kept(item) for item in value])
     if kind is list:

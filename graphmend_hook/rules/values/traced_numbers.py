@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from ...dynamo.place import without_gradient
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, is_symbol
@@ -26,9 +27,9 @@ def number(tensor: Any) -> Any:
     """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
     if undecided(tensor) and has_truth(tensor):
         if tensor.dtype.is_floating_point:
-            return tensor.detach().reshape(()).to(torch.float64)
+            return without_gradient(tensor).reshape(()).to(torch.float64)
         if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
-            return tensor.detach().reshape(()).to(torch.int64)
+            return without_gradient(tensor).reshape(()).to(torch.int64)
     return tensor.item()
 
 
