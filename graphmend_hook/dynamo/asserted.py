@@ -2,7 +2,8 @@
 
 PyTorch asserts it of the symbol that stands for the number.  But AOTAutograd traces the graph again, where the symbol
 has become what was taken for granted of it, and the assertion is folded away.  So each is made once more, of tensors:
-of how many rows there are, which no backend knows before it has counted them.
+of how many rows there are, which no backend knows before it has counted them.  And PyTorch leaves some out: that a size
+is at most one or zero it takes for a bound, which it asserts as "at most two".
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -34,12 +35,18 @@ class _UnknownError(Exception):
     """The assertion is not about numbers that can be counted."""
 
 
-def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any, Any]]) -> bool:
+def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any, Any]], facts: Iterable[Any]) -> bool:
     """Assert of data what the graph asserts of numbers; False where that cannot be.
 
     bounds: of symbols, what holds of each by the way it was made.
+    facts: what was taken for granted of them, and is asserted whether PyTorch does so or not.
     """
     counted: dict[torch.fx.Node, Any] = {}
+    try:
+        _assert_missing(module.graph, bounds, facts)
+    except Exception as error:  # of what PyTorch cannot say in a graph
+        log.debug("not asserted: %s", error)
+        return False
     for node in module.graph.find_nodes(op="call_function", target=_ASSERTION):
         condition = node.args[0]
         if not isinstance(condition, torch.fx.Node) or _holds(condition, bounds):
@@ -55,6 +62,46 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
     if counted:
         module.recompile()
     return True
+
+
+def is_left_out(fact: Any) -> bool:
+    """Does PyTorch take it for a bound that it asserts, and assert less?"""
+    return getattr(fact, "rel_op", "") == "<=" and bool(
+        fact.args[0].is_symbol and fact.args[1].is_number and fact.args[1] < 2
+    )
+
+
+def _assert_missing(graph: torch.fx.Graph, bounds: Mapping[str, tuple[Any, Any]], facts: Iterable[Any]) -> None:
+    """Assert of numbers what the graph does not assert; raises where that cannot be."""
+    from torch.fx.proxy import GraphAppendingTracer, Proxy
+    from torch.utils._sympy.interp import sympy_interp
+    from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
+
+    nodes = {_symbol(node): node for node in reversed(graph.nodes) if _symbol(node) is not None}
+    asserted = {_symbol(node.args[0]) for node in graph.find_nodes(op="call_function", target=_ASSERTION)}
+    tracer = GraphAppendingTracer(graph)
+    for fact in facts:
+        if fact in asserted or _is_bound(fact, bounds):
+            continue
+        known = {symbol: Proxy(nodes[symbol], tracer) for symbol in fact.free_symbols}
+        last = max((proxy.node for proxy in known.values()), key=list(graph.nodes).index)
+        with graph.inserting_before(last.next):
+            condition = sympy_interp(OptimizedPythonReferenceAnalysis, known, fact).node
+            graph.call_function(_ASSERTION, (condition, f"{_TEXT}: {fact}"))
+
+
+def _symbol(node: Any) -> Any:
+    """What a node stands for that gives a number or a truth: an expression of symbols."""
+    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+    return value.node._expr if isinstance(value, (torch.SymInt, torch.SymBool)) else None
+
+
+def _is_bound(fact: Any, bounds: Mapping[str, tuple[Any, Any]]) -> bool:
+    """Is it a bound of a symbol that PyTorch asserts itself, as it does all lower ones, or that holds in any case?"""
+    relation, bound = getattr(fact, "rel_op", ""), fact.args[-1]
+    if not (bound.is_number and fact.args[0].is_symbol):
+        return False
+    return bool(relation == ">=" or (relation == "<=" and bound >= bounds.get(str(fact.args[0]), (0, math.inf))[1]))
 
 
 def _holds(condition: torch.fx.Node, bounds: Mapping[str, tuple[Any, Any]]) -> bool:
@@ -93,6 +140,8 @@ def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
             return graph.call_method("clone", node.args)
     if node.op == "call_function" and target in _SAME:
         return graph.call_function(target, tuple(_on_tensors(operand, counted) for operand in node.args))
+    if target is torch.sym_not:
+        return graph.call_function(torch.logical_not, (_on_tensors(node.args[0], counted),))
     if target is torch.sym_sum:
         terms = [_on_tensors(operand, counted) for operand in node.args[0]]
         return functools.reduce(lambda left, right: graph.call_function(operator.add, (left, right)), terms)

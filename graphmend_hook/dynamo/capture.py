@@ -82,11 +82,13 @@ class CaptureOrders:
     most: how many operations may; the next breaks the graph.
     above_one: it is taken for granted that captured numbers are neither 0 nor 1.
     example: the number by which decisions on captured ones are made, if they are (`supposed`).
+    is_exact: such a decision depended on the very number, so none is made any more.
     """
 
     most: float = math.inf
     above_one: bool = False
     example: int | None = None
+    is_exact: bool = False
 
     @property
     def supposes(self) -> bool:
@@ -155,7 +157,7 @@ def end(trace: Trace) -> None:
     if orders.above_one:
         _assert_above_one(trace.compilation, new)
     if orders.example is not None and drawn is None:  # a decision on a draw goes either way
-        supposed.suppose(shapes, new, orders.example)
+        supposed.suppose(trace.compilation, new, orders.example)
 
 
 def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -274,10 +276,12 @@ def _switch_on(trace: Trace, kind: str) -> bool:
         compilation.judge(_allow_backend)
         return False
     restart.expect_success_of(compilation, _capture_less)
+    compilation.at_end(_end_of_examples)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
+    compilation.judge(_judge_branch)
     compilation.judge(_judge_shapes)
     compilation.judge(_judge_assertions)
     captured.given.add(f"allow_{kind}")
@@ -302,9 +306,11 @@ def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> N
 
 def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
-    if _orders(compilation).supposes and not supposed.conclude(compilation):
-        _capture_first(0, compilation, "a decision depends on the very value of a captured number")
-    if not asserted.assert_of_data(module, compilation.of(Captured).bounds):
+    orders = _orders(compilation)
+    if orders.supposes and not supposed.conclude(compilation):
+        _decide_nothing(compilation, "a decision depends on the very value of a captured number")
+    facts = [fact for fact in supposed.facts(compilation) if orders.example is not None or asserted.is_left_out(fact)]
+    if not asserted.assert_of_data(module, compilation.of(Captured).bounds, facts):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
 
 
@@ -331,8 +337,8 @@ def _expect_no_assertions(compilation: Compilation) -> None:
 
     Bounds of a captured number are not taken for granted: past them eager fails too.
     """
-    asserted = [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]
-    beyond = any(getattr(expression, "rel_op", "") not in ("<", "<=", ">", ">=") for expression in asserted)
+    facts = supposed.facts(compilation)
+    beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
     if not compilation.one_graph and (beyond or _orders(compilation).supposes):
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
@@ -352,10 +358,9 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = True
         trace_anew(failure.reason)
-    if orders.example is None and orders.most == math.inf and expression:
-        orders.example = supposed.example(compilation)
-        log.debug("decisions on captured numbers are made for %s: %s", orders.example, failure.reason)
-        trace_anew(failure.reason)
+    if expression:
+        _decide_by_example(compilation, failure.reason)
+    _decide_nothing(compilation, failure.reason)
     if compilation.one_graph:
         return
     captured = compilation.of(Captured)
@@ -363,6 +368,37 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
     count = last if orders.most == math.inf else 0
     _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
+
+
+def _judge_branch(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    """Trace the frame anew where a branch ends the graph that an example of a captured number decides."""
+    if _DECIDING.search(compilation.output.compile_subgraph_reason.reason):
+        _decide_by_example(compilation, "a branch depends on a number that was captured")
+
+
+def _decide_by_example(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew with examples of the captured numbers, unless that has been done."""
+    orders = _orders(compilation)
+    if orders.example is None and orders.most == math.inf and not orders.is_exact:
+        orders.example = supposed.example(compilation)
+        log.debug("decisions on captured numbers are made for %s: %s", orders.example, reason)
+        trace_anew(reason)
+
+
+def _end_of_examples(compilation: Compilation, error: BaseException | None) -> None:
+    """Trace the frame anew where an example led into an exception, such as that of a list which is too short."""
+    from torch._dynamo.exc import SkipFrame, Unsupported
+
+    if isinstance(error, (SkipFrame, Unsupported)):  # others are judged as failures
+        _decide_nothing(compilation, f"{type(error).__name__} after a decision by an example")
+
+
+def _decide_nothing(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew without examples of captured numbers, and never with them again."""
+    orders = _orders(compilation)
+    if orders.example is not None:
+        orders.example, orders.is_exact = None, True
+        trace_anew(reason)
 
 
 def _last_named(error: str, captured: dict[str, int]) -> int:

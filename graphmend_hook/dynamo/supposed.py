@@ -10,6 +10,7 @@ The backend gets no examples: nobody would see to what it took for granted.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from .compilation import Compilation
 from .rerun import RerunMemory
 
-_USUAL = 3  # neither empty, nor one, nor many
+_USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
 _AFTER_A_FAILURE = 1
 
 
@@ -38,26 +39,37 @@ def is_to_be_read(compilation: Compilation) -> bool:
     return compilation.memory.of(RerunMemory).failures > compilation.memory.of(Suppositions).made
 
 
-def suppose(shapes: Any, symbols: Iterable[Any], number: int) -> None:
+def suppose(compilation: Compilation, symbols: Iterable[Any], number: int) -> None:
     """Let PyTorch decide on the symbols by the number, or by the nearest one that they can stand for."""
+    shapes = compilation.output.shape_env
+    logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    logger.addFilter(_is_not_about_examples)
+    compilation.undo.callback(logger.removeFilter, _is_not_about_examples)
     for symbol in symbols:
         bounds = shapes.var_to_range[symbol]
         if bounds.is_int:
             shapes.set_real_tensor_prop_unbacked_vals(symbol, int(min(max(number, bounds.lower), bounds.upper)))
 
 
+def _is_not_about_examples(record: logging.LogRecord) -> bool:
+    """PyTorch warns of each decision that it makes by an example, as if nothing made sure of it."""
+    return not str(record.msg).startswith("propagate_real_tensors")
+
+
 def conclude(compilation: Compilation) -> bool:
     """Forget the examples, now that the graph is made; False where it holds for a single number, the example.
 
-    That is what a loop over ``range(n)`` asks for, or a list that is indexed: nothing speaks for just this number.
+    That is what a loop over ``range(n)`` asks for, or a list that is indexed: nothing speaks for just this number, and
+    a backend that knows how many rows there are does not count them, so that no assertion of data can fail.  Where two
+    numbers are equal it counts one of them.
     """
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-
     shapes = compilation.output.shape_env
+    known = {symbol for symbol in shapes.real_tensor_prop_unbacked_vals if shapes.var_to_range[symbol].is_singleton()}
     shapes.real_tensor_prop_unbacked_vals.clear()
     compilation.memory.of(Suppositions).made = True
-    asserted = [item.expr for items in shapes.deferred_runtime_asserts.values() for item in items]
-    return not any(
-        getattr(expression, "rel_op", "") == "==" and len(free_unbacked_symbols(expression)) == 1
-        for expression in asserted
-    )
+    return not known and not any(getattr(fact, "rel_op", "") == "==" for fact in facts(compilation))
+
+
+def facts(compilation: Compilation) -> list[Any]:
+    """What the graph takes for granted of symbols."""
+    return [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]

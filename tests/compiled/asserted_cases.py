@@ -170,3 +170,15 @@ def decides_by_the_least(x, y):
     if many < 2:
         return x[rows].sum() + y
     return x[rows[:many]].sum() * y
+
+
+def asserts_that_one_was_found(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    assert len(rows) <= 1, "too many"
+    return y * 3
+
+
+def asserts_that_none_was_found(x, y):
+    rows = (x > 0.6).nonzero()[:, 0]
+    assert not len(rows) > 0
+    return y * 3
