@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 import torch._dynamo.convert_frame
+from torch._guards import CompileContext, CompileId
 from torch.utils import _pytree
 
 CALLS = 3
@@ -49,7 +50,7 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
     refused = _calls(whole, inputs, records, count=1)[0]["error"]
     return {
         "graphs": [call["graphs"] for call in found],
-        "breaks": breaks.seen,
+        "breaks": breaks.made(counted.whole),
         "whole": refused == right[0]["error"],
         "refused": refused and refused[:_SHOWN],
         "raises": right[0]["error"],
@@ -156,7 +157,7 @@ class _Breaks(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.seen: list[tuple[str, str, str]] = []
+        self._seen: list[tuple[CompileId | None, tuple[str, str, str]]] = []
         torch._logging.set_logs(graph_breaks=True)
         logging.getLogger("torch._dynamo.symbolic_convert.__graph_breaks").addHandler(self)
 
@@ -170,8 +171,14 @@ class _Breaks(logging.Handler):
         lines = first.strip().splitlines() or [""]
         reason = lines[-1 if explained else 0].removeprefix("Graph Break Reason: ").strip()
         found = (_from_package(place), reason, number[1].upper() if number else "")
-        if found not in self.seen:
-            self.seen.append(found)
+        self._seen.append((CompileContext.current_compile_id(), found))
+
+    def made(self, whole: set[CompileId | None]) -> list[tuple[str, str, str]]:
+        """The breaks, each once, without those of attempts in the place of which the frame became one graph.
+
+        whole: the compilations that did.
+        """
+        return list(dict.fromkeys(found for number, found in self._seen if number not in whole))
 
     @staticmethod
     def stop() -> None:
@@ -185,13 +192,16 @@ def _from_package(place: str) -> str:
 
 
 class _Counted:
-    """A backend that counts the graphs that compute something."""
+    """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame."""
 
     def __init__(self) -> None:
         self.graphs = 0
+        self.whole: set[CompileId | None] = set()
 
     def __call__(self, graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
         self.graphs += 1
+        if not graph.compile_subgraph_reason.graph_break:
+            self.whole.add(CompileContext.current_compile_id())
         return graph.forward
 
 

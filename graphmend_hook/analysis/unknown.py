@@ -84,7 +84,7 @@ class Unknown:
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
-            return self.holds(node.value)
+            return self.holds(node.value) or _is_held_by_self(node.value)
         if isinstance(node, _OPERATED):
             return any(self.holds(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
         return False
@@ -130,12 +130,19 @@ class Unknown:
         }
 
 
+def _is_held_by_self(node: ast.expr) -> bool:
+    """Is it an attribute of `self`, not of its configuration?  So are the tables of schedulers."""
+    parts = ast.unparse(node).split(".") if isinstance(node, ast.Attribute) else []
+    return parts[:1] == ["self"] and not any(map(_CONFIGURATION.fullmatch, parts))
+
+
 def _says_no_number(name: str) -> bool:
     return not (_CONFIGURATION.fullmatch(name) or _NUMBER.fullmatch(name))
 
 
 def _may_hold(argument: ast.arg, default: ast.expr | None) -> bool:
-    if argument.annotation is not None:
+    is_number = isinstance(argument.annotation, ast.Name) and argument.annotation.id in ("int", "float")
+    if argument.annotation is not None and not is_number:  # a step of a scheduler is said to be one, and is a tensor
         return any(
             getattr(part, "attr", "") == "Tensor" or getattr(part, "id", "") == "Tensor"
             for part in walk(argument.annotation)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -28,7 +29,13 @@ _SAME = frozenset(  # of numbers and of tensors of whole numbers
     }
 )
 _BOUNDED_BY = {torch.sym_max: "min", torch.sym_min: "max"}
+_FACT = re.compile("expression (.+) on node")
 _TEXT = "graphmend_hook: what was taken for granted of a number that the data decides does not hold"
+
+
+def fact_in(error: str) -> str:
+    """What did not hold, in the text of an error; "" where it was something else that failed."""
+    return error.partition(f"{_TEXT}: ")[2]
 
 
 class _UnknownError(Exception):
@@ -58,7 +65,7 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
                 log.debug("not asserted of data: %s (%s)", node.format_node(), error)
                 return False
             on_host = module.graph.call_method("cpu", (test,))  # a device cannot raise, it can only stop
-            module.graph.call_function(torch._assert_async, (on_host, _TEXT))
+            module.graph.call_function(torch._assert_async, (on_host, f"{_TEXT}: {_asserted_by(node)}"))
     if counted:
         module.recompile()
     return True
@@ -78,22 +85,28 @@ def _assert_missing(graph: torch.fx.Graph, bounds: Mapping[str, tuple[Any, Any]]
     from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 
     nodes = {_symbol(node): node for node in reversed(graph.nodes) if _symbol(node) is not None}
-    asserted = {_symbol(node.args[0]) for node in graph.find_nodes(op="call_function", target=_ASSERTION)}
+    asserted = set(map(_asserted_by, graph.find_nodes(op="call_function", target=_ASSERTION)))
     tracer = GraphAppendingTracer(graph)
     for fact in facts:
-        if fact in asserted or _is_bound(fact, bounds):
+        if str(fact) in asserted or _is_bound(fact, bounds):
             continue
         known = {symbol: Proxy(nodes[symbol], tracer) for symbol in fact.free_symbols}
         last = max((proxy.node for proxy in known.values()), key=list(graph.nodes).index)
         with graph.inserting_before(last.next):
             condition = sympy_interp(OptimizedPythonReferenceAnalysis, known, fact).node
-            graph.call_function(_ASSERTION, (condition, f"{_TEXT}: {fact}"))
+            graph.call_function(_ASSERTION, (condition, f"expression {fact} on node {condition.name}"))
+
+
+def _asserted_by(node: torch.fx.Node) -> str:
+    """The fact that an assertion is about, which is in its message."""
+    found = _FACT.search(str(node.args[1]))
+    return found[1] if found else ""
 
 
 def _symbol(node: Any) -> Any:
-    """What a node stands for that gives a number or a truth: an expression of symbols."""
+    """What a node stands for that gives a number: an expression of symbols."""
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
-    return value.node._expr if isinstance(value, (torch.SymInt, torch.SymBool)) else None
+    return value.node._expr if isinstance(value, torch.SymInt) else None
 
 
 def _is_bound(fact: Any, bounds: Mapping[str, tuple[Any, Any]]) -> bool:

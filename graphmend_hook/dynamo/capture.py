@@ -13,6 +13,7 @@ import functools
 import math
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -122,7 +123,8 @@ def is_shaped_by_data(trace: Trace, operator: Variable, operands: Variable) -> b
     settings, given = shapes.settings, fake_of(operands)
     shapes.settings = dataclasses.replace(settings, allow_dynamic_output_shape_ops=False)
     try:
-        with trace.output.fake_mode, without_hooks():
+        with warnings.catch_warnings(), trace.output.fake_mode, without_hooks():
+            warnings.simplefilter("ignore")  # it will be called again
             function(*given)
     except DynamicOutputShapeException:
         return True
@@ -379,8 +381,9 @@ def _judge_branch(compilation: Compilation, _module: torch.fx.GraphModule) -> No
 def _decide_by_example(compilation: Compilation, reason: str) -> None:
     """Trace the frame anew with examples of the captured numbers, unless that has been done."""
     orders = _orders(compilation)
-    if orders.example is None and orders.most == math.inf and not orders.is_exact:
-        orders.example = supposed.example(compilation)
+    example = supposed.example(compilation)
+    if orders.example is None and orders.most == math.inf and not orders.is_exact and example is not None:
+        orders.example = example
         log.debug("decisions on captured numbers are made for %s: %s", orders.example, reason)
         trace_anew(reason)
 

@@ -271,7 +271,8 @@ def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any
         raise
     name = getattr(code, "co_qualname", code.co_name)
     log.warning("%s", notice("GM009", function=name, error=_words(failed)))
-    memory_of(code).of(RerunMemory).failures += 1
+    memory = memory_of(code).of(RerunMemory)
+    memory.failures, memory.said = memory.failures + 1, _words(failed)
     return value
 
 

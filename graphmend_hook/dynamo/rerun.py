@@ -44,9 +44,13 @@ class Plan:
 
 @dataclass
 class RerunMemory:
-    """What a frame remembers.  failures: of its graphs, where the frame as it was written does not fail."""
+    """What a frame remembers.
+
+    failures: how often its graphs have failed, where the frame as it was written does not; said: by the last of them.
+    """
 
     failures: int = 0
+    said: str = ""
 
 
 @question(otherwise=None)

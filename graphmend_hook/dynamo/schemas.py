@@ -14,6 +14,10 @@ _OF_TORCH = ("aten", "prims")
 # passes `torch.library.opcheck`, which compares the two, and `torch.library.custom_op` sets it.  Without it nobody has
 # looked, since a schema is only asked for once somebody compiles: it may write to all that it is given.
 _BELIEVED = torch.Tag.pt2_compliant_tag
+# Operators of others that compute something of what they are given, and do no more, though no tag says so.
+_COMPUTES = frozenset(
+    f"torchvision::{name}" for name in ("deform_conv2d", "nms", "ps_roi_align", "ps_roi_pool", "roi_align", "roi_pool")
+)
 # Operators of torch that write to their running statistics, and do not say so.
 _CONCEALED = frozenset(
     {
@@ -44,7 +48,7 @@ class Facts:
     is_data_dependent: may the data decide the shape of its result, or a number of Python that it gives?
     is_pointwise, is_reduction: does it work element by element, or sum up elements?
     changes_form: does it change the shape or the memory of a tensor that it is given?
-    is_of_torch: is it none of the operations that others have added, and known?
+    is_of_torch: is it an operation of torch, or one of others that is known as well?
     """
 
     writes: frozenset[int | str] | None = frozenset()
@@ -130,7 +134,8 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
     """What the overload does, and where its switches are: position, name and default."""
     schema, tags = overload._schema, set(overload.tags)
     of_torch = overload.namespace in _OF_TORCH
-    believed = of_torch or _BELIEVED in tags
+    known = of_torch or overload._schema.name in _COMPUTES
+    believed = known or _BELIEVED in tags
     name = overload._schema.name.partition("::")[2]
     concealed = _STATISTICS if _is_concealed(overload) else ()
     written: set[int | str] = set()
@@ -139,7 +144,7 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
             written |= {place, argument.name} if not argument.kwarg_only else {argument.name}
     facts = Facts(
         frozenset(written) if believed else None,
-        draws=not of_torch or torch.Tag.nondeterministic_seeded in tags,
+        draws=not known or torch.Tag.nondeterministic_seeded in tags,
         aliases=(
             not believed
             or any(result.alias_info is not None for result in schema.returns)
@@ -151,7 +156,7 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
         is_pointwise=torch.Tag.pointwise in tags,
         is_reduction=torch.Tag.reduction in tags,
         changes_form=torch.Tag.inplace_view in tags,
-        is_of_torch=of_torch,
+        is_of_torch=known,
     )
     if not of_torch or not (facts.draws or concealed):
         return facts, ()

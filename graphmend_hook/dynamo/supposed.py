@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from . import asserted, undecided
 from .compilation import Compilation
 from .rerun import RerunMemory
 
 _USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
-_AFTER_A_FAILURE = 1
+_SECOND = 1
 
 
 @dataclass
@@ -29,14 +30,23 @@ class Suppositions:
     made: bool = False
 
 
-def example(compilation: Compilation) -> int:
-    """What to suppose of each number that is captured in an attempt."""
-    return _AFTER_A_FAILURE if compilation.memory.of(RerunMemory).failures else _USUAL
+def example(compilation: Compilation) -> int | None:
+    """What to suppose of each number that is captured in an attempt; None where nothing is left that may hold.
+
+    Where a graph has failed, that is a number of which what it took for granted is not true.
+    """
+    memory = compilation.memory.of(RerunMemory)
+    if not memory.failures:
+        return _USUAL
+    if memory.failures > 1 or not compilation.memory.of(Suppositions).made:
+        return None
+    failed = asserted.fact_in(memory.said)
+    return _SECOND if failed and undecided.holds(failed, _SECOND) is False else None
 
 
 def is_to_be_read(compilation: Compilation) -> bool:
-    """Have graphs failed, and is there nothing else left to be supposed of the frame's numbers?"""
-    return compilation.memory.of(RerunMemory).failures > compilation.memory.of(Suppositions).made
+    """Has a graph failed, and is there nothing left to be supposed of the frame's numbers?"""
+    return compilation.memory.of(RerunMemory).failures > 0 and example(compilation) is None
 
 
 def suppose(compilation: Compilation, symbols: Iterable[Any], number: int) -> None:

@@ -6,6 +6,7 @@ that it had traced as a part of itself, and for those in which Dynamo goes on be
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -83,6 +84,17 @@ def is_decided_above_one(expression: str) -> bool:
 
     So it is said of what cannot be read.
     """
+    return _bounds(expression, 2, math.inf) is not False
+
+
+def holds(expression: str, number: int) -> bool | None:
+    """Is the expression true where each number that the data decides is that one?  None if it cannot be read."""
+    found = _bounds(expression, number, number)
+    return bool(found.lower) if found else None
+
+
+def _bounds(expression: str, least: int, most: float) -> Any:
+    """The truth of the expression as a range, where each number lies in one; False if it has both, None if unknown."""
     import sympy  # not before a trace has failed: `import torch` does without it
     from torch.utils._sympy import functions
     from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
@@ -91,7 +103,8 @@ def is_decided_above_one(expression: str) -> bool:
     symbols = {name: sympy.Symbol(name, integer=True) for name in names}
     try:
         found = sympy.sympify(expression, {**vars(functions), **symbols})
-        above_one = ValueRanges(2, functions.int_oo)
-        return bool(bound_sympy(found, dict.fromkeys(symbols.values(), above_one)).is_singleton())
+        given = ValueRanges(least, functions.int_oo if most == math.inf else most)
+        bounds = bound_sympy(found, dict.fromkeys(symbols.values(), given))
     except Exception:
-        return True
+        return None
+    return bounds if bounds.is_singleton() else False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import FunctionType
 from typing import Any
 
@@ -48,7 +49,11 @@ def test_equal_to_eager(name: str, trained: bool, backend: str) -> None:
                 torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("name", ["divides_by_the_size", "moves_pieces", "of_a_number", "of_rows"])
+ONE_GRAPH = ("divides_by_the_size", "moves_pieces", "of_a_number", "of_rows")
+DECIDED = ("decides_by_many", "decides_by_none", "decides_by_three", "decides_by_number", "decides_by_either")
+
+
+@pytest.mark.parametrize("name", [*ONE_GRAPH, *DECIDED])
 def test_one_graph(name: str) -> None:
     if name == "moves_pieces" and torch.__version__ < "2.13":
         pytest.skip("this torch does not capture where a slice begins")
@@ -58,3 +63,23 @@ def test_one_graph(name: str) -> None:
     torch.testing.assert_close(outcome(compiled, GIVEN[0], False), outcome(getattr(PLAIN, name), GIVEN[0], False))
     assert counting.graphs == 1
     assert torch._dynamo.utils.counters["frames"] == {"total": 1, "ok": 1}  # none was given up
+
+
+def test_the_second_example_is_one_that_failed() -> None:
+    """Where two are found one is taken for granted at first, which fails; then not, which holds for the other calls."""
+    counting = Counting("eager")
+    compiled = torch.compile(MENDED.decides_by_position, backend=counting)
+    graphs = []
+    for numbers in ([1.0, 0.0, 0.5, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]):
+        assert outcome(compiled, numbers, False) == outcome(PLAIN.decides_by_position, numbers, False)
+        graphs.append(counting.graphs)
+    assert graphs == [1, 2, 2]
+
+
+def test_examples_are_no_affair_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    before = list(logger.filters)
+    with caplog.at_level(logging.WARNING):
+        torch.compile(MENDED.decides_by_many, backend="eager")(torch.ones(4), torch.ones(4))
+    assert not [record for record in caplog.records if "propagate_real_tensors" in record.getMessage()]
+    assert logger.filters == before

@@ -455,6 +455,83 @@ def f(self, x, y, n, flag):
     return x, y, c
 """
     ),
+    "an item where the data says, on a side": Program(
+        """\
+def f(self, x, y, n, flag):
+    i = (x > 1).sum()
+    a = y[i - 1] if i > 0 else y.sum()
+    b = y[-i] if i < 3 else y[0]
+    return a, b, y
+"""
+    ),
+    "an item out of bounds, on a side": Program(
+        """\
+def f(self, x, y, n, flag):
+    i = (x > 1).sum()
+    a = y[i + 2] if i > 0 else y.sum()
+    return a, y
+"""
+    ),
+    "an item out of bounds, behind a write and a log": Program(
+        """\
+def f(self, x, y, n, flag):
+    logger.warning("begun")
+    y[0] = 7
+    i = (x > 1).sum()
+    a = y[i + 2] if i > 0 else y.sum()
+    self.k += 1
+    return a, y
+"""
+    ),
+    "an item is written to, which is of the tensor itself": Program(
+        """\
+def f(self, x, y, n, flag):
+    i = (x > 1).sum()
+    a = y[i - 1] if i > 0 else y[0]
+    a += 1
+    return a, y
+"""
+    ),
+    "an item of a parameter": Program(
+        """\
+def f(self, x, y, n, flag):
+    i = (x > 1).sum()
+    a = self.w[i - 1] if i > 0 else self.w[0]
+    b = y[i - 1] if i > 0 else y[0]
+    return a * x, b * x
+""",
+        train=True,
+    ),
+    "an item by a mask of one truth": Program(
+        """\
+def f(self, x, y, n, flag):
+    i = (x > 1).any()
+    a = y[i] if i else y[None]
+    b = x[(x > 1).sum(0, keepdim=True)] if x.sum() > 0 else x[:1]
+    return a, b
+"""
+    ),
+    "rows by what is found": Program(
+        """\
+def f(self, x, y, n, flag):
+    rows = (x > 1).nonzero()[:, 0]
+    if len(rows) > n:
+        logger.warning("many")
+        y = y + 1
+    self.k += 1
+    return x[rows], y, 1 if len(rows) > 1 else 0
+"""
+    ),
+    "rows by what is found, and a write before it": Program(
+        """\
+def f(self, x, y, n, flag):
+    y[0] = 5
+    rows = (x > 1).nonzero()[:, 0]
+    if rows.numel() > n:
+        raise ValueError(f"{n} rows at most")
+    return y, rows
+"""
+    ),
     "a draw that nothing uses, before a branch that the input decides": Program(
         """\
 def f(self, x, y, n, flag):
