@@ -659,6 +659,37 @@ SPICES = {
             "try:\n    if $G:\n        raise FrozenError('guard $i')\nexcept FrozenError:\n    $o = $e",
         ],
     ),
+    "deciding": Spice(
+        [
+            "d$i = ($C).nonzero()\nif len(d$i) > n:\n    $o = $e",
+            "d$i = $t.reshape(-1)[($t > 0).reshape(-1)]\nif d$i.numel() * 2 >= 5:\n    $z = $t + d$i.sum()",
+            "d$i = ($t != 0).nonzero()[:, 0]\nif d$i.numel() == 0:\n    $o = $e\n$v = len(d$i)",
+            "d$i, d2$i = ($t > 0).nonzero(), ($t <= 0).nonzero()\nif len(d$i) <= len(d2$i):\n    $o = $e",
+            "d$i = ($t > 0).nonzero()\nassert len(d$i) <= n, 'too many'",
+            "d$i = ($t > 0).nonzero()\nif len(d$i) > 1:\n    raise ValueError('guard $i')",
+            "d$i = ($t > 0).nonzero()\n$v = 1 if len(d$i) > 1 else 0\n$o = $o + $v",
+            "d$i = int(($t > 0).sum())\nif d$i > n:\n    logger.info('log $i')\n    $o = $e",
+            "d$i = int(($t > 0).sum())\nwhile d$i > 1:\n    $o = $o + 1\n    d$i -= 2",
+            "d$i = torch.unique($t)\nif d$i.shape[0] != n:\n    $o = $e\nself.k += 1",
+            "$t[:1] = 1\nd$i = ($t > 0).nonzero()\nif len(d$i) > n:\n    $o = $e",
+            "d$i = torch.rand(4)\nd2$i = (d$i > 0.5).nonzero()\nif len(d2$i) > 2:\n    $o = $e\n$z = $t + d$i.sum()",
+            "d$i = ($t > 0).nonzero()\n$v = [n, flag][len(d$i) > 2]",
+            "d$i = ($t > 0).nonzero()\n$v = min(len(d$i), 2)\nif $v < 2 and $p:\n    $o = $e",
+        ],
+    ),
+    "indexed": Spice(
+        [
+            "j$i = ($t > 0).sum()\n$z = $t.reshape(-1)[j$i - 1] if j$i > 0 else $t.sum()",
+            "j$i = ($t > 0).sum()\n$z = $t[-j$i] if j$i < n else $t[0]",
+            "j$i = $t.reshape(-1).float().nan_to_num().argmax()\nif $p:\n    $o = $o + $t.reshape(-1)[j$i]",
+            "j$i = ($t > 0).sum()\nif $p:\n    $o = $o.reshape(-1)[j$i]",
+            "j$i = ($t > 0).any()\n$z = $t[j$i] if j$i else $t[None]",
+            "j$i = ($t > 0).sum()\nw$i = $t[j$i - 1] if $p else $t[0]\nw$i += 1",
+            "j$i = ($t > 0).sum().to(torch.uint8)\n$z = $t[j$i] if $p else $t[:1]",
+            "if $p:\n    self.k = int(($t > 0).sum())\n    $o = $o + $t[($t > 0).sum() - 1]",
+            "j$i = ($t > 0).sum()\nif $p:\n    if j$i > 1:\n        $o = $o + $t[j$i - 2]\n    else:\n        $o = $o * 2",
+        ],
+    ),
     "unwritable": Spice(
         [
             "if READONLY.sum() > n:\n    READONLY[0] = 1",
