@@ -673,7 +673,6 @@ SPICES = {
             "d$i = torch.unique($t)\nif d$i.shape[0] != n:\n    $o = $e\nself.k += 1",
             "$t[:1] = 1\nd$i = ($t > 0).nonzero()\nif len(d$i) > n:\n    $o = $e",
             "d$i = torch.rand(4)\nd2$i = (d$i > 0.5).nonzero()\nif len(d2$i) > 2:\n    $o = $e\n$z = $t + d$i.sum()",
-            "d$i = ($t > 0).nonzero()\n$v = [n, flag][len(d$i) > 2]",
             "d$i = ($t > 0).nonzero()\n$v = min(len(d$i), 2)\nif $v < 2 and $p:\n    $o = $e",
         ],
     ),
