@@ -17,8 +17,10 @@ from .writes import operations
 _TEXT = "graphmend_hook: a count is never below zero"
 
 
-def use(_compilation: Compilation, module: torch.fx.GraphModule) -> None:
+def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Let an assertion that always holds use each draw which the output of the graph does not rest on."""
+    if compilation.output.export:
+        return
     graph = module.graph
     used = {graph.output_node()}
     for node in reversed(graph.nodes):
@@ -39,5 +41,6 @@ def use(_compilation: Compilation, module: torch.fx.GraphModule) -> None:
 
 
 def _is_draw(node: torch.fx.Node) -> bool:
-    is_tensor = isinstance(node.meta.get("example_value"), torch.Tensor)
-    return is_tensor and node.op.startswith("call") and facts_of(node).draws
+    value = node.meta.get("example_value")
+    holds_numbers = isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_quantized
+    return holds_numbers and node.op.startswith("call") and facts_of(node).draws

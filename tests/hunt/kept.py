@@ -458,17 +458,17 @@ def f(self, x, y, n, flag):
     "an item where the data says, on a side": Program(
         """\
 def f(self, x, y, n, flag):
-    i = (x > 1).sum()
-    a = y[i - 1] if i > 0 else y.sum()
-    b = y[-i] if i < 3 else y[0]
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at - 1] if at > 0 else y.sum()
+    b = y[-at] if at < 3 else y[0]
     return a, b, y
 """
     ),
     "an item out of bounds, on a side": Program(
         """\
 def f(self, x, y, n, flag):
-    i = (x > 1).sum()
-    a = y[i + 2] if i > 0 else y.sum()
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at + 2] if at > 0 else y.sum()
     return a, y
 """
     ),
@@ -477,8 +477,8 @@ def f(self, x, y, n, flag):
 def f(self, x, y, n, flag):
     logger.warning("begun")
     y[0] = 7
-    i = (x > 1).sum()
-    a = y[i + 2] if i > 0 else y.sum()
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at + 2] if at > 0 else y.sum()
     self.k += 1
     return a, y
 """
@@ -486,18 +486,48 @@ def f(self, x, y, n, flag):
     "an item is written to, which is of the tensor itself": Program(
         """\
 def f(self, x, y, n, flag):
-    i = (x > 1).sum()
-    a = y[i - 1] if i > 0 else y[0]
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at - 1] if at > 0 else y[0]
     a += 1
     return a, y
+"""
+    ),
+    "an item of what is written to later": Program(
+        """\
+def f(self, x, y, n, flag):
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at - 1] if at > 0 else y.sum()
+    y += 1
+    return a * 2, y
+"""
+    ),
+    "an item of what is written to behind a break": Program(
+        """\
+def f(self, x, y, n, flag):
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = y[at - 1] if at > 0 else y.sum()
+    b = a.reshape(1)
+    torch._dynamo.graph_break()
+    y += 1
+    return b * 2, y
+"""
+    ),
+    "a function gives an item of what is written to": Program(
+        """\
+def f(self, x, y, n, flag):
+    def item_of(t, at):
+        return t[at - 1] if at > 0 else t.sum()
+    a = item_of(y, ((x + y).cumsum(0).exp() > 1).sum())
+    y += 1
+    return a * 2, y
 """
     ),
     "an item of a parameter": Program(
         """\
 def f(self, x, y, n, flag):
-    i = (x > 1).sum()
-    a = self.w[i - 1] if i > 0 else self.w[0]
-    b = y[i - 1] if i > 0 else y[0]
+    at = ((x + y).cumsum(0).exp() > 1).sum()
+    a = self.w[at - 1] if at > 0 else self.w[0]
+    b = y[at - 1] if at > 0 else y[0]
     return a * x, b * x
 """,
         train=True,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...dynamo.compilation import Compilation, remembered, trace_anew
-from ...dynamo.operations import only_computes
+from ...dynamo.operations import facts_of, name_of, only_computes
 from ...dynamo.question import question
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
@@ -269,14 +269,24 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     )
 
 
+@question(otherwise=None)
+def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
+    """The same of a copy that stands for a part of the table, which the graph may not give to anybody either."""
+    compilation, source = trace.compilation, tensor_node(table)
+    compilation.judge(_judge_writes)
+    read = _Read(trace.line, trace.code, (source, source), tensor_node(item), is_part=True)
+    compilation.of(Reads).found.append(read)
+
+
 @dataclass(frozen=True)
 class _Read:
-    """What a branch at `line` of `code` selects from, and what it selects."""
+    """What a branch at `line` of `code` selects from, and what it selects; is_part: it stands for a part of that."""
 
     line: SourceLine | None
     code: CodeType | None
     sources: tuple[torch.fx.Node, torch.fx.Node]
     selected: torch.fx.Node
+    is_part: bool = False
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -289,10 +299,22 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
             _trace_without_read(compilation, read, "a tensor that a branch selects is written in place later")
+        if read.is_part and not _may_be(read.selected).isdisjoint(module.graph.output_node().all_input_nodes):
+            _trace_without_read(compilation, read, "an item that a branch selects is given to others")
         if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
             _trace_without_read(
                 compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
+
+
+def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:
+    """What in the graph may share memory with the copy, or is selected from it, for all that follows."""
+    found, waiting = {copy}, [copy]
+    while waiting:
+        users = {user for user in waiting.pop().users if facts_of(user).aliases or name_of(user) == "where"}
+        waiting += users - found
+        found |= users
+    return found
 
 
 def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:

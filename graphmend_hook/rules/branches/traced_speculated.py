@@ -182,7 +182,9 @@ def _gathered(table: Any, index: Any) -> Any:
     assert_in_graph((fits | ~taken).cpu(), "graphmend_hook: index out of bounds")
     place = torch.where(fits & taken, index, torch.zeros_like(index))
     place = torch.where(place < 0, place + length, place)
-    return table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
+    item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
+    traced_sides.expect_no_alias(table, item)
+    return item
 
 
 @question(otherwise=None)
