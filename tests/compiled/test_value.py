@@ -242,14 +242,14 @@ def test_a_frame_that_is_given_no_tensor(backend: str) -> None:
     assert not refusals.seen
 
 
-def test_a_test_of_a_symbol_leaves_the_read_where_it_was() -> None:
+def test_a_test_of_a_symbol_is_decided_by_an_example() -> None:
     compiled = Compiled("counted_and_tested")
     plain = Counting("eager")
     call = torch.compile(compiled.plain, backend=plain, dynamic=False)
     for x in (X, -X, X + 100, X):
         call(x)
         compiled(x)
-    assert compiled.counting.graphs == plain.graphs
+    assert (compiled.counting.graphs, plain.graphs) == (1, 3)
     assert not torch._dynamo.config.capture_scalar_outputs
 
 
@@ -534,7 +534,7 @@ def test_a_size_that_a_backend_compares_with_one(caplog: pytest.LogCaptureFixtur
     assert runs[5] == (runs[4][0], False)  # one graph for the value of the first call, one for all others
     assert runs[1] == (runs[4][0], True)
     assert runs[6][0] > runs[1][0]
-    assert "GM104-T06" in {code for code, *_ in refusals.seen}
+    assert "GM104-T09" in {code for code, *_ in refusals.seen}  # once more without, which Inductor does not compile
 
 
 @pytest.mark.slow
