@@ -311,6 +311,8 @@ def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) ->
     orders = _orders(compilation)
     if orders.supposes and not supposed.conclude(compilation):
         _decide_nothing(compilation, "a decision depends on the very value of a captured number")
+    if orders.example is not None and supposed.is_trained(module):
+        _decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
     facts = [fact for fact in supposed.facts(compilation) if orders.example is not None or asserted.is_left_out(fact)]
     if not asserted.assert_of_data(module, compilation.of(Captured).bounds, facts):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")

@@ -15,9 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from . import asserted, undecided
 from .compilation import Compilation
 from .rerun import RerunMemory
+from .writes import fakes_of
 
 _USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
 _SECOND = 1
@@ -78,6 +81,11 @@ def conclude(compilation: Compilation) -> bool:
     shapes.real_tensor_prop_unbacked_vals.clear()
     compilation.memory.of(Suppositions).made = True
     return not known and not any(getattr(fact, "rel_op", "") == "==" for fact in facts(compilation))
+
+
+def is_trained(module: torch.fx.GraphModule) -> bool:
+    """Does the graph give what requires a gradient?  Inductor may fail on sizes in the backward pass, when it is run."""
+    return any(fake.requires_grad for node in module.graph.output_node().all_input_nodes for fake in fakes_of(node))
 
 
 def facts(compilation: Compilation) -> list[Any]:
