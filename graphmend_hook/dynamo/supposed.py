@@ -84,7 +84,7 @@ def conclude(compilation: Compilation) -> bool:
 
 
 def is_trained(module: torch.fx.GraphModule) -> bool:
-    """Does the graph give what requires a gradient?  Inductor may fail on sizes in the backward pass, when it is run."""
+    """Does the graph give what requires a gradient?  Inductor compiles the backward pass only when that is run."""
     return any(fake.requires_grad for node in module.graph.output_node().all_input_nodes for fake in fakes_of(node))
 
 
