@@ -71,6 +71,11 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
     return True
 
 
+def facts(output: Any) -> list[Any]:
+    """What the graph takes for granted of symbols, as expressions of sympy; output: Dynamo's `OutputGraph`."""
+    return [item.expr for items in output.shape_env.deferred_runtime_asserts.values() for item in items]
+
+
 def is_left_out(fact: Any) -> bool:
     """Does PyTorch take it for a bound that it asserts, and assert less?"""
     return getattr(fact, "rel_op", "") == "<=" and bool(

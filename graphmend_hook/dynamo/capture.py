@@ -35,11 +35,9 @@ from .variables import Variable, fake_of, is_unbacked, python_of, tensor_node, w
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
-# How PyTorch says that something depends on what cannot be known, and how it spells a number that the data decides.
-_DECIDING = re.compile(r"data-dependent expression (.+?) \(unhinted")
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
-_UNBACKED = re.compile(r"\bu\d+\b")
+_UNBACKED = re.compile(r"\bu\d+\b")  # how PyTorch spells a number that the data decides
 
 
 class Denied(Enum):
@@ -82,18 +80,10 @@ class CaptureOrders:
 
     most: how many operations may; the next breaks the graph.
     above_one: it is taken for granted that captured numbers are neither 0 nor 1.
-    example: the number by which decisions on captured ones are made, if they are (`supposed`).
-    is_exact: such a decision depended on the very number, so none is made any more.
     """
 
     most: float = math.inf
     above_one: bool = False
-    example: int | None = None
-    is_exact: bool = False
-
-    @property
-    def supposes(self) -> bool:
-        return self.above_one or self.example is not None
 
 
 @question(otherwise=False)
@@ -155,11 +145,10 @@ def end(trace: Trace) -> None:
     captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
     if new:
         captured.places.append(trace.place)
-    orders = _orders(trace.compilation)
-    if orders.above_one:
+    if _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
-    if orders.example is not None and drawn is None:  # a decision on a draw goes either way
-        supposed.suppose(trace.compilation, new, orders.example)
+    if drawn is None:  # a decision on a draw goes either way
+        supposed.suppose(trace.compilation, new)
 
 
 def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -244,7 +233,8 @@ def _capture_first(
         place = place or next(iter(compilation.of(Captured).places), None)
         record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
-        orders.most, orders.above_one, orders.example = count, False, None
+        orders.most, orders.above_one = count, False
+        supposed.forbid(compilation)
         trace_anew(reason)
 
 
@@ -278,12 +268,12 @@ def _switch_on(trace: Trace, kind: str) -> bool:
         compilation.judge(_allow_backend)
         return False
     restart.expect_success_of(compilation, _capture_less)
-    compilation.at_end(_end_of_examples)
+    compilation.at_end(supposed.judge_end)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
-    compilation.judge(_judge_branch)
+    compilation.judge(supposed.judge_branch)
     compilation.judge(_judge_shapes)
     compilation.judge(_judge_assertions)
     captured.given.add(f"allow_{kind}")
@@ -308,12 +298,10 @@ def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> N
 
 def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
-    orders = _orders(compilation)
-    if orders.supposes and not supposed.conclude(compilation):
-        _decide_nothing(compilation, "a decision depends on the very value of a captured number")
-    if orders.example is not None and supposed.is_trained(module):
-        _decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
-    facts = [fact for fact in supposed.facts(compilation) if orders.example is not None or asserted.is_left_out(fact)]
+    if _orders(compilation).above_one:
+        supposed.remember(compilation)
+    by_example = supposed.conclude(compilation, module)
+    facts = [fact for fact in asserted.facts(compilation.output) if by_example or asserted.is_left_out(fact)]
     if not asserted.assert_of_data(module, compilation.of(Captured).bounds, facts):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
 
@@ -341,9 +329,10 @@ def _expect_no_assertions(compilation: Compilation) -> None:
 
     Bounds of a captured number are not taken for granted: past them eager fails too.
     """
-    facts = supposed.facts(compilation)
+    facts = asserted.facts(compilation.output)
     beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
-    if not compilation.one_graph and (beyond or _orders(compilation).supposes):
+    supposes = _orders(compilation).above_one or supposed.supposes(compilation)
+    if not compilation.one_graph and (beyond or supposes):
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 
@@ -353,9 +342,9 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     That is what most backends fail on.  Then, make the decision by an example.  Then, unless ``fullgraph=True`` forbids
     it, read the last number that the error names as it was written, so that the graph ends there, and then all of them.
     """
-    if failure.restarts and not _DECIDING.search(failure.text):
+    if failure.restarts and not supposed.UNDECIDED.search(failure.text):
         return
-    orders, expression = _orders(compilation), _DECIDING.search(failure.text)
+    orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
     helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
     if not orders.above_one and orders.most == math.inf and helps and not has_failed:
@@ -363,8 +352,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         orders.above_one = True
         trace_anew(failure.reason)
     if expression:
-        _decide_by_example(compilation, failure.reason)
-    _decide_nothing(compilation, failure.reason)
+        supposed.decide(compilation, failure.reason)
+    supposed.decide_nothing(compilation, failure.reason)
     if compilation.one_graph:
         return
     captured = compilation.of(Captured)
@@ -374,40 +363,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
 
 
-def _judge_branch(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    """Trace the frame anew where a branch ends the graph that an example of a captured number decides."""
-    if _DECIDING.search(compilation.output.compile_subgraph_reason.reason):
-        _decide_by_example(compilation, "a branch depends on a number that was captured")
-
-
-def _decide_by_example(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew with examples of the captured numbers, unless that has been done."""
-    orders = _orders(compilation)
-    example = supposed.example(compilation)
-    if orders.example is None and orders.most == math.inf and not orders.is_exact and example is not None:
-        orders.example = example
-        log.debug("decisions on captured numbers are made for %s: %s", orders.example, reason)
-        trace_anew(reason)
-
-
-def _end_of_examples(compilation: Compilation, error: BaseException | None) -> None:
-    """Trace the frame anew where an example led into an exception, such as that of a list which is too short."""
-    from torch._dynamo.exc import SkipFrame, Unsupported
-
-    if isinstance(error, (SkipFrame, Unsupported)):  # others are judged as failures
-        _decide_nothing(compilation, f"{type(error).__name__} after a decision by an example")
-
-
-def _decide_nothing(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew without examples of captured numbers, and never with them again."""
-    orders = _orders(compilation)
-    if orders.example is not None:
-        orders.example, orders.is_exact = None, True
-        trace_anew(reason)
-
-
 def _last_named(error: str, captured: dict[str, int]) -> int:
     """Which capture is the last of those whose numbers the error is about?  The first, 0, where that cannot be told."""
-    expression = _DECIDING.search(error)
+    expression = supposed.UNDECIDED.search(error)
     named = _UNBACKED.findall(expression[1]) if expression else ()
     return max([captured.get(symbol, 0) for symbol in named], default=0)

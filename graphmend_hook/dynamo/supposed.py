@@ -11,6 +11,7 @@ The backend gets no examples: nobody would see to what it took for granted.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,12 @@ from typing import Any
 import torch
 
 from . import asserted, undecided
-from .compilation import Compilation
+from .compilation import Compilation, trace_anew
 from .rerun import RerunMemory
+from .trace import log
 from .writes import fakes_of
 
+UNDECIDED = re.compile(r"data-dependent expression (.+?) \(unhinted")  # how PyTorch says that no number is known
 _USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
 _SECOND = 1
 
@@ -33,7 +36,57 @@ class Suppositions:
     made: bool = False
 
 
-def example(compilation: Compilation) -> int | None:
+@dataclass
+class Decisions:
+    """How further attempts decide.  example: by that number, if by any; are_over: no attempt may decide any more."""
+
+    example: int | None = None
+    are_over: bool = False
+
+
+def supposes(compilation: Compilation) -> bool:
+    """Does the attempt decide by an example?"""
+    return compilation.attempts.of(Decisions).example is not None
+
+
+def decide(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew with examples of the captured numbers, unless that has been done, or may not be."""
+    decisions = compilation.attempts.of(Decisions)
+    if decisions.example is None and not decisions.are_over:
+        decisions.example = _example(compilation)
+        if decisions.example is not None:
+            log.debug("decisions on captured numbers are made for %s: %s", decisions.example, reason)
+            trace_anew(reason)
+
+
+def decide_nothing(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew without examples of captured numbers, if it has them, and never with them again."""
+    if supposes(compilation):
+        forbid(compilation)
+        trace_anew(reason)
+
+
+def forbid(compilation: Compilation) -> None:
+    """See to it that no further attempt decides by an example."""
+    decisions = compilation.attempts.of(Decisions)
+    decisions.example, decisions.are_over = None, True
+
+
+def judge_branch(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    """Trace the frame anew where a branch ends the graph that an example of a captured number decides."""
+    if UNDECIDED.search(compilation.output.compile_subgraph_reason.reason):
+        decide(compilation, "a branch depends on a number that was captured")
+
+
+def judge_end(compilation: Compilation, error: BaseException | None) -> None:
+    """Trace the frame anew where an example led into an exception, such as that of a list which is too short."""
+    from torch._dynamo.exc import SkipFrame, Unsupported
+
+    if isinstance(error, (SkipFrame, Unsupported)):  # others are judged as failures
+        decide_nothing(compilation, f"{type(error).__name__} after a decision by an example")
+
+
+def _example(compilation: Compilation) -> int | None:
     """What to suppose of each number that is captured in an attempt; None where nothing is left that may hold.
 
     Where a graph has failed, that is a number of which what it took for granted is not true.
@@ -49,11 +102,14 @@ def example(compilation: Compilation) -> int | None:
 
 def is_to_be_read(compilation: Compilation) -> bool:
     """Has a graph failed, and is there nothing left to be supposed of the frame's numbers?"""
-    return compilation.memory.of(RerunMemory).failures > 0 and example(compilation) is None
+    return compilation.memory.of(RerunMemory).failures > 0 and _example(compilation) is None
 
 
-def suppose(compilation: Compilation, symbols: Iterable[Any], number: int) -> None:
-    """Let PyTorch decide on the symbols by the number, or by the nearest one that they can stand for."""
+def suppose(compilation: Compilation, symbols: Iterable[Any]) -> None:
+    """Let PyTorch decide on the symbols by the example, or by the nearest number that they can stand for."""
+    number = compilation.attempts.of(Decisions).example
+    if number is None:
+        return
     shapes = compilation.output.shape_env
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     logger.addFilter(_is_not_about_examples)
@@ -69,8 +125,25 @@ def _is_not_about_examples(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("propagate_real_tensors")
 
 
-def conclude(compilation: Compilation) -> bool:
-    """Forget the examples, now that the graph is made; False where it holds for a single number, the example.
+def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
+    """Did an example decide?  Forget it, now that the graph is made; trace anew where nothing may rest on it."""
+    if not supposes(compilation):
+        return False
+    remember(compilation)
+    if _is_for_one_number(compilation):
+        decide_nothing(compilation, "a decision depends on the very value of a captured number")
+    if _is_trained(module):
+        decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
+    return True
+
+
+def remember(compilation: Compilation) -> None:
+    """Remember that the graph rests on what was supposed of a number."""
+    compilation.memory.of(Suppositions).made = True
+
+
+def _is_for_one_number(compilation: Compilation) -> bool:
+    """Does the graph hold for a single number, the example, or for two that are equal?
 
     That is what a loop over ``range(n)`` asks for, or a list that is indexed: nothing speaks for just this number, and
     a backend that knows how many rows there are does not count them, so that no assertion of data can fail.  Where two
@@ -79,15 +152,9 @@ def conclude(compilation: Compilation) -> bool:
     shapes = compilation.output.shape_env
     known = {symbol for symbol in shapes.real_tensor_prop_unbacked_vals if shapes.var_to_range[symbol].is_singleton()}
     shapes.real_tensor_prop_unbacked_vals.clear()
-    compilation.memory.of(Suppositions).made = True
-    return not known and not any(getattr(fact, "rel_op", "") == "==" for fact in facts(compilation))
+    return bool(known) or any(getattr(fact, "rel_op", "") == "==" for fact in asserted.facts(compilation.output))
 
 
-def is_trained(module: torch.fx.GraphModule) -> bool:
+def _is_trained(module: torch.fx.GraphModule) -> bool:
     """Does the graph give what requires a gradient?  Inductor compiles the backward pass only when that is run."""
     return any(fake.requires_grad for node in module.graph.output_node().all_input_nodes for fake in fakes_of(node))
-
-
-def facts(compilation: Compilation) -> list[Any]:
-    """What the graph takes for granted of symbols."""
-    return [item.expr for items in compilation.output.shape_env.deferred_runtime_asserts.values() for item in items]

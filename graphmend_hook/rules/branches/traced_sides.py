@@ -262,20 +262,19 @@ def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Va
     Which of the two tensors a later write changes is for the data to decide.  So too if the write may be behind the
     graph break that the graph ends in: if both are still there.
     """
-    compilation = trace.compilation
-    compilation.judge(_judge_writes)
-    compilation.of(Reads).found.append(
-        _Read(trace.line, trace.code, (tensor_node(left), tensor_node(right)), tensor_node(selected))
-    )
+    _expect(trace, (left, right), selected)
 
 
 @question(otherwise=None)
 def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
     """The same of a copy that stands for a part of the table, which the graph may not give to anybody either."""
-    compilation, source = trace.compilation, tensor_node(table)
-    compilation.judge(_judge_writes)
-    read = _Read(trace.line, trace.code, (source, source), tensor_node(item), is_part=True)
-    compilation.of(Reads).found.append(read)
+    _expect(trace, (table,), item, is_part=True)
+
+
+def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
+    read = _Read(trace.line, trace.code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
+    trace.compilation.judge(_judge_writes)
+    trace.compilation.of(Reads).found.append(read)
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,7 @@ class _Read:
 
     line: SourceLine | None
     code: CodeType | None
-    sources: tuple[torch.fx.Node, torch.fx.Node]
+    sources: tuple[torch.fx.Node, ...]
     selected: torch.fx.Node
     is_part: bool = False
 

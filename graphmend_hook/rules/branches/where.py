@@ -93,17 +93,19 @@ class Where:
 
     def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
         statement = place.statement
-        conditionals = _conditionals(place, scope)
+        tests = tests_of(statement)
         found: BranchCandidate | Ready | Refusal | None
         try:
             if isinstance(statement, ast.If):
                 lowering = of_data(statement.test, place, scope, CODE)
                 found = self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
             else:
+                conditionals = _conditionals(place, scope)
+                tests = tests or [node.test for node in conditionals]
                 found = _conditional(conditionals, place, scope) if conditionals else None
         except Declined as declined:
             found = declined.refusal(CODE)
-        return heard(found, tests_of(statement) or [node.test for node in conditionals], place, scope)
+        return heard(found, tests, place, scope)
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
