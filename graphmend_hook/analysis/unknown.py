@@ -84,7 +84,7 @@ class Unknown:
         if isinstance(node, ast.Call):
             return self._called(node)
         if isinstance(node, ast.Subscript):
-            return self.holds(node.value) or _is_held_by_self(node.value)
+            return self.holds(node.value) or is_held_by_self(node.value)
         if isinstance(node, _OPERATED):
             return any(self.holds(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
         return False
@@ -130,7 +130,7 @@ class Unknown:
         }
 
 
-def _is_held_by_self(node: ast.expr) -> bool:
+def is_held_by_self(node: ast.expr) -> bool:
     """Is it an attribute of `self`, not of its configuration?  So are the tables of schedulers."""
     parts = ast.unparse(node).split(".") if isinstance(node, ast.Attribute) else []
     return parts[:1] == ["self"] and not any(map(_CONFIGURATION.fullmatch, parts))

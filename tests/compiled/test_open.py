@@ -155,3 +155,50 @@ def test_distinct_elements_with_options_written_out(backend: str) -> None:
     """What comes in first is known, and guarded; then there is a symbol, and no label too many goes unseen."""
     calls = [(NUMBER(labels),) for labels in ([0, 1, 1, 0], [1, 0, 0, 0], [0, 2, 1, 1], [1, 1, 1, 1])]
     assert compare("knows_the_labels", backend, *calls) == [1, 2, 2, 2]
+
+
+STEPS = [NUMBER(number) for number in (3, 0, -8, 7)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_table_is_looked_up_by_a_step(backend: str) -> None:
+    assert compare("Schedules", backend, *[(step, X) for step in STEPS]) == [1] * len(STEPS)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("step", [8, -9, 2**40])
+def test_a_step_outside_of_the_table_fails_as_in_eager(step: int, backend: str) -> None:
+    calls = [(NUMBER(number), X) for number in (1, step, 2)]
+    assert compare("Schedules", backend, *calls)[0] == 1
+    compare("SchedulesGuarded", backend, *calls)
+
+
+@pytest.mark.parametrize("step", [True, 2.0])
+def test_what_selects_no_row_is_left_as_it_was_written(step: Any) -> None:
+    torch._dynamo.reset()
+    expected = outcome(torch.compile(plain.Schedules(), backend="eager"), NUMBER(step), X)
+    torch._dynamo.reset()
+    found = outcome(torch.compile(MENDED.Schedules(), backend="eager"), NUMBER(step), X)
+    assert found == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16])
+def test_steps_of_other_dtypes(dtype: torch.dtype) -> None:
+    compare("SchedulesGuarded", "eager", *[(NUMBER(number, dtype=dtype), X) for number in (1, 2, 100)])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("kind", ["Writes", "WritesTheTable", "Gives", "Keeps", "WritesLater", "Trains", "IsEmpty"])
+def test_who_could_tell_a_row_from_a_copy_gets_the_row(kind: str, backend: str) -> None:
+    function, mended = case(plain, f"Schedules{kind}"), case(MENDED, f"Schedules{kind}")
+    compiled = torch.compile(mended, backend=backend)
+    for step in STEPS:
+        expected, found = outcome(function, step, X), outcome(compiled, step, X)
+        if isinstance(expected, tuple):
+            assert found == expected
+            continue
+        assert torch.equal(found, expected)
+        assert torch.equal(mended.rows, function.rows)
+        if kind in ("Gives", "Keeps"):
+            row = found if kind == "Gives" else mended.last
+            assert row.untyped_storage().data_ptr() == mended.rows.untyped_storage().data_ptr()

@@ -11,12 +11,10 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.operations import finds_extreme
-from ...dynamo.place import assert_in_graph
 from ...dynamo.question import question
-from ...dynamo.rerun import keep
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
-from . import traced_sides
+from . import traced_rows, traced_sides
 
 CALLED = (  # by rewritten code
     *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
@@ -24,7 +22,6 @@ CALLED = (  # by rewritten code
 )
 
 _NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
-_WHOLE = (torch.int16, torch.int32, torch.int64)  # dtypes of an index; that of a mask is none of them
 _LONG = 10_000  # items of a sequence; also the exponent of a power
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
@@ -148,7 +145,7 @@ def item_of(container: Any, index: Any) -> Any:
     """``container[index]``, if the index does not depend on data, or is one whole number that does."""
     if isinstance(container, torch.Tensor):
         if isinstance(index, torch.Tensor) and is_dynamo_compiling():
-            return _gathered(container, index)
+            return _row(container, index)
         if not (is_tensor(container) and _is_static(index)):
             raise Unspeculable("GM102-T04")
         return attempt("getitem", "1 smooth", operator.getitem, container, index)
@@ -158,40 +155,14 @@ def item_of(container: Any, index: Any) -> Any:
     return container[plain(index)]
 
 
-def _gathered(table: Any, index: Any) -> Any:
-    """``table[index]`` by a tensor () of whole numbers; where the side is not taken, the first of the table.
-
-    Where it is taken and the index is out of bounds, the graph fails, and the frame as it was written says so.
-    """
+def _row(table: Any, index: Any) -> Any:
     taken = _taken()
-    if (
-        taken is None
-        or not (is_tensor(table) and is_tensor(index) and has_known_shape(table) and has_known_shape(index))
-        or index.dtype not in _WHOLE
-        or index.dim() > 0
-        or index.device != table.device
-        or table.dim() == 0
-        or table.shape[0] == 0
-        or table.requires_grad
-        or not table.is_contiguous()
-    ):
+    found = None
+    if taken is not None and is_tensor(table) and has_known_shape(table) and traced_rows.is_number(index):
+        found = traced_rows.row(table, index, taken)
+    if found is None:
         raise Unspeculable("GM102-T04", "getitem")
-    length = table.shape[0]
-    fits = (index >= -length) & (index < length)
-    _expect_failure()
-    assert_in_graph((fits | ~taken).cpu(), "graphmend_hook: index out of bounds")
-    place = torch.where(fits & taken, index, torch.zeros_like(index))
-    place = torch.where(place < 0, place + length, place)
-    item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
-    traced_sides.expect_no_alias(table, item)
-    return item
-
-
-@question(otherwise=None)
-def _expect_failure(trace: Trace) -> None:
-    """The frame is run again if its graph fails; where it may not be, the statement is traced as it was written."""
-    line, reason = trace.line, "an index may be out of bounds, and the frame cannot be run again"
-    keep(trace.compilation).otherwise.add(lambda compilation: traced_sides.trace_without(compilation, line, reason))
+    return found
 
 
 def _is_static(index: Any) -> bool:

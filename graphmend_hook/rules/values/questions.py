@@ -9,6 +9,7 @@ from typing import Any
 from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import STRANGERS, Taint, is_comparison
+from ...analysis.unknown import is_held_by_self
 from ...templates import OWN, name
 from . import forms, sizes
 from .forms import Question
@@ -110,7 +111,7 @@ class Questions:
             if isinstance(part, ast.Slice):
                 bounds = [bound for bound in (part.lower, part.upper) if bound is not None]
                 self._ask_sizes(filter(self._may_be_number, bounds), node.value)
-        if not any(map(self._evidence.may_be_mask, parts)):
+        if not any(map(self._evidence.may_be_mask, parts)) and not self._selects_row(node):
             return
         statement = self._place.statement
         if isinstance(node.ctx, ast.Load):
@@ -121,6 +122,12 @@ class Questions:
             owner, value = self._again(node.value), self._again(statement.value)
             if owner is not None and value is not None:
                 self._ask(node.slice, Question("GM.written_to(B, A, C)", (node.slice, owner, value)))
+
+    def _selects_row(self, node: ast.Subscript) -> bool:
+        """``self.alphas[step]``: by a number that may be a tensor?"""
+        is_read = isinstance(node.ctx, ast.Load) and isinstance(node.slice, (ast.Name, ast.BinOp))
+        is_table = self._evidence.of(node.value) is not Taint.NO or is_held_by_self(node.value)
+        return is_read and is_table and self._evidence.may_hold(node.slice)
 
     def _call(self, call: ast.Call) -> None:
         qualified = self._scope.imports.qualified(call.func)

@@ -13,10 +13,11 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
+from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data
 from ..branches.traced_speculated import has_known_shape
 from . import traced_contents
-from .traced_value import is_asked, known_elements
+from .traced_value import as_tensor, is_asked, known_elements
 
 CALLED = ("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "operated")  # by rewritten code
 
@@ -35,12 +36,24 @@ def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if not is_asked(container):
         return None
+    if traced_rows.is_number(as_tensor(index)):
+        return _row(container, as_tensor(index))
     if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
         return None  # of which Dynamo has no shape
-    index = _positions(container, index)
-    if any([_is_mask(part) for part in _parts(index)]):  # noqa: C419
-        return _captured(operator.getitem, container, index)
-    return container[index]
+    places = _positions(container, index)
+    if any([_is_mask(part) for part in _parts(places)]):  # noqa: C419
+        return _captured(operator.getitem, container, places)
+    return None if places is index else container[places]
+
+
+def _row(table: Any, index: Any) -> Any:
+    numbers = known_elements(index, of_inputs=False) if has_known_shape(table) else None
+    if numbers is not None and table.dim() and -table.shape[0] <= numbers[0] < table.shape[0]:
+        return table[numbers[0]]
+    found = traced_rows.row(table, index) if has_known_shape(table) else None
+    if found is None:
+        traced_contents.refuse()
+    return found
 
 
 def written_to(container: Any, index: Any, value: Any) -> Any:

@@ -91,11 +91,9 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
     """A test that is about to be asked for its truth, or that truth where it is known.
 
     of_inputs: may it be known from the inputs of the frame?
-
-    While tracing, numbers of numpy are tensors too.
     """
     if is_dynamo_compiling() and isinstance(test, _ARRAYS):
-        found = decide(torch.as_tensor(test), of_inputs)
+        found = decide(as_tensor(test), of_inputs)
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
         found = of_range(test)
@@ -106,6 +104,11 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
             return numbers[0]
         traced_contents.refuse()
     return test
+
+
+def as_tensor(value: Any) -> Any:
+    """`value`; a tensor, where it is an array of numpy, or one of its numbers, and is traced: then both are alike."""
+    return torch.as_tensor(value) if is_dynamo_compiling() and isinstance(value, _ARRAYS) else value
 
 
 def decide_again(test: Any) -> Any:

@@ -1,0 +1,59 @@
+"""``table[index]`` by one whole number that the data decides: a copy of the row, which nobody can tell from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...dynamo.place import assert_in_graph
+from ...dynamo.question import question
+from ...dynamo.rerun import keep
+from ...dynamo.trace import Trace
+from . import traced_sides
+
+_WHOLE = (torch.int16, torch.int32, torch.int64)  # dtypes of an index; that of a mask is none of them
+
+
+def is_number(index: Any) -> bool:
+    """Is it a tensor () that selects a row, and no mask?"""
+    return isinstance(index, torch.Tensor) and index.dim() == 0 and index.dtype in _WHOLE
+
+
+def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = None) -> Any:
+    """``table[index]``, where `is_number(index)`; None where it has to be traced as it was written.
+
+    table, index: of known shapes.  taken: is the side taken in which it stands, as a tensor () of bool?  If not, the
+    first row is given.  Where the index is out of bounds, the graph fails, and the frame as it was written says so.
+    """
+    if (
+        index.device != table.device
+        or table.dim() == 0
+        or table.shape[0] == 0
+        or table.requires_grad
+        or not table.is_contiguous()
+        or _is_left()
+    ):
+        return None
+    length = table.shape[0]
+    fits = (index >= -length) & (index < length)
+    _expect_failure()
+    holds = fits if taken is None else fits | ~taken
+    assert_in_graph(holds.cpu(), "graphmend_hook: index out of bounds")
+    place = torch.where(fits if taken is None else fits & taken, index, torch.zeros_like(index))
+    place = torch.where(place < 0, place + length, place)
+    item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
+    traced_sides.expect_no_alias(table, item)
+    return item
+
+
+@question(otherwise=True)
+def _is_left(trace: Trace) -> bool:
+    return traced_sides.is_harmful(trace)
+
+
+@question(otherwise=None)
+def _expect_failure(trace: Trace) -> None:
+    """The frame is run again if its graph fails; where it may not be, the statement is traced as it was written."""
+    line, reason = trace.line, "an index may be out of bounds, and the frame cannot be run again"
+    keep(trace.compilation).otherwise.add(lambda compilation: traced_sides.trace_without(compilation, line, reason))
