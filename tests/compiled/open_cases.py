@@ -225,3 +225,8 @@ class SchedulesGuarded(Schedules):
             return x * self.alphas[time]
         except IndexError as error:
             return x + len(str(error))
+
+
+class SchedulesMapped(Schedules):
+    def __call__(self, time: int, x):
+        return x.sum() + torch.vmap(lambda time: self.rows[time] * 2)(torch.stack([time, time]))

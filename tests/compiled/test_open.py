@@ -188,7 +188,9 @@ def test_steps_of_other_dtypes(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("kind", ["Writes", "WritesTheTable", "Gives", "Keeps", "WritesLater", "Trains", "IsEmpty"])
+@pytest.mark.parametrize(
+    "kind", ["Writes", "WritesTheTable", "Gives", "Keeps", "WritesLater", "Trains", "IsEmpty", "Mapped"]
+)
 def test_who_could_tell_a_row_from_a_copy_gets_the_row(kind: str, backend: str) -> None:
     function, mended = case(plain, f"Schedules{kind}"), case(MENDED, f"Schedules{kind}")
     compiled = torch.compile(mended, backend=backend)
