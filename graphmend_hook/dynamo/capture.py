@@ -242,6 +242,11 @@ def _orders(compilation: Compilation) -> CaptureOrders:
     return compilation.attempts.of(CaptureOrders)
 
 
+def _supposes(compilation: Compilation) -> bool:
+    """Does the attempt rest on what nobody knows of a number?"""
+    return _orders(compilation).above_one or supposed.supposes(compilation)
+
+
 def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
     shapes = compilation.output.shape_env
     for symbol in symbols:
@@ -298,7 +303,7 @@ def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> N
 
 def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
-    if _orders(compilation).above_one:
+    if _supposes(compilation):
         supposed.remember(compilation)
     by_example = supposed.conclude(compilation, module)
     facts = [fact for fact in asserted.facts(compilation.output) if by_example or asserted.is_left_out(fact)]
@@ -331,8 +336,7 @@ def _expect_no_assertions(compilation: Compilation) -> None:
     """
     facts = asserted.facts(compilation.output)
     beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
-    supposes = _orders(compilation).above_one or supposed.supposes(compilation)
-    if not compilation.one_graph and (beyond or supposes):
+    if not compilation.one_graph and (beyond or _supposes(compilation)):
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 

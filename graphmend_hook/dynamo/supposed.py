@@ -129,8 +129,9 @@ def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
     """Did an example decide?  Forget it, now that the graph is made; trace anew where nothing may rest on it."""
     if not supposes(compilation):
         return False
-    remember(compilation)
-    if _is_for_one_number(compilation):
+    is_for_one_number = _is_for_one_number(compilation)
+    compilation.output.shape_env.real_tensor_prop_unbacked_vals.clear()
+    if is_for_one_number:
         decide_nothing(compilation, "a decision depends on the very value of a captured number")
     if _is_trained(module):
         decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
@@ -151,7 +152,6 @@ def _is_for_one_number(compilation: Compilation) -> bool:
     """
     shapes = compilation.output.shape_env
     known = {symbol for symbol in shapes.real_tensor_prop_unbacked_vals if shapes.var_to_range[symbol].is_singleton()}
-    shapes.real_tensor_prop_unbacked_vals.clear()
     return bool(known) or any(getattr(fact, "rel_op", "") == "==" for fact in asserted.facts(compilation.output))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...dynamo.place import assert_in_graph, is_transformed
+from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.rerun import keep
 from ...dynamo.trace import Trace
@@ -32,7 +32,8 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
         or table.shape[0] == 0
         or table.requires_grad
         or not table.is_contiguous()
-        or _is_left()
+        or _is_harmful()
+        or is_in_a_body()
         or is_transformed()  # where nothing can be asserted
     ):
         return None
@@ -49,9 +50,8 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
 
 
 @question(otherwise=True)
-def _is_left(trace: Trace) -> bool:
-    """Is it traced as it was written: as was found before, or in the body of an operator?"""
-    return traced_sides.is_harmful(trace) or trace.is_in_a_body
+def _is_harmful(trace: Trace) -> bool:
+    return traced_sides.is_harmful(trace)
 
 
 @question(otherwise=None)

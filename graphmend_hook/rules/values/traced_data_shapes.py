@@ -36,8 +36,9 @@ def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
     if not is_asked(container):
         return None
-    if traced_rows.is_number(as_tensor(index)):
-        return _row(container, as_tensor(index))
+    number = as_tensor(index)
+    if traced_rows.is_number(number):
+        return _row(container, number)
     if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
         return None  # of which Dynamo has no shape
     places = _positions(container, index)
@@ -47,10 +48,12 @@ def taken(container: Any, index: Any) -> Any:
 
 
 def _row(table: Any, index: Any) -> Any:
-    numbers = known_elements(index, of_inputs=False) if has_known_shape(table) else None
-    if numbers is not None and table.dim() and -table.shape[0] <= numbers[0] < table.shape[0]:
-        return table[numbers[0]]
-    found = traced_rows.row(table, index) if has_known_shape(table) else None
+    found = None
+    if has_known_shape(table):
+        numbers = known_elements(index, of_inputs=False)
+        if numbers is not None and table.dim() and -table.shape[0] <= numbers[0] < table.shape[0]:
+            return table[numbers[0]]
+        found = traced_rows.row(table, index)
     if found is None:
         traced_contents.refuse()
     return found

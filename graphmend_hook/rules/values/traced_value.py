@@ -93,7 +93,7 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
     of_inputs: may it be known from the inputs of the frame?
     """
     if is_dynamo_compiling() and isinstance(test, _ARRAYS):
-        found = decide(as_tensor(test), of_inputs)
+        found = decide(torch.as_tensor(test), of_inputs)
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
         found = of_range(test)
