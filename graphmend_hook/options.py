@@ -12,9 +12,11 @@ from .version import __version__
 
 # The settings of mending itself, which every command takes that runs programs or mends modules.
 OF_MENDING = settings_of_kind(Kind.MODULES, Kind.REWRITING, Kind.TRACING, Kind.STORAGE)
+# Mended where nobody says otherwise, beside the program's own modules: the library, and the code that it loads from hubs.
+DEFAULT = ("transformers", "transformers_modules")
 # By setting: what its help says besides where a program is run.
 FOR_A_PROGRAM = {
-    "modules": " (default: transformers and the program's own modules)",
+    "modules": f" (default: {', '.join(DEFAULT)} and the program's own modules)",
     "deny": "; __main__ is the program itself",
 }
 
@@ -91,7 +93,7 @@ def settings_of(options: argparse.Namespace, program: Program | None = None) -> 
     """
     settings = Settings.from_env()
     if program is not None and not settings.modules:
-        settings = replace(settings, modules=("transformers", program.home))
+        settings = replace(settings, modules=(*DEFAULT, program.home))
     return settings.with_given(given(options), Setting.option)
 
 

@@ -1,4 +1,4 @@
-"""Which modules are to be mended: by dotted prefix, by glob, or by the directory their file lies in."""
+"""Which modules are to be mended: by dotted prefix, by glob, by their file, or by the directory it lies in."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PatternSet:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.prefixes: set[str] = set()
-        self.directories: set[str] = set()  # each with a separator at its end
+        self.directories: set[str] = set()  # and single files; each with a separator at its end
         globs = []
         for pattern in patterns:
             if is_directory_pattern(pattern):
@@ -66,13 +66,13 @@ class PatternSet:
         return self._glob is not None and self._glob.fullmatch(fullname) is not None
 
     def matches_file(self, file: str) -> bool:
-        """Is `file` below one of the directories, and not in a package directory (a venv, say) inside it?"""
+        """Is `file` one of the files, or below a directory, and not in a package directory (a venv, say) inside it?"""
         if not self.directories:
             return False
         folder, name = os.path.split(file)
         return any(
             place.startswith(directory) and _INSTALLED.isdisjoint(place[len(directory) :].split(os.sep))
-            for place in (spelling + name for spelling in _spellings(folder))
+            for place in (spelling + name + os.sep for spelling in _spellings(folder))
             for directory in self.directories
         )
 

@@ -15,6 +15,7 @@ from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
+from . import by_location
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
 
@@ -165,8 +166,9 @@ def _whose(settings: Settings) -> str:
 
 
 def _follow_hooks() -> None:
-    """Put what the installed hooks say, or else the defaults, where traced code and logging look."""
+    """Put what the installed hooks say, or else the defaults, where traced code, logging and loading by place look."""
     hooks = [hook.settings for hook in active()]
+    by_location.follow(bool(hooks))
     first = hooks[0] if hooks else Settings()
     for setting in TRACING:
         setattr(queue, setting.name, getattr(first, setting.name))

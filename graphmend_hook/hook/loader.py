@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import logging
+import os
 import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import MAGIC_NUMBER
 from time import perf_counter
 from types import CodeType, ModuleType
 
@@ -134,16 +137,17 @@ class MendingFinder(MetaPathFinder):
                 runtime.connect()  # nothing can be traced before this import, and its parts are imported until then
             if not self._allowlist.may_cover(fullname, path):
                 return None
-            return self._with_our_loader(fullname, self._from_others(fullname, path, target))
+            spec = self._from_others(fullname, path, target)
+            return None if spec is None else self.adopt(fullname, spec)
         except Exception as error:
             if error is self._asking.__dict__.pop("theirs", None):
                 raise
             say_failed("the import hook", f"looking for {fullname}", error)
             return None
 
-    def _with_our_loader(self, fullname: str, spec: ModuleSpec | None) -> ModuleSpec | None:
+    def adopt(self, fullname: str, spec: ModuleSpec) -> ModuleSpec | None:
         """`spec` with the loader that mends; None where the module is none of ours to mend."""
-        if spec is None or not spec.origin or not self._allowlist.covers(fullname, spec.origin):
+        if not spec.origin or not self._allowlist.covers(fullname, spec.origin):
             return None
         if self._allowlist.passes_over(fullname):
             self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.PASSED_OVER))
@@ -151,10 +155,22 @@ class MendingFinder(MetaPathFinder):
         if type(spec.loader) is SourceFileLoader:
             spec.loader = MendingLoader(fullname, spec.origin, self._mender)
             return spec
+        if isinstance(spec.loader, MendingLoader):  # another finder has made its spec by `by_location`
+            return spec
         loader = type(spec.loader)
         why = f"loaded by {loader.__module__}.{loader.__qualname__}, not from a plain source file"
         self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
         return None
+
+    def mended_script(self, path: str) -> CodeType | None:
+        """The mended code of the script at `path`, None where it is to run as it is.  Raises OSError."""
+        if not self._allowlist.covers("__main__", os.path.abspath(path)):
+            return None
+        with io.open_code(path) as stream:
+            source = stream.read()
+        if source.startswith(MAGIC_NUMBER):  # bytecode
+            return None
+        return self._mender.mend(os.path.basename(path), path, source)[0]
 
     def _from_others(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         """The spec that the import would have had without us.

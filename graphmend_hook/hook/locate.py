@@ -48,6 +48,9 @@ def _candidates(pattern: str) -> Iterator[tuple[str, str]]:
     """Paths and names of the modules among which those that match `pattern` are."""
     if is_directory_pattern(pattern):
         directory = os.path.abspath(os.path.expanduser(pattern))
+        if os.path.isfile(directory):
+            yield directory, os.path.splitext(os.path.basename(directory))[0]
+            return
         if not os.path.isdir(directory):
             raise ConfigError(f"{pattern!r} is not a directory")
         yield from _below(directory, "")
