@@ -15,10 +15,22 @@ from .version import __version__
 TYPE_CHECKING = False  # as typing has it; under `python -m` a typing.py of the user's could be found first
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeVar
 
     from .hook.install import Hook
 
-__all__ = ["__version__", "install", "load_ipython_extension", "report", "uninstall", "unload_ipython_extension"]
+    T = TypeVar("T")
+
+__all__ = [
+    "__version__",
+    "install",
+    "load_ipython_extension",
+    "mend",
+    "report",
+    "uninstall",
+    "unload_ipython_extension",
+    "unmend",
+]
 
 
 def install(
@@ -32,6 +44,7 @@ def install(
     strict: bool | None = None,
     report: str | os.PathLike[str] | None = None,
     log: str | None = None,
+    late: bool | None = None,
     disable: bool | None = None,
 ) -> Hook:
     """Mend the modules that match `modules` when they are imported from now on.
@@ -45,6 +58,7 @@ def install(
     strict: "imported too early" is an error, and that nothing was mended is said when the process ends.
     report: "-" for a table on stderr when the process ends, else the path of a JSON file.
     log: show the tool's own messages: "debug", "info", "warning" or "error".
+    late: mend those that were imported before, too, as `mend` does.
     disable: mend nothing; so it is, whatever is said here, where ``GRAPHMEND_DISABLE`` is set.
 
     None takes the ``GRAPHMEND_*`` variable of the same name, or its default. A process traces under one choice of
@@ -63,6 +77,38 @@ def uninstall() -> None:
     from .hook.install import uninstall as uninstall_all
 
     uninstall_all()
+
+
+def mend(thing: T) -> T:
+    """Mend what exists already, whenever it was imported or defined, and give it back; a decorator, too.
+
+    thing: a function or method (with what wraps it, `torch.compile` too), a class (its methods and those it inherits),
+        a module (with what is imported below it), or an object, such as a model: the modules of its classes, and of
+        the classes of its parts.
+
+    Functions stay the objects that they are, and get other code; what is compiled already is compiled anew at its next
+    call.  A function whose code is not what Python makes of its text, or whose text cannot be found, is left alone, and
+    that is said (GM014).  The settings are those of the hook that is installed, else of the environment.
+    Raises TypeError for what has no Python code, and ConfigError for torch's own.
+    """
+    from .hook import late
+    from .hook.install import hook_of_this_process
+
+    hook = hook_of_this_process()
+    if not hook.settings.disable:
+        late.mend(late.aim_at(thing), hook.mender, hook.settings)
+    return thing
+
+
+def unmend(thing: T) -> T:
+    """Give what `mend` (or ``install(..., late=True)``) has mended its own code back, and give `thing` back.
+
+    What was mended when it was imported stays as it is.
+    """
+    from .hook import late
+
+    late.unmend(late.aim_at(thing))
+    return thing
 
 
 def report() -> str:

@@ -94,6 +94,7 @@ class Settings:
     )
     report: str = declared("", Kind.PROCESS, "report at exit (stderr, or JSON to PATH)", parsing.REPORT)
     log: str = declared("", Kind.PROCESS, "show the tool's own messages: debug, info, warning, error", parsing.LEVEL)
+    late: bool = declared(False, Kind.PROCESS, "mend what was imported before, too", parsing.SWITCH)
     disable: bool = declared(False, Kind.PROCESS, "mend nothing; wins over everything else", parsing.SWITCH)
 
     @classmethod

@@ -62,8 +62,9 @@ class Site(NamedTuple):
 
 # What to do about a module that was imported before the hook was installed.
 TOO_EARLY = (
-    "import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m "
-    "graphmend_hook; `graphmend doctor` names who imports it"
+    "import graphmend_hook (or call graphmend_hook.install) before it, start the program with python -m "
+    "graphmend_hook, or mend it as it is by install(..., late=True) or GRAPHMEND_LATE=1; `graphmend doctor` names who "
+    "imports it"
 )
 # Messages about the tool's own work.  A code is never reused for another meaning.
 NOTICES = {
@@ -90,6 +91,8 @@ NOTICES = {
     "GM012": "{what} failed with {error}; the program goes on as without the hook; please report this",
     "GM013": "the GRAPHMEND_* variables are not read, because this process runs with the rights of another user than "
     "the one who started it; call graphmend_hook.install(...) in the program",
+    "GM014": "{functions} of {module} runs unmended: {why}; mend it before other tools change it and after the "
+    "last edit, or import its module under the hook",
 }
 
 _log = logging.getLogger("graphmend_hook")

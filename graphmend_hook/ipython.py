@@ -12,19 +12,17 @@ import copy
 import logging
 from dataclasses import replace
 from time import perf_counter
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 from . import runtime
-from .analysis.names import NamesIn
-from .analysis.optout import first_line
+from .cells import rewrite_cell, triggered_in_cell
 from .config import Setting, Settings
 from .diagnostics import Outcome, notice
 from .hook.install import TRACING, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
-from .rewrite import active_rules, name_functions, rewrite_tree, triggered
-from .rules.base import Rule
+from .rewrite import active_rules, name_functions
 from .templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")
@@ -60,8 +58,7 @@ class CellMender:
     def visit(self, tree: ast.Module) -> ast.Module:
         """The mended tree of a cell; the same one where nothing is mended, for whatever reason."""
         text, filename = getattr(tree, _CELL, ("", ""))
-        # A rule that looks for torch in the text of a module must look at every cell: another one has imported it.
-        rules = triggered(self._rules, text.encode() + b"\n# torch")
+        rules = triggered_in_cell(self._rules, text.encode())
         if not (text and rules):
             return tree
         start = perf_counter()
@@ -69,7 +66,7 @@ class CellMender:
         cell = label[1] if label else filename
         try:
             mended = copy.deepcopy(tree)
-            sites = self._rewrite(mended, text.encode(), rules)
+            sites = rewrite_cell(mended, text.encode(), rules, self._shell.user_ns)
         except Exception as error:
             log.warning("%s", notice("GM008", cell=cell, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             ledger.add(ModuleRecord(cell, filename, Status.FAILED, why=repr(error)))
@@ -82,15 +79,6 @@ class CellMender:
             return tree
         self._shell.user_global_ns[RUNTIME] = runtime
         return mended
-
-    def _rewrite(self, tree: ast.Module, text: bytes, rules: list[Rule]) -> tuple[Any, ...]:
-        """Apply `rules` to `tree` in place, whose statements stay the same in number and order."""
-        statements = list(tree.body)
-        if statements:
-            tree.body[:0] = _known_names(tree, self._shell.user_ns)
-        changes = rewrite_tree(tree, text, rules)
-        tree.body[:] = statements  # without the import of the runtime: a `from __future__` has to come first
-        return tuple(change.site for change in changes)
 
 
 _loaded: dict[int, CellMender] = {}
@@ -122,26 +110,6 @@ def _handing_on(compiler: Any) -> Any:
     made = MendingCompiler.__new__(MendingCompiler)
     made.__dict__ = compiler.__dict__  # `from __future__` imports and the numbers of cells, for both
     return made
-
-
-def _known_names(tree: ast.Module, namespace: dict[str, Any]) -> list[ast.stmt]:
-    """Statements that tell the rules what other cells have bound the names to that the cell `tree` reads.
-
-    A module is an import and a class a definition; any other name is a variable, which may change at any time.
-    """
-    names = sorted(NamesIn.code(tree).read & namespace.keys() - {"__name__"})
-    statements = ast.parse("\n".join(_binding(name, namespace[name]) for name in names)).body
-    for statement in statements:  # an opt-out before the first statement of the cell is one before these
-        statement.lineno = statement.end_lineno = first_line(tree.body[0])
-    return statements
-
-
-def _binding(name: str, value: object) -> str:
-    if isinstance(value, ModuleType) and all(part.isidentifier() for part in value.__name__.split(".")):
-        return f"import {value.__name__} as {name}"
-    if isinstance(value, type):
-        return f"class {name}: pass"
-    return f"{name} = {name} = None"  # bound twice
 
 
 class Report:

@@ -12,7 +12,7 @@ from .version import __version__
 
 # The settings of mending itself, which every command takes that runs programs or mends modules.
 OF_MENDING = settings_of_kind(Kind.MODULES, Kind.REWRITING, Kind.TRACING, Kind.STORAGE)
-# Mended where nobody says otherwise, beside the program's own modules: the library, and the code that it loads from hubs.
+# Mended where nobody says otherwise, beside the program's own modules: the library, and what it loads from hubs.
 DEFAULT = ("transformers", "transformers_modules")
 # By setting: what its help says besides where a program is run.
 FOR_A_PROGRAM = {

@@ -14,12 +14,12 @@ from types import CodeType
 from typing import Any
 
 from .compilation import Compilation, remembered
+from .compiled_code import RESUMED
 from .trace import SourceLine, Trace, traced_code
 from .variables import fake_of, is_unbacked
 
 _MOST_PIECES = 8
 _SYMBOL = re.compile(r"\bu\d+\b")
-_RESUMED = re.compile(r"(.*\.)?torch_dynamo_resume_in_(.+)_at_\d+")
 Function = tuple[str, str]  # its file and its name, with that of its class from Python 3.11 on
 
 
@@ -55,7 +55,7 @@ def is_known(trace: Trace) -> bool:
 
 def _function(code: CodeType) -> Function:
     name: str = getattr(code, "co_qualname", code.co_name)
-    resumed = _RESUMED.fullmatch(name)
+    resumed = RESUMED.fullmatch(name)
     return code.co_filename, (resumed[1] or "") + resumed[2] if resumed else name
 
 

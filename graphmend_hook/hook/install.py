@@ -9,13 +9,14 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
+from types import ModuleType
 
 from ..config import Form, Kind, Setting, Settings, settings_of_kind
 from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from . import by_location
+from . import by_location, late
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
 
@@ -33,7 +34,8 @@ class Hook(AbstractContextManager["Hook"]):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
-        self.finder = MendingFinder(Allowlist(settings.modules, settings.deny), self.mender)
+        self.allowlist = Allowlist(settings.modules, settings.deny)
+        self.finder = MendingFinder(self.allowlist, self.mender)
 
     @property
     def installed(self) -> bool:
@@ -92,7 +94,7 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
         _show(settings.log)
         hook = Hook(settings)
         try:
-            _note_early_modules(settings)
+            _mend_or_note_early_modules(hook)
             directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
             trust.directory = directory
             ledger.hooks.append(HookRecord(settings, directory))
@@ -104,6 +106,16 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             hook.uninstall()
             raise
         return hook
+
+
+def hook_of_this_process() -> Hook:
+    """A hook that is installed; else one is, by the settings of the environment, that mends no imports."""
+    with _lock:
+        hooks = active()
+        if hooks:
+            return hooks[0]
+        settings = replace(Settings.from_env(), modules=())
+        return install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
 
 
 def active() -> tuple[Hook, ...]:
@@ -119,22 +131,31 @@ def uninstall() -> None:
             hook.uninstall()
 
 
-def _note_early_modules(settings: Settings) -> None:
-    allowlist = Allowlist(settings.modules, settings.deny)
-    early = []
+def _mend_or_note_early_modules(hook: Hook) -> None:
+    """Mend the modules that were imported before, where `Settings.late` says so, else say that they are not mended.
+
+    Raises StrictError as `install_settings` does.
+    """
+    settings = hook.settings
+    early: dict[str, ModuleType] = {}
     for name, module in list(sys.modules.items()):
         spec = getattr(module, "__spec__", None)
         if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
             continue
         if name == "__main__" and name in ledger.modules:  # mended by our runner, with the stock loader
             continue
-        if allowlist.covers(spec.name, spec.origin):  # the spec has the own name of what runs as __main__
-            early.append(name)
-            ledger.add(ModuleRecord(name, spec.origin, Status.TOO_EARLY))
+        if hook.allowlist.covers(spec.name, spec.origin):  # the spec has the own name of what runs as __main__
+            passed_over = hook.allowlist.passes_over(spec.name)
+            ledger.add(ModuleRecord(name, spec.origin, Status.PASSED_OVER if passed_over else Status.TOO_EARLY))
+            if not passed_over:
+                early[name] = module
+    if settings.late:
+        late.mend_modules(early.values(), hook.mender, settings)
+        early = {name: module for name, module in early.items() if ledger.modules[name].status is Status.TOO_EARLY}
     if not early:
         return
     more = f" (and {len(early) - 1} more)" if len(early) > 1 else ""
-    message = notice("GM001", module=early[0] + more)
+    message = notice("GM001", module=next(iter(early)) + more)
     if settings.strict:
         raise StrictError(message)
     log.warning("%s", message)

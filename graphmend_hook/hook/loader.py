@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER
@@ -41,21 +41,32 @@ class Mender:
 
         Never raises for a reason of ours.
         """
+        made = self.attempt(name, path, lambda: self.result(path, source))
+        if made is None or made[0].code is None:
+            return None, False
+        runtime.connect()  # for a hook that was installed after Dynamo was imported
+        return made[0].code, made[1]
+
+    def attempt(
+        self, name: str, path: str, make: Callable[[], tuple[Rewritten, bool]]
+    ) -> tuple[Rewritten, bool] | None:
+        """What `make` gives, noted in the ledger as what became of the module `name`; None where it fails.
+
+        Never raises for a reason of ours.
+        """
         start = perf_counter()
         try:
-            result, cached = self.result(path, source)
+            result, cached = make()
         except SyntaxError:
-            return None, False  # the stock loader reports it as Python does
+            return None  # the stock loader reports it as Python does
         except Exception as error:
             log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
-            return None, False
+            return None
         status = Status.UNCHANGED if result.code is None else Status.MENDED
         self.ledger.add(ModuleRecord(name, path, status, result.sites, cached, perf_counter() - start))
         log.debug("%s %s: %d of %d sites", status.value, name, result.mended, len(result.sites))
-        if result.code is not None:
-            runtime.connect()  # for a hook that was installed after Dynamo was imported
-        return result.code, cached
+        return result, cached
 
     def result(self, path: str, source: bytes) -> tuple[Rewritten, bool]:
         """What the rules make of the module text `source`, and whether the cache had it.  Raises what they raise."""

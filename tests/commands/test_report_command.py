@@ -104,7 +104,7 @@ left while tracing
     /a.py:2 in f
 
 imported too early
-  1 module: import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m graphmend_hook; `graphmend doctor` names who imports it
+  1 module: import graphmend_hook (or call graphmend_hook.install) before it, start the program with python -m graphmend_hook, or mend it as it is by install(..., late=True) or GRAPHMEND_LATE=1; `graphmend doctor` names who imports it
     b (/b.py)
 """
 

@@ -55,6 +55,8 @@ VALUES = [
     ("LOG", "", "log", ""),
     ("LOG", "debug", "log", "DEBUG"),
     ("LOG", " Warning", "log", "WARNING"),
+    *[("LATE", text, "late", True) for text in ("1", "true")],
+    *[("LATE", text, "late", False) for text in ("", "0")],
     *[("DISABLE", text, "disable", True) for text in ("1", "true", "YES", "on")],
     *[("DISABLE", text, "disable", False) for text in ("", "0", "no", "OFF")],
 ]
@@ -192,6 +194,7 @@ valid = st.builds(
     strict=st.booleans(),
     report=st.sampled_from(["", "-", "/tmp/x.json", "/tmp/a b,{pid}.json"]),
     log=st.sampled_from(["", "DEBUG", "ERROR"]),
+    late=st.booleans(),
     disable=st.booleans(),
 )
 

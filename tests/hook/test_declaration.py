@@ -39,6 +39,7 @@ EXAMPLES = {
     "strict": ("1", True),
     "report": ("/tmp/r.json", "/tmp/r.json"),
     "log": ("error", "ERROR"),
+    "late": ("1", True),
     "disable": ("1", True),
 }
 # By setting: a text, and another value of Python's, that no setting of its kind takes.
@@ -52,6 +53,7 @@ BAD = {
     "strict": ("maybe", 3),
     "report": (None, 3),
     "log": ("loud", 10),
+    "late": ("maybe", 3),
     "disable": ("2", []),
 }
 MENDING = set(Kind) - {Kind.PROCESS}

@@ -106,7 +106,7 @@ not eligible
     e (/e.so)
 
 imported too early
-  5 modules: import graphmend_hook (or call graphmend_hook.install) before it, or start the program with python -m graphmend_hook; `graphmend doctor` names who imports it
+  5 modules: import graphmend_hook (or call graphmend_hook.install) before it, start the program with python -m graphmend_hook, or mend it as it is by install(..., late=True) or GRAPHMEND_LATE=1; `graphmend doctor` names who imports it
     early0 (/early0.py)
     early1 (/early1.py)
     early2 (/early2.py)
@@ -219,7 +219,15 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (report["schema"], report["version"]) == (1, __version__)
     hook = {
         **{"modules": ["a", "lib.*"], "deny": [], "rules": ["defer"], "guards": "async"},
-        **{"values": ["grid_*", "n"], "cache_dir": None, "strict": False, "report": "", "log": "", "disable": False},
+        **{
+            "values": ["grid_*", "n"],
+            "cache_dir": None,
+            "strict": False,
+            "report": "",
+            "log": "",
+            "late": False,
+            "disable": False,
+        },
         "cache_directory": f"{tmp_path}/cache",
     }
     assert report["processes"] == [
@@ -285,7 +293,7 @@ def test_schema_knows_every_field_and_value(ledger: Ledger) -> None:
         assert list(parts[name]["properties"]) == list(entry), name
         # What was added later is no field of reports that were written before.
         later = {
-            "hook": ["values", "cache_dir", "report", "log", "disable"],
+            "hook": ["values", "cache_dir", "report", "log", "late", "disable"],
             "process": ["not_relied_on"],
         }.get(name, [])
         assert parts[name]["required"] == [field for field in entry if field not in later], name

@@ -45,7 +45,11 @@ with torch.no_grad():
         error = ""
     except ValueError as raised:
         error = str(raised)
-print(json.dumps({"graphs": len(graphs), "equal": equal, "records": records, "error": error, "module": type(model).__module__}))
+print(
+    json.dumps(
+        {"graphs": len(graphs), "equal": equal, "records": records, "error": error, "module": type(model).__module__}
+    )
+)
 if modules:
     hook.uninstall()
     mended = [record for record in graphmend_hook.reporting.ledger.ledger.records if record.name.endswith("_remote")]

@@ -161,7 +161,7 @@ def test_traceback_shows_the_cell(session):
 
 
 FAIL = """
-import graphmend_hook.ipython as extension
+import graphmend_hook.cells as extension
 stock = extension.rewrite_tree
 def broken(tree, text, rules):
     extension.rewrite_tree = stock

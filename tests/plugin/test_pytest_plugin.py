@@ -128,6 +128,7 @@ GIVEN = {
     "strict": "1",
     "report": "/tmp/no-such-directory/r.json",
     "log": "ERROR",
+    "late": "1",
 }
 
 

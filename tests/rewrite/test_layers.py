@@ -32,13 +32,14 @@ LAYERS = {
     "traced": {"dynamo"},
     "order": {"parsing", "rules"},
     "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
+    "cells": {"analysis", "diagnostics", "rewrite", "rules"},
     "dynamo": {"diagnostics", "tensor_ops", "version"},
     "runtime": {"codes", "dynamo"},
     "reporting": {"analysis", "codes", "config", "diagnostics", "dynamo", "rewrite", "templates", "version"},
     "program": set(),
     "hook": {
-        *("config", "diagnostics", "dynamo", "parsing", "program", "reporting", "rewrite", "rules", "runtime"),
-        "version",
+        *("cells", "config", "diagnostics", "dynamo", "parsing", "program", "reporting", "rewrite", "rules"),
+        *("runtime", "version"),
     },
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "version"},
@@ -54,7 +55,7 @@ LAYERS = {
     "testing": {"dynamo", "explain", "reporting"},
     "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "testing"},
     "ipython": {
-        *("analysis", "config", "diagnostics", "hook", "reporting", "rewrite", "rules", "runtime"),
+        *("cells", "config", "diagnostics", "hook", "reporting", "rewrite", "runtime"),
         "templates",
     },
     "cli": {

@@ -1,0 +1,275 @@
+"""Mending what exists already: functions get the code that the rules make of their text, and stay the same objects.
+
+Aliases, tables of functions, bound methods of live models and compiled wrappers keep what they hold, closures their
+cells.  A function is left alone unless its code is, to the last instruction, what Python compiles of its text.
+"""
+
+from __future__ import annotations
+import __future__
+
+import functools
+import gc
+import linecache
+import logging
+import operator
+import os
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from .. import runtime
+from ..cells import rewritten_cell
+from ..config import Settings
+from ..diagnostics import ConfigError, Site, notice
+from ..dynamo.compiled_code import RESUMED, drop_compiled_code
+from ..parsing import UNMENDABLE
+from ..reporting.ledger import ModuleRecord, Status, ledger
+from ..rewrite import Rewritten
+from .allowlist import Allowlist, PatternSet
+from .loader import Mender
+from .twins import Twins
+
+log = logging.getLogger("graphmend_hook")
+_lock = threading.RLock()
+_stock: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of mended code: that, and what it took the place of
+_NO_TEXT = "its text cannot be found"
+_OTHER_CODE = "its code is not what Python makes of its text, which another tool or a later edit has changed"
+
+
+@dataclass
+class Aim:
+    """What is to be mended.
+
+    functions: single ones.  files: the modules all of whose functions are, by the path of their source.
+    """
+
+    functions: list[FunctionType] = field(default_factory=list)
+    files: dict[str, ModuleType] = field(default_factory=dict)
+
+    def by_file(self) -> dict[str, list[FunctionType]]:
+        """The functions that are meant, alive anywhere in this process, by the file that their code names."""
+        found: dict[str, dict[int, FunctionType]] = defaultdict(dict, {file: {} for file in self.files})
+        for function in self._all() if self.files else self.functions:
+            found[function.__code__.co_filename][id(function)] = function
+        return {file: list(functions.values()) for file, functions in found.items()}
+
+    def _all(self) -> Iterator[FunctionType]:
+        yield from self.functions
+        # Those that `gc.freeze` has put aside are only found by their place.
+        placed = (each for module in self.files.values() for each in _placed_in(vars(module), module.__name__))
+        for function in (*placed, *(each for each in gc.get_objects() if type(each) is FunctionType)):
+            code = function.__code__
+            if code.co_filename in self.files and not RESUMED.fullmatch(code.co_name):
+                yield function
+
+
+def aim_at(thing: Any) -> Aim:
+    """What `graphmend_hook.mend(thing)` means.  Raises TypeError for what has no code, ConfigError for torch's own."""
+    if isinstance(thing, ModuleType):
+        _check_mendable(thing.__name__)
+        return Aim(files=dict(_files_below(thing)))
+    if isinstance(thing, type):
+        _check_mendable(thing.__module__)
+        functions = [each for base in thing.__mro__ for each in _placed_in(vars(base), base.__module__)]
+    elif isinstance(thing, property):
+        functions = list(_placed_in({"": thing}, ""))
+    else:
+        functions = list(_layers(thing))
+    if not functions and not isinstance(thing, type):
+        return _of_instance(thing)
+    if not isinstance(thing, type):
+        _check_mendable(_module_of(functions[-1]))
+    return Aim([each for each in functions if not is_unmendable(_module_of(each))])
+
+
+def mend(aim: Aim, mender: Mender, settings: Settings) -> None:
+    """Give the functions that `aim` means their mended code, and note in the ledger what became of their modules."""
+    deny = PatternSet(settings.deny)
+    with _lock:
+        changed = False
+        for file, functions in aim.by_file().items():
+            name = aim.files[file].__name__ if file in aim.files else _module_of(functions[0]) or file
+            if not deny.matches_name(name) and not deny.matches_file(file):
+                only = None if file in aim.files else functions
+                changed |= _mend_file(name, file, functions, only, mender)
+        if changed:
+            runtime.connect()
+            drop_compiled_code()
+
+
+def unmend(aim: Aim) -> None:
+    """Give the functions that `aim` means the very code back that they had before `mend`."""
+    with _lock:
+        changed = False
+        for functions in aim.by_file().values():
+            for function in functions:
+                mended, stock = _stock.get(id(function.__code__), (None, None))
+                if stock is not None and mended is function.__code__:
+                    function.__code__ = stock
+                    changed = True
+        if changed:
+            drop_compiled_code()
+
+
+def mend_modules(modules: Iterable[ModuleType], mender: Mender, settings: Settings) -> None:
+    """Mend modules that were imported before their hook was installed, each alone and not what lies below it."""
+    files = {file: module for module in modules if (file := file_of(module))}
+    mend(Aim(files=files), mender, settings)
+
+
+def _mend_file(
+    name: str, file: str, functions: list[FunctionType], only: Collection[FunctionType] | None, mender: Mender
+) -> bool:
+    """Mend `functions`, whose text is in `file`; was any changed?  only: those to report on, None for the module."""
+    functions = [each for each in functions if id(each.__code__) not in _stock]
+    source = _text_of(file)
+    if source is None:
+        _leave(name, functions, _NO_TEXT)
+        return False
+    before = ledger.modules.get(name)
+    made = mender.attempt(name, file, lambda: _rewritten(file, source, functions, mender))
+    if made is None or made[0].code is None:
+        return False
+    # Compiled anew: bytecode on disk may be of another text, if that was edited within a second.
+    twins = Twins(compile(source, file, "exec", _future(functions), dont_inherit=True), made[0].code)
+    changed, left = [], []
+    for function in functions:
+        twin = twins.of(function.__code__)
+        if twin is None:
+            left.append(function)
+        elif twin is not function.__code__:
+            _stock[id(twin)] = twin, function.__code__
+            function.__code__ = twin
+            changed.append(function)
+    if only is not None:
+        _note_alone(ledger.modules[name], before, functions)
+    _leave(name, left, _OTHER_CODE)
+    return bool(changed)
+
+
+def _rewritten(file: str, source: bytes, functions: list[FunctionType], mender: Mender) -> tuple[Rewritten, bool]:
+    if os.path.exists(file):
+        return mender.result(file, source)
+    names = functions[0].__globals__ if functions else {}
+    return rewritten_cell(source, file, mender.rules, names, _future(functions)), False
+
+
+def _future(functions: Collection[FunctionType]) -> int:
+    """The compiler's flags of `from __future__` imports that hold for a text without standing in it."""
+    features = (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+    known: int = functools.reduce(operator.or_, features)
+    return functools.reduce(operator.or_, (each.__code__.co_flags for each in functions), 0) & known
+
+
+def _note_alone(record: ModuleRecord, before: ModuleRecord | None, functions: Collection[FunctionType]) -> None:
+    """Leave of `record`, which is of a whole module, the sites that are in `functions`."""
+    sites = [site for site in record.sites if any(_is_inside(site, each) for each in functions)]
+    if before is not None and before.path == record.path:
+        sites += [site for site in before.sites if site not in sites]
+    status = Status.MENDED if any(not site.code for site in sites) else before.status if before else Status.UNCHANGED
+    ledger.add(replace(record, status=status, sites=tuple(sorted(sites, key=lambda site: site.line))))
+
+
+def _is_inside(site: Site, function: FunctionType) -> bool:
+    name = getattr(function.__code__, "co_qualname", function.__qualname__)  # `functools.wraps` gives another one
+    return f"{site.function}.".startswith(f"{name}.")
+
+
+def _leave(name: str, functions: Collection[FunctionType], why: str) -> None:
+    if functions:
+        shown = sorted({each.__qualname__ for each in functions})
+        more = f" (and {len(shown) - 3} more)" if len(shown) > 3 else ""
+        text = notice("GM014", functions=", ".join(shown[:3]) + more, module=name, why=why)
+        if name in ledger.modules:
+            ledger.add(replace(ledger.modules[name], why=text))
+        log.warning("%s", text)
+
+
+def _text_of(file: str) -> bytes | None:
+    """The text that the code of `file` was compiled from, as far as anybody has it."""
+    if os.path.exists(file):
+        return Path(file).read_bytes()
+    return "".join(linecache.getlines(file)).encode() or None  # a notebook keeps its cells there
+
+
+def _layers(thing: Any) -> Iterator[FunctionType]:
+    """The Python functions that a call of `thing` goes through by way of wrappers, the outermost first."""
+    seen: list[object] = []
+    while thing is not None and not any(thing is each for each in seen):
+        seen.append(thing)
+        if isinstance(thing, FunctionType):
+            yield thing
+        if isinstance(thing, (MethodType, staticmethod, classmethod)):
+            thing = thing.__func__
+        elif isinstance(thing, (functools.partial, functools.cached_property)):
+            thing = thing.func
+        else:
+            thing = getattr(thing, "__dict__", {}).get("__wrapped__")
+
+
+def _placed_in(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionType]:
+    """The functions that a module or a class holds by name, and those of the classes in it that are of `module`."""
+    for value in list(namespace.values()):
+        if isinstance(value, type):
+            if value.__module__ == module and vars(value) is not namespace:
+                yield from _placed_in(vars(value), module)
+        elif isinstance(value, property):
+            for part in (value.fget, value.fset, value.fdel):
+                yield from _layers(part)
+        else:
+            yield from _layers(value)
+
+
+def _files_below(module: ModuleType) -> Iterator[tuple[str, ModuleType]]:
+    """`module` and the imported modules below it that a hook for its name would mend, by their files."""
+    allowlist = Allowlist([module.__name__])
+    for name, each in list(sys.modules.items()):
+        if isinstance(each, ModuleType) and (each is module or allowlist.covers(name, "")):
+            file = file_of(each)
+            if file and not allowlist.passes_over(name):
+                yield file, each
+
+
+def _of_instance(thing: object) -> Aim:
+    """The modules of the classes of an object, of all its parts if it is a model; TypeError if those have no code."""
+    torch = sys.modules.get("torch")
+    parts = thing.modules() if torch is not None and isinstance(thing, torch.nn.Module) else [thing]
+    aim = Aim()
+    for each in dict.fromkeys(base for part in parts for base in type(part).__mro__):
+        if not is_unmendable(each.__module__):
+            module = sys.modules.get(each.__module__)
+            file = module and file_of(module)
+            if module is not None and file:
+                aim.files[file] = module
+            else:  # of a notebook
+                aim.functions += _placed_in(vars(each), each.__module__)
+    if not aim.files and not aim.functions:
+        kind = type(thing).__qualname__
+        raise TypeError(f"mend() takes a function, a class, a module or a model; {kind} has no Python code of its own")
+    return aim
+
+
+def file_of(module: ModuleType) -> str:
+    """The path of the source file of `module`, "" if it has none."""
+    spec = getattr(module, "__spec__", None)
+    file = spec.origin if spec is not None and spec.has_location else getattr(module, "__file__", None)
+    return file if isinstance(file, str) and os.path.isabs(file) and file.endswith((".py", ".pyw")) else ""
+
+
+def is_unmendable(module: str) -> bool:
+    return module.partition(".")[0] in UNMENDABLE
+
+
+def _check_mendable(module: str) -> None:
+    if is_unmendable(module):
+        raise ConfigError(f"mend(): {module!r} cannot be mended; give it what runs inside torch.compile")
+
+
+def _module_of(function: FunctionType) -> str:
+    """The module that the function was written in, whatever `functools.wraps` says."""
+    return str(function.__globals__.get("__name__", ""))
