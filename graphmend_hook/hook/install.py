@@ -19,12 +19,14 @@ from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
 from . import by_location, late
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
+from .unreached import note_unreached
 
 log = logging.getLogger("graphmend_hook")
 TRACING = settings_of_kind(Kind.TRACING)
 _RULES = settings_of_kind(Kind.REWRITING)[0]
 _lock = threading.RLock()
 _active: list[Hook] = []
+ledger.complete = lambda: _note_unreached()
 _log_before: tuple[int, bool, list[logging.Handler]] | None = None  # the logger's state, once we have changed it
 
 
@@ -48,6 +50,7 @@ class Hook(AbstractContextManager["Hook"]):
         under the defaults if none does.
         """
         with _lock:
+            _note_unreached()  # what comes later is not this hook's to see to
             if self.finder in sys.meta_path:
                 sys.meta_path.remove(self.finder)
             if self in _active:
@@ -122,6 +125,10 @@ def active() -> tuple[Hook, ...]:
     """The hooks that are installed in this process, in the order in which they were."""
     with _lock:
         return tuple(hook for hook in _active if hook.installed)
+
+
+def _note_unreached() -> None:
+    note_unreached(hook.allowlist for hook in active())
 
 
 def uninstall() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -35,7 +36,7 @@ class Status(Enum):
     MENDED = "mended"
     UNCHANGED = "unchanged"  # nothing to mend, or every site declined
     PASSED_OVER = "passed over"  # no compiled function reaches it (`hook.allowlist`)
-    NOT_ELIGIBLE = "not eligible"  # not loaded from a plain source file
+    NOT_ELIGIBLE = "not eligible"  # not loaded from a plain source file, or not by way of a hook
     TOO_EARLY = "imported too early"
     FAILED = "failed"  # an error of ours; the module runs as it is
 
@@ -69,11 +70,13 @@ class Ledger:
     """Records by module name; the last one counts, as after a reload.
 
     started: when the hook's work began in this process, in seconds since the epoch.
+    complete: called before a report is made, to add what nobody has told of.
     """
 
     modules: dict[str, ModuleRecord] = field(default_factory=dict)
     hooks: list[HookRecord] = field(default_factory=list)
     started: float = field(default_factory=time.time)
+    complete: Callable[[], None] = lambda: None
 
     def add(self, record: ModuleRecord) -> None:
         self.modules[record.name] = record
@@ -92,6 +95,7 @@ ledger = Ledger()
 
 def as_json(ledger: Ledger) -> Document:
     """Everything in `ledger`, with the facts about this process, as of now."""
+    ledger.complete()
     records = ledger.records
     torch = getattr(sys.modules.get("torch"), "__version__", None)
     rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from ..config import Kind, changed
-from ..diagnostics import TOO_EARLY
+from ..diagnostics import TOO_EARLY, Outcome
 from ..rules.codes import TOLD
 from .ledger import Document, Ledger, Status, as_json
 
@@ -152,6 +152,8 @@ def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
     for module in document["modules"]:
         for site in module["sites"]:
             yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)
+        if module["why"].startswith("GM014"):
+            yield Outcome.DECLINED.value, *module["why"].split(": ", 1), shorten(module["path"])
         why = TOO_EARLY if module["status"] == Status.TOO_EARLY.value else module["why"]
         yield module["status"], "", why, f"{module['name']} ({shorten(module['path'])})"
     for item in document["traced"]:
