@@ -46,6 +46,7 @@ def install(
     log: str | None = None,
     late: bool | None = None,
     disable: bool | None = None,
+    children: bool = False,
 ) -> Hook:
     """Mend the modules that match `modules` when they are imported from now on.
 
@@ -59,6 +60,7 @@ def install(
     report: "-" for a table on stderr when the process ends, else the path of a JSON file.
     log: show the tool's own messages: "debug", "info", "warning" or "error".
     late: mend those that were imported before, too, as `mend` does.
+    children: switch the hook on in the processes that this one starts, too, by their environment.
     disable: mend nothing; so it is, whatever is said here, where ``GRAPHMEND_DISABLE`` is set.
 
     None takes the ``GRAPHMEND_*`` variable of the same name, or its default. A process traces under one choice of
@@ -66,10 +68,14 @@ def install(
     Installing twice with the same arguments gives the same handle.  Its `uninstall()` removes the hook again.
     Raises ConfigError for a value that cannot be used, and StrictError as `strict` says.
     """
-    given = dict(locals())  # each argument is a setting of that name
+    given = dict(locals())  # each argument is a setting of that name, but for one
+    with_children = given.pop("children")
     from .hook.install import install_arguments
 
-    return install_arguments(given)
+    hook = install_arguments(given)
+    if with_children:
+        hook.switch_on_children()
+    return hook
 
 
 def uninstall() -> None:

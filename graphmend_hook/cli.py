@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import ModuleType
 
 from . import commands, runner
 from .config import Setting, Settings
 from .diagnostics import ConfigError, GraphmendError, StrictError
+from .hook import children
+from .hook.allowlist import Allowlist
 from .hook.install import install_settings
 from .options import program_of, run_parser, settings_of, split
-from .program import NotRunnableError, is_path_safe, prepare
+from .parsing import is_unmendable
+from .program import NotRunnableError, Program, is_path_safe, prepare
 from .reporting.exit import failed_strictly
 from .version import __version__
-
-_BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
 
 
 def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend_hook") -> int:
@@ -33,8 +34,11 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2
-    _export(settings, children=not options.no_children)
     prepare(program)
+    if options.no_children:
+        children.switch_off()
+    else:
+        children.switch_on(_with_program(settings, program))
     try:
         runner.run(program, hook)
     except NotRunnableError as error:
@@ -80,15 +84,13 @@ def _description(command: ModuleType) -> str | None:
     return text[:1].upper() + text[1:] or None
 
 
-def _export(settings: Settings, children: bool) -> None:
-    """Put the settings into the environment of child processes, and our sitecustomize first into their path.
-
-    Without `children`, nothing in the environment switches the hook on in them.
-    """
-    if not children:
-        os.environ.pop("GRAPHMEND_MODULES", None)
-        return
-    os.environ.update(settings.as_env())
-    path = os.environ.get("PYTHONPATH")  # an empty entry means the current directory, so none may be lost or added
-    others = [entry for entry in path.split(os.pathsep) if entry != _BOOTSTRAP] if path else []
-    os.environ["PYTHONPATH"] = os.pathsep.join([_BOOTSTRAP, *others])
+def _with_program(settings: Settings, program: Program) -> Settings:
+    """`settings` for child processes, which may run the program themselves, as those of `multiprocessing` do."""
+    allowlist = Allowlist(settings.modules)
+    if program.kind == "module":
+        own, is_known = program.target, is_unmendable(program.target) or allowlist.may_cover(program.target, None)
+    else:
+        own, is_known = program.path, allowlist.covers("__main__", program.path)
+    if program.kind == "code" or program.is_stdin or program.is_container or is_known:
+        return settings
+    return replace(settings, modules=(*settings.modules, own))

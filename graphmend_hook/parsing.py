@@ -80,13 +80,17 @@ def check_pattern(pattern: str) -> None:
             )
 
 
+def is_unmendable(module: str) -> bool:
+    return module.partition(".")[0] in UNMENDABLE
+
+
 def check_mendable(pattern: str) -> None:
     """Raise ConfigError unless `pattern` is a module pattern, of modules that may be mended."""
     check_pattern(pattern)
     top = pattern.partition(".")[0]
     if is_directory_pattern(pattern):
         return
-    if top in UNMENDABLE:
+    if is_unmendable(pattern):
         raise ConfigError(f"{top!r} cannot be mended; name the libraries that run inside torch.compile")
     if not top.strip("*?"):
         raise ConfigError(f"{pattern!r} would match every module; start it with a package name")

@@ -22,7 +22,7 @@ from types import CodeType, ModuleType, TracebackType
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
 from .hook.loader import MendingLoader
-from .parsing import UNMENDABLE
+from .parsing import is_unmendable
 from .program import NotRunnableError, Program
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -107,7 +107,7 @@ def _load_module(program: Program, main: ModuleType, hook: Hook) -> CodeType:
         sys.argv[0] = spec.origin
     if isinstance(spec.loader, MendingLoader):
         code = _mended_as_imported(hook, name, spec, code)
-    elif type(spec.loader) is SourceFileLoader and spec.name.partition(".")[0] not in UNMENDABLE:
+    elif type(spec.loader) is SourceFileLoader and not is_unmendable(spec.name):
         code = _mended(hook, spec.name, spec.loader.path, spec.loader.get_data(spec.loader.path), code)
     main.__dict__.update(
         __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec

@@ -16,9 +16,12 @@ def _leave_path():  # type: () -> None
 
 
 def _switch_on():  # type: () -> None
-    """Import graphmend_hook, which installs itself.  A program must start even where that fails."""
+    """Import graphmend_hook, which installs itself, and let it run a script.  A program must start even if it fails."""
     try:
         import graphmend_hook  # noqa: F401
+        from graphmend_hook.hook import relaunch
+
+        relaunch.relaunch()
     except Exception as error:
         _say("graphmend_hook: not active in process %d: %s\n" % (os.getpid(), error))  # noqa: UP031
 

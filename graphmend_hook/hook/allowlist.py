@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from ..parsing import UNMENDABLE, is_directory_pattern
+from ..parsing import is_directory_pattern, is_unmendable
 
 _INSTALLED = {"site-packages", "dist-packages"}
 # Modules that no compiled function reaches: to look through them takes time, and mends nothing that is traced.
@@ -101,13 +101,13 @@ class Allowlist:
 
     def may_cover(self, fullname: str, path: Sequence[str] | None) -> bool:
         """By name alone, before any finder is asked: False means "certainly not ours"."""
-        if fullname.partition(".")[0] in UNMENDABLE or self._deny.matches_name(fullname):
+        if is_unmendable(fullname) or self._deny.matches_name(fullname):
             return False
         return self._allow.matches_name(fullname) or self._allow.may_hold(path)
 
     def covers(self, fullname: str, file: str) -> bool:
         """Is the module `fullname`, to be loaded from `file`, ours?"""
-        if fullname.partition(".")[0] in UNMENDABLE or self._deny.matches_name(fullname):
+        if is_unmendable(fullname) or self._deny.matches_name(fullname):
             return False
         if self._deny.matches_file(file):
             return False

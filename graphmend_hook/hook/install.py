@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
@@ -16,7 +16,7 @@ from ..diagnostics import ConfigError, StrictError, notice
 from ..dynamo import queue, trust
 from ..reporting.exit import report_at_exit
 from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from . import by_location, late
+from . import by_location, children, late
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
 from .unreached import note_unreached
@@ -26,7 +26,6 @@ TRACING = settings_of_kind(Kind.TRACING)
 _RULES = settings_of_kind(Kind.REWRITING)[0]
 _lock = threading.RLock()
 _active: list[Hook] = []
-ledger.complete = lambda: _note_unreached()
 _log_before: tuple[int, bool, list[logging.Handler]] | None = None  # the logger's state, once we have changed it
 
 
@@ -36,8 +35,15 @@ class Hook(AbstractContextManager["Hook"]):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
+        self._leave_children: Callable[[], None] | None = None
         self.allowlist = Allowlist(settings.modules, settings.deny)
         self.finder = MendingFinder(self.allowlist, self.mender)
+
+    def switch_on_children(self) -> None:
+        """Let the processes that this one starts have such a hook, until it is uninstalled.  Twice is no error."""
+        with _lock:
+            if self.installed and self._leave_children is None:
+                self._leave_children = children.switch_on(self.settings)
 
     @property
     def installed(self) -> bool:
@@ -50,11 +56,14 @@ class Hook(AbstractContextManager["Hook"]):
         under the defaults if none does.
         """
         with _lock:
-            _note_unreached()  # what comes later is not this hook's to see to
+            note_unreached(hook.allowlist for hook in active())  # what comes later is not this hook's to see to
             if self.finder in sys.meta_path:
                 sys.meta_path.remove(self.finder)
             if self in _active:
                 _active.remove(self)
+            if self._leave_children is not None:
+                self._leave_children()
+                self._leave_children = None
             _follow_hooks()
 
     def __exit__(self, *_exc_info: object) -> None:
@@ -127,8 +136,7 @@ def active() -> tuple[Hook, ...]:
         return tuple(hook for hook in _active if hook.installed)
 
 
-def _note_unreached() -> None:
-    note_unreached(hook.allowlist for hook in active())
+ledger.complete = lambda: note_unreached(hook.allowlist for hook in active())
 
 
 def uninstall() -> None:

@@ -27,7 +27,7 @@ from ..cells import rewritten_cell
 from ..config import Settings
 from ..diagnostics import ConfigError, Site, notice
 from ..dynamo.compiled_code import RESUMED, drop_compiled_code
-from ..parsing import UNMENDABLE
+from ..parsing import is_unmendable
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from ..rewrite import Rewritten
 from .allowlist import Allowlist, PatternSet
@@ -259,10 +259,6 @@ def file_of(module: ModuleType) -> str:
     spec = getattr(module, "__spec__", None)
     file = spec.origin if spec is not None and spec.has_location else getattr(module, "__file__", None)
     return file if isinstance(file, str) and os.path.isabs(file) and file.endswith((".py", ".pyw")) else ""
-
-
-def is_unmendable(module: str) -> bool:
-    return module.partition(".")[0] in UNMENDABLE
 
 
 def _check_mendable(module: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
+from ..diagnostics import say_failed
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from .allowlist import Allowlist
 
@@ -21,13 +22,17 @@ PAST = "loaded past the import system, so that no hook was asked; mend it by gra
 def note_unreached(allowlists: Iterable[Allowlist]) -> None:
     """Put the modules into the ledger that are imported and covered, and of which it knows nothing."""
     allowlists = list(allowlists)
-    known = {(record.name, record.path) for record in ledger.records} if allowlists else set()
-    names = {name for name, _ in known}
-    files = {path for _, path in known}
-    for name, module in list(sys.modules.items()) if allowlists else ():
-        for own_name, file, why in _unless_known(name, module, names, files):
-            if any(each.covers(own_name, file) and not each.passes_over(own_name) for each in allowlists):
-                ledger.add(ModuleRecord(name, file, Status.NOT_ELIGIBLE, why=why))
+    if not allowlists:
+        return
+    try:
+        names = {record.name for record in ledger.records}
+        files = {record.path for record in ledger.records}
+        for name, module in list(sys.modules.items()):
+            for own_name, file, why in _unless_known(name, module, names, files):
+                if any(each.covers(own_name, file) and not each.passes_over(own_name) for each in allowlists):
+                    ledger.add(ModuleRecord(name, file, Status.NOT_ELIGIBLE, why=why))
+    except Exception as error:
+        say_failed("the report", "looking for modules that were not reached", error)
 
 
 def _unless_known(name: str, module: ModuleType, names: set[str], files: set[str]) -> Iterator[tuple[str, str, str]]:

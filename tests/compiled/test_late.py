@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import graphmend_hook
 
-LIBRARY = '''
+LIBRARY = """
 import torch
 
 
@@ -50,7 +50,7 @@ def compiled(x):
 
 
 graphs = []
-'''
+"""
 
 
 @pytest.fixture

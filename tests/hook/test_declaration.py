@@ -185,7 +185,7 @@ def test_doctor_looks_as_every_option_says(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_arguments_of_install(fresh_imports: Path) -> None:
     parameters = inspect.signature(graphmend_hook.install).parameters
-    assert list(parameters) == [setting.name for setting in SETTINGS]
+    assert list(parameters) == [*(setting.name for setting in SETTINGS), "children"]
     documented = re.findall(r"\b(\w+)(?=[\w, ]*: )", graphmend_hook.install.__doc__ or "")
     assert {setting.name for setting in SETTINGS} <= set(documented)
     values = {name: value for name, (_, value) in EXAMPLES.items()}

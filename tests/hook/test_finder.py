@@ -749,8 +749,8 @@ def test_error_of_ours_while_looking_is_fatal_in_tests(
 ) -> None:
     write("gm_one.py", NOISY)
     install("gm_one")
-    monkeypatch.setattr(Allowlist, "covers", failing)
-    with pytest.raises(DefectError, match="looking for gm_one failed"):
+    with monkeypatch.context() as patched, pytest.raises(DefectError, match="looking for gm_one failed"):
+        patched.setattr(Allowlist, "covers", failing)
         importlib.import_module("gm_one")
 
 

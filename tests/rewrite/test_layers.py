@@ -59,7 +59,7 @@ LAYERS = {
         "templates",
     },
     "cli": {
-        *("commands", "config", "diagnostics", "hook", "options", "program", "reporting", "runner"),
+        *("commands", "config", "diagnostics", "hook", "options", "parsing", "program", "reporting", "runner"),
         "version",
     },
     "__init__": {"config", "diagnostics", "hook", "ipython", "reporting", "version"},

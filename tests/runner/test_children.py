@@ -9,6 +9,7 @@ import pytest
 
 import graphmend_hook
 from graphmend_hook.config import RULE_NAMES
+from graphmend_hook.hook import relaunch
 
 SITE = "def site(x):\n    print('site', x)\n    return x\n"
 # Prints how a process sees a first-party module, the hook and its environment.
@@ -51,6 +52,41 @@ START = {
 }
 
 
+# Starts processes that run functions of the program's own, each of which says whether it is mended there.
+PROGRAM = """
+import concurrent.futures, multiprocessing, os, subprocess, sys
+
+def own(x):
+    print("own", x)
+    return x
+
+def show(who):
+    print(who, __name__, "_@graphmend" in own.__code__.co_names, flush=True)
+
+def task(_):
+    return __name__, "_@graphmend" in own.__code__.co_names
+
+def ways(way):
+    if way == "script":
+        subprocess.run([sys.executable, "-u", "-Wignore", "-X", "utf8", __file__, "end"], check=True)
+    elif way == "pool":
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+            print("pool", *list(pool.map(task, [1]))[0], flush=True)
+    else:
+        process = multiprocessing.get_context(way).Process(target=show, args=(way,))
+        process.start()
+        process.join()
+
+if __name__ == "__main__":
+    if sys.argv[1] == "end":
+        show("script")
+    else:
+        ways(sys.argv[1])
+"""
+PROGRAM_NAMES = {"script": "__main__", "spawn": "__mp_main__", "forkserver": "__mp_main__", "pool": "__mp_main__"}
+
+
 @pytest.fixture
 def project(write, tmp_path: Path) -> Path:
     """A first-party module with a site, a module that shows how that one is seen, and a program for each way to start."""
@@ -76,6 +112,111 @@ def test_child_has_no_hook_if_told_so(way, env, project, hooked):
     run = hooked("--no-children", f"by_{way}.py", PYTHONPATH=f"{bootstrap}:{project}", **env)
     assert run.returncode == 0, run.stderr
     assert run.stdout.split(" ", 1)[1] == "False 0 []\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--modules=elsewhere",)], ids=["default", "modules"])
+@pytest.mark.parametrize("form", ["script", "module"])
+@pytest.mark.parametrize("way", list(PROGRAM_NAMES))
+def test_functions_of_the_program_are_mended_in_children(way, form, options, write, hooked):
+    write("train.py", PROGRAM)
+    words = ("train.py",) if form == "script" else ("-m", "train")
+    run = hooked(*options, *words, way)
+    # A module that is started as a script is another program than the one that its parent was told to mend.
+    mended = not (way == "script" and form == "module" and options)
+    assert (run.stdout, run.stderr) == (f"{way} {PROGRAM_NAMES[way]} {mended}\n", "")
+
+
+@pytest.mark.parametrize("option", ["--no-children", "--disable", "--deny=__main__", "--rules=none"])
+@pytest.mark.parametrize("way", list(PROGRAM_NAMES))
+def test_functions_of_the_program_are_left_alone_if_told_so(way, option, write, hooked):
+    write("train.py", PROGRAM)
+    run = hooked(option, "train.py", way)
+    assert (run.stdout, run.stderr) == (f"{way} {PROGRAM_NAMES[way]} False\n", "")
+
+
+@pytest.mark.parametrize("way", list(PROGRAM_NAMES))
+def test_install_with_children(way, write, python, tmp_path):
+    """Until the hook is uninstalled; then the environment is what it was."""
+    write("train.py", PROGRAM.replace("train.py", "x"))
+    write(
+        "start.py",
+        f"""
+        import os, subprocess, sys, graphmend_hook
+        if __name__ == "__main__":
+            before = dict(os.environ)
+            hook = graphmend_hook.install({str(tmp_path)!r}, children=True)
+            assert graphmend_hook.install({str(tmp_path)!r}, children=True) is hook
+            subprocess.run([sys.executable, "train.py", {way!r}])
+            hook.uninstall()
+            subprocess.run([sys.executable, "train.py", {way!r}])
+            assert dict(os.environ) == before
+        """,
+    )
+    run = python("start.py", PYTHONPATH="/nowhere")
+    name = PROGRAM_NAMES[way]
+    assert (run.stdout, run.stderr) == (f"{way} {name} True\n{way} {name} False\n", "")
+
+
+def test_script_with_nothing_to_mend_is_not_started_anew(write, hooked):
+    write("child.py", "import sys; print(sys.orig_argv[1:])")
+    write("train.py", "import subprocess, sys; subprocess.run([sys.executable, '-B', 'child.py', 'x'])")
+    assert hooked("train.py").stdout == "['-B', 'child.py', 'x']\n"
+
+
+def test_script_that_is_started_anew_is_the_same_program(write, python, hooked, tmp_path):
+    """But for the words of its command line that it was not given: process, descriptors, flags, stdin, exit status."""
+    write(
+        "child.py",
+        """
+        import os, sys
+        def own(x):
+            print("own", x)
+        print(__name__, __file__, __spec__, sys.argv, sys.path[0], sys.flags, os.getpid() == os.getppid())
+        print(os.read(int(sys.argv[1]), 5), sys.stdin.read(), "_@graphmend" in own.__code__.co_names)
+        sys.exit(3)
+        """,
+    )
+    write(
+        "train.py",
+        """
+        import os, subprocess, sys
+        read, written = os.pipe()
+        os.write(written, b"piped")
+        command = [sys.executable, "-X", "dev", "-Wd", "-u", "./child.py", str(read), "-m", "x"]
+        child = subprocess.Popen(command, pass_fds=[read], stdin=subprocess.PIPE)
+        child.communicate(b"given")
+        print(child.returncode)
+        """,
+    )
+    plain, ours = python("train.py"), hooked("train.py")
+    assert ours.stdout == plain.stdout.replace("given False", "given True")
+    assert ours.stdout.endswith("b'piped' given True\n3\n")
+    assert ours.stderr == plain.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        ("s.py -m x", "s.py"),
+        ("-u -B s.py", "s.py"),
+        ("-W ignore -Xdev -X utf8 s.py", "s.py"),
+        ("-uWignore -OX dev s.py", "s.py"),
+        ("--check-hash-based-pycs never s.py", "s.py"),
+        ("-- s.py", "s.py"),
+        ("-c code s.py", None),
+        ("-um module s.py", None),
+        ("-mmodule s.py", None),
+        ("- s.py", None),
+        ("-- - s.py", None),
+        ("-W", None),
+        ("--", None),
+        ("", None),
+    ],
+)
+def test_where_the_script_stands(words, script):
+    argv = ["python", *words.split()]
+    index = relaunch.script_index(argv)
+    assert (None if index is None else argv[index]) == script
 
 
 def test_no_children_leaves_the_environment_as_it_was(project, python, hooked):
@@ -107,7 +248,7 @@ def test_child_has_the_settings_that_the_options_gave(project, hooked, tmp_path)
     run = hooked(*options, "--rules=all", "-c", code, **overridden)
     expected = (
         f"Settings(modules=('a.b', '{tmp_path}/here'), deny=('a.b.c',), rules={RULE_NAMES}, "
-        f"guards='keep', values=(), cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', disable=False)"
+        f"guards='keep', values=(), cache_dir=PosixPath('{tmp_path}/store'), strict=True, report='{tmp_path}/r.json', log='ERROR', late=False, disable=False)"
     )
     assert run.stdout.strip() == expected
 
