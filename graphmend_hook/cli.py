@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,15 +12,17 @@ from types import ModuleType
 
 from . import commands, runner
 from .config import Setting, Settings
-from .diagnostics import ConfigError, GraphmendError, StrictError
+from .diagnostics import ConfigError, GraphmendError, StrictError, notice
 from .hook import children
 from .hook.allowlist import Allowlist
 from .hook.install import install_settings
 from .options import program_of, run_parser, settings_of, split
 from .parsing import is_unmendable
-from .program import NotRunnableError, Program, is_path_safe, prepare
+from .program import LAUNCHERS, NotRunnableError, Program, is_path_safe, prepare
 from .reporting.exit import failed_strictly
 from .version import __version__
+
+log = logging.getLogger("graphmend_hook")
 
 
 def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend_hook") -> int:
@@ -34,6 +37,8 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2
+    if program.kind == "module" and program.target in LAUNCHERS and not settings.disable:
+        log.warning("%s", notice("GM015", launcher=program.target, instead=LAUNCHERS[program.target]))
     prepare(program)
     if options.no_children:
         children.switch_off()

@@ -93,6 +93,8 @@ NOTICES = {
     "the one who started it; call graphmend_hook.install(...) in the program",
     "GM014": "{functions} of {module} runs unmended: {why}; mend it before other tools change it and after the "
     "last edit, or import its module under the hook",
+    "GM015": "{launcher} runs the program itself, past every import hook, so its own functions are not mended (the "
+    "modules that it imports are); write {instead}",
 }
 
 _log = logging.getLogger("graphmend_hook")

@@ -7,6 +7,20 @@ import pkgutil
 import sys
 from dataclasses import dataclass
 
+# Modules that read a program and run it themselves, and how the program is mended nevertheless.
+LAUNCHERS = {
+    "IPython": "%load_ext graphmend_hook in the session, which mends its cells",
+    "cProfile": "python -m cProfile -m graphmend_hook PROGRAM",
+    "coverage": "python -m coverage run -m graphmend_hook PROGRAM",
+    "debugpy": "python -m debugpy --listen PORT -m graphmend_hook PROGRAM",
+    "kernprof": "kernprof -m graphmend_hook PROGRAM",
+    "pdb": "python -m pdb -m graphmend_hook PROGRAM",
+    "profile": "python -m cProfile -m graphmend_hook PROGRAM",
+    "pyinstrument": "pyinstrument -m graphmend_hook PROGRAM",
+    "trace": "python -m trace OPTIONS --module graphmend_hook PROGRAM",
+    "viztracer": "viztracer -m graphmend_hook PROGRAM",
+}
+
 
 class NotRunnableError(Exception):
     """There is nothing to run; the message and `status` are those of plain python."""

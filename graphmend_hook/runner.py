@@ -18,6 +18,7 @@ import sys
 from dataclasses import replace
 from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType, TracebackType
+from zipimport import zipimporter
 
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
@@ -107,8 +108,8 @@ def _load_module(program: Program, main: ModuleType, hook: Hook) -> CodeType:
         sys.argv[0] = spec.origin
     if isinstance(spec.loader, MendingLoader):
         code = _mended_as_imported(hook, name, spec, code)
-    elif type(spec.loader) is SourceFileLoader and not is_unmendable(spec.name):
-        code = _mended(hook, spec.name, spec.loader.path, spec.loader.get_data(spec.loader.path), code)
+    elif type(spec.loader) in (SourceFileLoader, zipimporter) and not is_unmendable(spec.name):
+        code = _mended(hook, spec.name, spec.origin, spec.loader.get_data(spec.origin), code)
     main.__dict__.update(
         __file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__=spec.parent, __spec__=spec
     )
