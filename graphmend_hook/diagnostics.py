@@ -95,6 +95,8 @@ NOTICES = {
     "last edit, or import its module under the hook",
     "GM015": "{launcher} runs the program itself, past every import hook, so its own functions are not mended (the "
     "modules that it imports are); write {instead}",
+    "GM016": "{functions} of {module} runs unmended: {loader} has changed its code; leave the module out of that hook "
+    "to have it mended",
 }
 
 _log = logging.getLogger("graphmend_hook")

@@ -27,7 +27,7 @@ def _mending(spec: Any, name: str, *_location: object) -> Any:
     """`spec`, for the module `name`, with a loader that mends if a hook covers it."""
     for finder in _finders():
         try:
-            if spec is not None and finder.adopt(name, spec) is not None:
+            if spec is not None and finder.adopt(name, spec, graft=False) is not None:
                 break
         except Exception as error:
             say_failed(_TASK, f"making a spec for {name}", error)

@@ -32,7 +32,7 @@ from ..reporting.ledger import ModuleRecord, Status, ledger
 from ..rewrite import Rewritten
 from .allowlist import Allowlist, PatternSet
 from .loader import Mender
-from .twins import Twins
+from .twins import Twins, some_of
 
 log = logging.getLogger("graphmend_hook")
 _lock = threading.RLock()
@@ -182,9 +182,8 @@ def _is_inside(site: Site, function: FunctionType) -> bool:
 
 def _leave(name: str, functions: Collection[FunctionType], why: str) -> None:
     if functions:
-        shown = sorted({each.__qualname__ for each in functions})
-        more = f" (and {len(shown) - 3} more)" if len(shown) > 3 else ""
-        text = notice("GM014", functions=", ".join(shown[:3]) + more, module=name, why=why)
+        shown = some_of(each.__qualname__ for each in functions)
+        text = notice("GM014", functions=shown, module=name, why=why)
         if name in ledger.modules:
             ledger.add(replace(ledger.modules[name], why=text))
         log.warning("%s", text)

@@ -24,6 +24,7 @@ from ..reporting.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, rewrite
 from .allowlist import Allowlist
 from .cache import Cache
+from .grafting import graft_onto
 
 log = logging.getLogger("graphmend_hook")
 
@@ -156,8 +157,11 @@ class MendingFinder(MetaPathFinder):
             say_failed("the import hook", f"looking for {fullname}", error)
             return None
 
-    def adopt(self, fullname: str, spec: ModuleSpec) -> ModuleSpec | None:
-        """`spec` with the loader that mends; None where the module is none of ours to mend."""
+    def adopt(self, fullname: str, spec: ModuleSpec, graft: bool = True) -> ModuleSpec | None:
+        """`spec` with a loader that mends; None where the module is none of ours to mend.
+
+        graft: may it be another hook's, whose functions are mended (see `grafting`)?
+        """
         if not spec.origin or not self._allowlist.covers(fullname, spec.origin):
             return None
         if self._allowlist.passes_over(fullname):
@@ -168,9 +172,12 @@ class MendingFinder(MetaPathFinder):
             return spec
         if isinstance(spec.loader, MendingLoader):  # another finder has made its spec by `by_location`
             return spec
-        loader = type(spec.loader)
-        why = f"loaded by {loader.__module__}.{loader.__qualname__}, not from a plain source file"
+        kind = type(spec.loader)
+        why = f"loaded by {kind.__module__}.{kind.__qualname__}, not from a plain source file"
         self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
+        if graft and isinstance(spec.loader, SourceFileLoader):
+            graft_onto(spec.loader, fullname, self._mender)
+            return spec
         return None
 
     def mended_script(self, path: str) -> CodeType | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 
 _Key = tuple[str, int]
@@ -16,6 +17,7 @@ class Twins:
     """
 
     def __init__(self, stock: CodeType, mended: CodeType) -> None:
+        self._mended = mended
         self._pairs: dict[_Key, list[tuple[CodeType, CodeType]]] = defaultdict(list)
         for pair in _paired(stock, mended):
             self._pairs[_key(pair[0])].append(pair)
@@ -31,6 +33,25 @@ class Twins:
             return None
         return code if found[0] == code else found[0]
 
+    def absent(self, grafted: CodeType, functions: set[str]) -> set[str]:
+        """Those of `functions`, by their qualified names, that have another form in `grafted` than the mended one."""
+        ours = {id(code) for _, code in _named(self._mended)}
+        return functions - {name for name, code in _named(grafted) if id(code) in ours}
+
+    def graft(self, code: CodeType) -> CodeType:
+        """`code`, of the whole module or of a part, with each function in it that has a mended form in that form."""
+        constants = tuple(
+            (self.of(each) or self.graft(each)) if isinstance(each, CodeType) else each for each in code.co_consts
+        )
+        changed = any(new is not old for new, old in zip(constants, code.co_consts, strict=True))
+        return code.replace(co_consts=constants) if changed else code
+
+
+def some_of(names: Iterable[str]) -> str:
+    """A few of the names of functions, and how many there are besides."""
+    shown = sorted(set(names))
+    return ", ".join(shown[:3]) + (f" (and {len(shown) - 3} more)" if len(shown) > 3 else "")
+
 
 def _key(code: CodeType) -> _Key:
     return code.co_name, code.co_firstlineno
@@ -44,6 +65,15 @@ def _paired(stock: CodeType, mended: CodeType) -> Iterator[tuple[CodeType, CodeT
             for pair in zip(theirs, ours[key], strict=True):
                 yield pair
                 yield from _paired(*pair)
+
+
+def _named(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
+    """The functions and classes in `code`, at any depth, with their qualified names."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            name = prefix + each.co_name
+            yield name, each
+            yield from _named(each, f"{name}.<locals>." if each.co_flags & inspect.CO_OPTIMIZED else f"{name}.")
 
 
 def _inside(code: CodeType) -> Mapping[_Key, list[CodeType]]:

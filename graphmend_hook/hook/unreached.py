@@ -16,6 +16,9 @@ PROGRAM = (
     "it is the program, which python itself has started; start it by python -m graphmend_hook, or mend what it defines "
     "by graphmend_hook.mend"
 )
+FIRST = (
+    ", which was asked before graphmend_hook; install graphmend_hook last, or mend it by graphmend_hook.mend(module)"
+)
 PAST = "loaded past the import system, so that no hook was asked; mend it by graphmend_hook.mend(module)"
 
 
@@ -45,5 +48,5 @@ def _unless_known(name: str, module: ModuleType, names: set[str], files: set[str
             yield name, os.path.abspath(loader.path), PROGRAM
     elif spec.has_location and spec.origin and not {spec.origin} & files and name not in names:
         kind = type(spec.loader)
-        theirs = f"loaded by {kind.__module__}.{kind.__qualname__}, which was asked before graphmend_hook"
+        theirs = f"loaded by {kind.__module__}.{kind.__qualname__}{FIRST}"
         yield spec.name, spec.origin, PAST if kind is SourceFileLoader else theirs

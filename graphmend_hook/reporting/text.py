@@ -152,7 +152,7 @@ def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
     for module in document["modules"]:
         for site in module["sites"]:
             yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)
-        if module["why"].startswith("GM014"):
+        if module["why"].startswith(("GM014", "GM016")):
             yield Outcome.DECLINED.value, *module["why"].split(": ", 1), shorten(module["path"])
         why = TOO_EARLY if module["status"] == Status.TOO_EARLY.value else module["why"]
         yield module["status"], "", why, f"{module['name']} ({shorten(module['path'])})"
