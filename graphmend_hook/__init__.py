@@ -93,16 +93,18 @@ def mend(thing: T) -> T:
         the classes of its parts.
 
     Functions stay the objects that they are, and get other code; what is compiled already is compiled anew at its next
-    call.  A function whose code is not what Python makes of its text, or whose text cannot be found, is left alone, and
-    that is said (GM014).  The settings are those of the hook that is installed, else of the environment.
+    call, and a module that is reloaded is mended again.  A function whose code is not what Python makes of its text, or
+    whose text cannot be found, is left alone, and that is said (GM014).  The settings are those of the hook that is
+    installed, else of the environment.
     Raises TypeError for what has no Python code, and ConfigError for torch's own.
     """
     from .hook import late
     from .hook.install import hook_of_this_process
 
-    hook = hook_of_this_process()
+    hook, aim = hook_of_this_process(), late.aim_at(thing)
     if not hook.settings.disable:
-        late.mend(late.aim_at(thing), hook.mender, hook.settings)
+        late.mend(aim, hook.mender, hook.settings)
+        hook.allowlist.also |= aim.modules
     return thing
 
 
@@ -112,8 +114,12 @@ def unmend(thing: T) -> T:
     What was mended when it was imported stays as it is.
     """
     from .hook import late
+    from .hook.install import active
 
-    late.unmend(late.aim_at(thing))
+    aim = late.aim_at(thing)
+    late.unmend(aim)
+    for hook in active():
+        hook.allowlist.also -= aim.modules
     return thing
 
 

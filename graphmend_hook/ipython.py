@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 import copy
 import logging
+import weakref
 from dataclasses import replace
 from time import perf_counter
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from . import runtime
 from .cells import rewrite_cell, triggered_in_cell
 from .config import Setting, Settings
-from .diagnostics import Outcome, notice
+from .diagnostics import Outcome, notice, say_failed
+from .hook import late
 from .hook.install import TRACING, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
@@ -42,7 +44,9 @@ class CellMender:
         self._hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
         self._rules = () if self._hook.settings.disable else active_rules(self._hook.settings.rules)
         runtime.connect()  # where torch was imported before us; from now on the finder does it
+        self._seen: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # what was run and looked through already
         shell.compile = self._compiler
+        shell.events.register("post_run_cell", self._mend_what_was_run)
         shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
         shell.register_magic_function(_report, "line", _MAGIC)
 
@@ -53,6 +57,7 @@ class CellMender:
         if self in self._shell.ast_transformers:
             self._shell.ast_transformers.remove(self)
         self._shell.magics_manager.magics["line"].pop(_MAGIC, None)
+        self._shell.events.unregister("post_run_cell", self._mend_what_was_run)
         self._hook.uninstall()
 
     def visit(self, tree: ast.Module) -> ast.Module:
@@ -79,6 +84,17 @@ class CellMender:
             return tree
         self._shell.user_global_ns[RUNTIME] = runtime
         return mended
+
+    def _mend_what_was_run(self, _result: Any) -> None:
+        """Mend the functions of a script that ``%run`` has run: like the cells they are the user's own program."""
+        try:
+            found = late.functions_in_files(self._shell.user_ns, "__main__")
+            functions = [each for each in found if each not in self._seen]
+            if functions and not self._hook.settings.disable:
+                self._seen.update(functions)
+                late.mend(late.Aim(functions), self._hook.mender, self._hook.settings)
+        except Exception as error:
+            say_failed("the extension", "mending what %run has run", error)
 
 
 _loaded: dict[int, CellMender] = {}

@@ -98,12 +98,13 @@ class Allowlist:
         self._allow = PatternSet(modules)
         self._deny = PatternSet(deny)
         self._passed_over = PatternSet(PASSED_OVER)
+        self.also: set[str] = set()  # modules that were mended late, and are to be mended when they are imported anew
 
     def may_cover(self, fullname: str, path: Sequence[str] | None) -> bool:
         """By name alone, before any finder is asked: False means "certainly not ours"."""
         if is_unmendable(fullname) or self._deny.matches_name(fullname):
             return False
-        return self._allow.matches_name(fullname) or self._allow.may_hold(path)
+        return self._allow.matches_name(fullname) or fullname in self.also or self._allow.may_hold(path)
 
     def covers(self, fullname: str, file: str) -> bool:
         """Is the module `fullname`, to be loaded from `file`, ours?"""
@@ -111,7 +112,7 @@ class Allowlist:
             return False
         if self._deny.matches_file(file):
             return False
-        return self._allow.matches_name(fullname) or self._allow.matches_file(file)
+        return self._allow.matches_name(fullname) or fullname in self.also or self._allow.matches_file(file)
 
     def passes_over(self, fullname: str) -> bool:
         """Is the module, which is covered, one that no compiled function reaches, and is not named itself?"""

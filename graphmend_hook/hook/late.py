@@ -51,6 +51,11 @@ class Aim:
     functions: list[FunctionType] = field(default_factory=list)
     files: dict[str, ModuleType] = field(default_factory=dict)
 
+    @property
+    def modules(self) -> set[str]:
+        """The names of the whole modules that are meant."""
+        return {module.__name__ for module in self.files.values()}
+
     def by_file(self) -> dict[str, list[FunctionType]]:
         """The functions that are meant, alive anywhere in this process, by the file that their code names."""
         found: dict[str, dict[int, FunctionType]] = defaultdict(dict, {file: {} for file in self.files})
@@ -85,6 +90,12 @@ def aim_at(thing: Any) -> Aim:
     if not isinstance(thing, type):
         _check_mendable(_module_of(functions[-1]))
     return Aim([each for each in functions if not is_unmendable(_module_of(each))])
+
+
+def functions_in_files(namespace: Mapping[str, Any], module: str) -> list[FunctionType]:
+    """The functions of `module` that a namespace holds by name, and that were written in a file."""
+    placed = (each for each in _placed_in(namespace, module) if each.__module__ == module)
+    return [each for each in placed if os.path.isfile(each.__code__.co_filename)]
 
 
 def mend(aim: Aim, mender: Mender, settings: Settings) -> None:
@@ -197,31 +208,43 @@ def _text_of(file: str) -> bytes | None:
 
 
 def _layers(thing: Any) -> Iterator[FunctionType]:
-    """The Python functions that a call of `thing` goes through by way of wrappers, the outermost first."""
+    """The Python functions that a call of `thing` goes through by way of wrappers, the outermost first.
+
+    By its true type and its own attributes alone: a proxy, which namespaces may hold, is not woken.
+    """
     seen: list[object] = []
     while thing is not None and not any(thing is each for each in seen):
         seen.append(thing)
-        if isinstance(thing, FunctionType):
+        kind = type(thing)
+        if kind is FunctionType:
             yield thing
-        if isinstance(thing, (MethodType, staticmethod, classmethod)):
+        if issubclass(kind, (MethodType, staticmethod, classmethod)):
             thing = thing.__func__
-        elif isinstance(thing, (functools.partial, functools.cached_property)):
+        elif issubclass(kind, (functools.partial, functools.cached_property)):
             thing = thing.func
         else:
-            thing = getattr(thing, "__dict__", {}).get("__wrapped__")
+            try:
+                thing = object.__getattribute__(thing, "__dict__").get("__wrapped__")
+            except AttributeError:
+                return
 
 
 def _placed_in(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionType]:
     """The functions that a module or a class holds by name, and those of the classes in it that are of `module`."""
-    for value in list(namespace.values()):
-        if isinstance(value, type):
-            if value.__module__ == module and vars(value) is not namespace:
-                yield from _placed_in(vars(value), module)
-        elif isinstance(value, property):
-            for part in (value.fget, value.fset, value.fdel):
-                yield from _layers(part)
-        else:
-            yield from _layers(value)
+    seen: set[int] = set()
+    namespaces = [namespace]
+    while namespaces:
+        for value in list(namespaces.pop().values()):
+            kind = type(value)
+            if issubclass(kind, type):
+                if id(value) not in seen and vars(value).get("__module__") == module:
+                    seen.add(id(value))
+                    namespaces.append(vars(value))
+            elif issubclass(kind, property):
+                for part in (value.fget, value.fset, value.fdel):
+                    yield from _layers(part)
+            else:
+                yield from _layers(value)
 
 
 def _files_below(module: ModuleType) -> Iterator[tuple[str, ModuleType]]:

@@ -308,6 +308,46 @@ def test_package_with_what_is_imported_below_it(fresh_imports: Path, write: Writ
     assert sorted(ledger.modules) == names
 
 
+def test_namespace_with_what_must_not_be_touched(fresh_imports: Path, write: Write) -> None:
+    """Proxies, as Flask's, raise for whatever is asked of them; a class may hold itself, and a wrapper may wrap itself."""
+    proxy = """
+class Proxy:
+    def __getattribute__(self, name):
+        raise RuntimeError("outside of a request")
+    __eq__ = __hash__ = __bool__ = __len__ = None
+
+request = Proxy()
+
+class Knot:
+    def g(self):
+        print("g")
+
+Knot.itself = Knot
+Knot.other = type("Other", (), {"back": Knot, "__module__": __name__})
+Knot.other.there = Knot.other
+
+def around():
+    print("around")
+around.__wrapped__ = around
+"""
+    write("gm_proxies.py", MENDABLE + proxy)
+    module = importlib.import_module("gm_proxies")
+    graphmend_hook.mend(module)
+    assert is_mended(module.f)
+    assert is_mended(module.Knot.g)
+    graphmend_hook.mend(module.Knot)
+    graphmend_hook.mend(module.around)
+
+
+def test_module_that_is_reloaded(kinds: types.ModuleType) -> None:
+    graphmend_hook.mend(kinds)
+    importlib.reload(kinds)
+    assert is_mended(kinds.plain)
+    graphmend_hook.unmend(kinds)
+    importlib.reload(kinds)
+    assert not is_mended(kinds.plain)
+
+
 # What is left alone
 
 

@@ -318,6 +318,37 @@ def test_variable_of_another_cell_may_change_before_a_guard_is_raised(session):
     assert values(session(LOAD, "count = 0", guarded, show)) == ["['GM103-R14', '']"]
 
 
+MENDED = 'print("_@graphmend" in {}.__code__.co_names)'
+
+
+@pytest.mark.parametrize("load", [LOAD, "pass"])
+def test_script_that_run_has_run(load, session, write, tmp_path):
+    """And one that is changed and run again; without the extension it stays as it is."""
+    write("script.py", F + "class C:\n    def g(self):\n        log.warning('g')\n")
+    cells = [load, "%run script.py", MENDED.format("f"), MENDED.format("C.g"), "print(f(1))"]
+    changed = (
+        "import pathlib; path = pathlib.Path('script.py'); _ = path.write_text(path.read_text().replace('+ 1', '+ 2'))"
+    )
+    done = session(*cells, changed, "%run script.py", MENDED.format("f"), "print(f(1))")
+    mended = str(load == LOAD)
+    assert values(done) == [mended, mended, "2", mended, "3"]
+    assert done.stderr.splitlines() == ["a record", "a record"]
+
+
+def test_what_was_run_and_cannot_be_mended(session, write):
+    """An error of ours is said once, and the cells go on."""
+    write("script.py", F)
+    broken = """
+    from graphmend_hook.hook import late
+    def fail(*_):
+        raise MemoryError("ours")
+    late.mend = fail
+    """
+    done = session(LOAD, broken, "%run script.py", "print(f(1))", "%run script.py", _GRAPHMEND_DEFECTS="")
+    assert values(done) == ["2"]
+    assert done.stderr.count("GM012: the extension mending what %run has run failed with MemoryError('ours')") == 1
+
+
 INSTALL = "import graphmend_hook; graphmend_hook.install('zzz', guards='keep')"
 GUARDS = "from graphmend_hook.hook.install import active; print([each.settings.guards for each in active()])"
 
