@@ -97,10 +97,13 @@ NOTICES = {
     "modules that it imports are); write {instead}",
     "GM016": "{functions} of {module} runs unmended: {loader} has changed its code; leave the module out of that hook "
     "to have it mended",
+    "GM017": "guards on tensors are assertions of the program that is exported, or compiled ahead of time: they raise "
+    "RuntimeError with the text of the guard, on CUDA they end the process's use of the device, and ONNX drops them; "
+    "GRAPHMEND_GUARDS=keep leaves them as they were written",
 }
 
 _log = logging.getLogger("graphmend_hook")
-_failed: set[str] = set()  # what is known to have failed
+_said: set[str] = set()  # what has been said: tasks that are known to have failed, and notices
 
 
 def notice(code: str, **details: object) -> str:
@@ -109,6 +112,13 @@ def notice(code: str, **details: object) -> str:
         return f"{code}: {NOTICES[code].format(**details)}"
     except Exception as error:  # the text of a detail, such as an exception of the program's
         return f"{code}: its text cannot be made ({type(error).__name__})"
+
+
+def say_once(code: str) -> None:
+    """Say the notice `code`, the first time that it is called for in this process."""
+    if code not in _said:
+        _said.add(code)
+        _log.warning("%s", notice(code))
 
 
 def defects_are_fatal() -> bool:
@@ -121,7 +131,7 @@ def say_failed(task: str, subject: str, error: Exception) -> None:
     what = f"{task} {subject}"
     if defects_are_fatal():
         raise DefectError(f"{what} failed") from error
-    if task not in _failed:
-        _failed.add(task)
+    if task not in _said:
+        _said.add(task)
         _log.warning("%s", notice("GM012", what=what, error=repr(error)))
         _log.debug("the exception:", exc_info=error)

@@ -13,6 +13,7 @@ import torch
 from torch._guards import TracingContext
 from torch.compiler import is_dynamo_compiling, is_exporting
 
+from ..diagnostics import say_once
 from . import queue
 from .question import is_connected, question
 from .restart import is_as_written
@@ -20,6 +21,7 @@ from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
 
+_REGION = "torch.ops.higher_order.invoke_subgraph"  # torch.compiler.nested_compile_region
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 _DEFERS = (Mechanism.DELIVERY, Mechanism.ORDER, Mechanism.TEXTS, Mechanism.FAILURE)
 
@@ -164,6 +166,34 @@ def without_gradient(tensor: Any) -> Any:
 def is_autocast() -> bool:
     """Is autocast on for any kind of device?"""
     return bool(torch._C._is_any_autocast_enabled())
+
+
+@question(otherwise=False)
+def _is_the_only_program(trace: Trace) -> bool:
+    is_saved = trace.compilation.is_saved or compiling_frame() is None
+    return _REGION in _enclosing_bodies(trace) or (is_saved and trace.compilation.one_graph)
+
+
+def guards_are_assertions() -> bool:
+    """Must what guards there be a part of the graph, since no epilogue runs behind it?
+
+    So it is for what is exported, and where the alternative is no program: under `aot_compile`, and in a
+    region that is compiled once (`torch.compiler.nested_compile_region`).
+    """
+    return not tracing() or _is_the_only_program()
+
+
+@question(otherwise=None)
+def _tell_of_assertions(_trace: Trace) -> None:
+    say_once("GM017")
+
+
+def tell_of_assertions() -> None:
+    """Say once, in a process, what the guards of a program are that runs without this package."""
+    if is_dynamo_compiling():
+        _tell_of_assertions()
+    else:
+        say_once("GM017")
 
 
 # ``assert_in_graph(test, text)`` is an operation of the graph that fails where the tensor is false.

@@ -38,6 +38,16 @@ def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _proved() -> None:
+    """What our mechanisms can do is found out once in a process: not while a test makes torch look like another one."""
+    from graphmend_hook.dynamo import probes, trust
+
+    assert trust.prover is probes.failures
+    trust.prove()
+    assert not trust.failed
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _no_log_of_frames() -> Iterator[None]:
     """For its log alone, Dynamo times the guards of each frame on flushed caches, and writes down all settings of torch."""
     settings = ("_get_dynamo_config", "_compiler_config", "_scrubbed_inductor_config", "_functorch_config")

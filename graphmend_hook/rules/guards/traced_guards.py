@@ -9,6 +9,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
+from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler
 from ..branches import traced_sides
 from ..branches.traced_speculated import Unspeculable, is_tensor
@@ -43,7 +44,8 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
         "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
     """
-    in_graph = queue.guards == "async" or not place.tracing()  # an exported program has no epilogue
+    in_program = place.guards_are_assertions()
+    in_graph = queue.guards == "async" or in_program
     for _, method, _, target, values in every:
         refusal = _refusal(method, target, values, in_graph)
         if refusal:
@@ -55,6 +57,9 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             continue
         if method is None and in_graph:
             place.assert_in_graph(~predicate, target)
+            if in_program:
+                place.tell_of_assertions()
+                expect_failure()
             continue
         kind = queue.GUARD if method is None else queue.EFFECT
         kept = [traced_defer.kept(value) for value in (predicate, *values)]  # as they are now
