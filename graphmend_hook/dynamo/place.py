@@ -44,15 +44,19 @@ class Hindrance(Enum):
     CAUGHT = auto()
     AS_WRITTEN = auto()  # every statement of the frame
     FORBIDDEN = auto()  # in the body of a higher-order operator
+    CACHED = auto()  # the function that has the effect has it once, at its first call
     REPEATED = auto()  # by activation checkpointing
 
 
-def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> Hindrance | None:
+def hindrance(
+    trace: Trace, is_warning: bool, repeats: bool, values: Variable, is_silent: bool = False
+) -> Hindrance | None:
     """What keeps an effect from waiting for the end of the graph, at the place that Dynamo has come to.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
     values: the tuple of its arguments.
+    is_silent: it is the call of a logger that is off, which has no effect while that is so.
     """
     from .epilogue import connect, drain
 
@@ -66,7 +70,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
         return Hindrance.REDIRECTED
     if _has_outside_container(values):
         return Hindrance.CONTAINER
-    if is_caught(trace):
+    if not is_silent and is_caught(trace):
         return Hindrance.CAUGHT
     if is_as_written(trace):
         return Hindrance.AS_WRITTEN
@@ -74,7 +78,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
-    return None
+    return None if is_silent or not trace.is_in_a_cache else Hindrance.CACHED
 
 
 def is_in_another_body(trace: Trace) -> bool:

@@ -13,10 +13,14 @@ FUNCTIONS = frozenset(
     | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
 )
 
+# Methods of loggers that do nothing where the logger is off at their level.
+LEVELS = frozenset({"debug", "info", "warning", "error", "critical"})
+
 # Methods of loggers; those below the line are what libraries add to logging.Logger
 # (transformers, diffusers, accelerate, vLLM).
 LOGGER_METHODS = frozenset(
-    {"debug", "info", "warning", "warn", "error", "critical", "fatal", "log"}
+    LEVELS
+    | {"warn", "fatal", "log"}
     # ---
     | {"debug_once", "info_once", "warning_once", "error_once", "warning_advice"}
 )

@@ -74,9 +74,8 @@ def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
 
 DECLINED = {
     "logger.warning('x', exc_info=True)": "GM101-R01",
-    "logger.warning('x', stacklevel=2)": "GM101-R01",
     "logger.warning('x', stack_info=flag)": "GM101-R01",
-    "warnings.warn('x', UserWarning, stacklevel=level)": "GM101-R01",
+    "warnings.warn('x', UserWarning, 2, None, skip_file_prefixes=files)": "GM101-R01",
     "print(*x)": "GM101-R02",
     "print(x, **options)": "GM101-R02",
     "print(x, file=stream)": "GM101-R06",
@@ -92,6 +91,8 @@ MENDED = [
     "logger.warning('x', exc_info=False, stacklevel=1)",
     "logger.info('x', extra={'a': x})",
     "self.logger.warning('x')",
+    "logger.warning('x', stacklevel=2)",
+    "warnings.warn('x', UserWarning, stacklevel=level)",
     "warnings.warn('x')",
     "w('x')",
     "logging.error('x')",

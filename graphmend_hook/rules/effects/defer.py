@@ -77,7 +77,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 4
+    version = 5
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

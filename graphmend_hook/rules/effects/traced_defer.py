@@ -5,10 +5,11 @@ Dynamo inlines these functions and folds their tests; in eager only `tracing` ru
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections.abc import Callable, Collection
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -22,12 +23,15 @@ from ...dynamo.restart import expect_no_switch, expect_no_trap, expect_success, 
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
+from . import traced_callers
+from .traced_callers import function_of
 from .traced_silent_loggers import is_silent
 
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
+_LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
@@ -40,21 +44,30 @@ def record(_trace: Trace, code: str, operation: str = "") -> None:
     record_here(code, operation)
 
 
-def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
+def deferrable(
+    target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown = traced_callers.NOTHING
+) -> bool:
     """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
 
     target: the receiver of the call, or the function itself where `method` is "".
     values: the leaf values of its arguments, as of the call.
+    shown: its arguments, where one may say which caller is shown.
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
-    why = refusal(target, method, values)
+    why = refusal(target, method, values) or traced_callers.refusal(target, method, shown)
     if why:
         record(why)
     return not why
 
 
-def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values: tuple[Any, ...]) -> None:
+def defer(
+    delivery: traced_callers.Delivery,
+    target: Any,
+    method: str,
+    values: tuple[Any, ...],
+    shown: traced_callers.Shown = traced_callers.NOTHING,
+) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
@@ -62,6 +75,7 @@ def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values:
     if method and is_silent(method, target):
         expect_success()
         return
+    delivery, target = traced_callers.standing(delivery, target, method, shown)
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
 
 
@@ -93,21 +107,24 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
     if queue.understood and not _is_effect(target, method):
         return "GM101-T01"
-    why = refusal_here(method == "" and target is _WARN, False, values)
-    if not why and method not in _ONCE:
+    silent = queue.understood and method != "" and is_silent(method, target)
+    why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
+    if not why and type(target) is functools.partial:
+        why = _why_not_fixed(target.args) or _why_not_fixed(target.keywords.values())
+    if not (why or silent or method in _ONCE):
         _tell_once()
     return why
 
 
-def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool = False) -> str:
     """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
-    is_warning, repeats: as `place.hindrance` has them.
+    is_warning, repeats, silent: as `place.hindrance` has them.
     """
     if not queue.understood:
         return "GM101-T09"
-    why = why_not_deferrable(is_warning, repeats, values) or _why_items_differ(values, 0)
-    return why or ("GM101-T12" if follows_what_may_raise() else "")
+    why = why_not_deferrable(is_warning, repeats, silent, values) or _why_items_differ(values, 0)
+    return why or ("GM101-T12" if not silent and follows_what_may_raise() else "")
 
 
 _CODES = {
@@ -120,13 +137,14 @@ _CODES = {
     Hindrance.AS_WRITTEN: "GM101-T11",
     Hindrance.FORBIDDEN: "GM101-T06",
     Hindrance.REPEATED: "GM101-T08",
+    Hindrance.CACHED: "GM101-T17",
 }
 
 
 @question(otherwise=_CODES[Hindrance.NOT_REACHED])
-def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
+def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bool, values: Variable) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
-    return _CODES[place.hindrance(trace, is_warning, repeats, values)]
+    return _CODES[place.hindrance(trace, is_warning, repeats, values, silent)]
 
 
 @question(otherwise=None)
@@ -150,6 +168,9 @@ def _is_effect(target: object, method: str) -> bool:
     # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method:
         return isinstance(target, logging.Logger) and _is_inherited(target, method)
+    target = function_of(target)
+    if isinstance(target, MethodType):
+        return target.__name__ in _LEVELLED and _is_effect(target.__self__, target.__name__)
     return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
         target is _PRINT
         or target is _WARN
@@ -193,6 +214,14 @@ def _why_items_differ(values: Collection[object], depth: int) -> str:
         why = _why_it_differs(value, depth)
         if why:
             return why
+    return ""
+
+
+def _why_not_fixed(values: Collection[object]) -> str:
+    """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
+    for value in values:
+        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
+            return "GM101-T04"
     return ""
 
 
