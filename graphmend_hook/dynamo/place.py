@@ -13,7 +13,7 @@ import torch
 from torch._guards import TracingContext
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from . import queue
+from . import caches, queue
 from .question import is_connected, question
 from .restart import is_as_written
 from .trace import Trace, compiling_frame, is_caught
@@ -78,7 +78,7 @@ def hindrance(
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
-    return None if is_silent or not trace.is_in_a_cache else Hindrance.CACHED
+    return Hindrance.CACHED if caches.is_in_a_cache(trace) else None
 
 
 def is_in_another_body(trace: Trace) -> bool:
@@ -104,6 +104,12 @@ def replay_last(trace: Trace) -> None:
         first = tracked[identity]
         tracked.clear()
         tracked.update({identity: first, **others})
+
+
+@question(otherwise=False)
+def is_remembered(trace: Trace) -> bool:
+    """Would eager not come here, because a function that is traced has a result that is cached?"""
+    return caches.is_remembered(trace)
 
 
 @question(otherwise=True)

@@ -21,7 +21,6 @@ from .refusals import NOWHERE, Place
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
-_UNWRAPS = "getattr_and_trace"  # a function of `torch._dynamo.polyfills`
 
 
 class Trace:
@@ -64,11 +63,6 @@ class Trace:
     def is_in_a_context(self) -> bool:
         """Is one open?  It ends before the end of the graph, and its mode with it."""
         return next(self.contexts(), self) is not self
-
-    @property
-    def is_in_a_cache(self) -> bool:
-        """Is a function behind a cache of `functools` traced?  Dynamo traces it at each call, and keeps nothing."""
-        return any(map(_calls_cached, self.frames()))
 
     @cached_property
     def _frame(self) -> Any:
@@ -147,14 +141,6 @@ def is_caught(trace: Trace) -> bool:
 def is_in_finally(trace: Trace) -> bool:
     """Is the statement, or a traced call that it stands in, part of a ``finally`` that runs without an exception?"""
     return any(map(_in_finally, trace.frames_outside()))
-
-
-def _calls_cached(frame: Any) -> bool:
-    """Is it Dynamo's frame in which it calls what a wrapper in C wraps, and is that wrapper a cache?"""
-    wrapper = frame.symbolic_locals.get("wrapper_obj")
-    if wrapper is None or frame.f_code.co_name != _UNWRAPS:
-        return False
-    return hasattr(getattr(wrapper.realize(), "wrapper_obj", None), "cache_info")
 
 
 def _in_try(frame: Any) -> bool:

@@ -278,14 +278,38 @@ def detect(name: str) -> bool:
 
 
 @functools.lru_cache
-def detect_aloud(name: str) -> bool:
-    logger.info("detected %s", name)
+def detect_aloud() -> bool:
+    logger.info("detected")
     return True
 
 
-@case()
+@functools.cache
+def is_detected() -> bool:
+    try:
+        say("detected", "before")
+        return detect_in_a_helper("torch")
+    except ValueError:
+        return False
+
+
+def detect_in_a_helper(name: str) -> bool:
+    logger.warning(f"detected {name}")
+    warn("detected", DeprecationWarning)
+    return True
+
+
+is_detected()
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T17",))
 def quietly_behind_a_cache(x: torch.Tensor) -> torch.Tensor:
-    return x + 1 if detect("torch") else x
+    y = x + 1
+    return y + 1 if detect("torch") else y
+
+
+@case()
+def behind_a_cache_that_is_full(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if is_detected() else x
 
 
 @case()
@@ -319,5 +343,5 @@ def aloud_with_a_handler() -> None:
 @case(graphs=2, fullgraph=False, refusals=("GM101-T17",))
 def aloud_behind_a_cache(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
-    detect_aloud("torch")
+    detect_aloud()
     return y + 1

@@ -44,7 +44,7 @@ else:
 _STREAMS = {"sys.stdout", "sys.stderr"}
 _GET_LOGGER = {"logging.getLogger"}
 
-FRAME = Refusal("GM101-R01", "the call reads its frame, its exception or its stack; drop {keyword}=")
+FRAME = Refusal("GM101-R01", "the call reads the exception or the stack, or waits for others; drop {keyword}=")
 STARRED = Refusal("GM101-R02", "the call unpacks other arguments than the function's own; write them out")
 CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")

@@ -18,7 +18,8 @@ Delivery = Callable[[Any, Any], Any]
 
 NOTHING: Shown = ((), {})
 _WARN = warnings.warn
-_READING = ("exc_info", "stack_info", "source", "skip_file_prefixes")  # the exception, or any number of frames
+# They read the exception, or any number of frames, or have processes wait for each other.
+_READING = ("exc_info", "stack_info", "source", "skip_file_prefixes", "use_call_stack", "in_order")
 _LEVEL = 2  # the place of `stacklevel` in the arguments of `warnings.warn`
 
 

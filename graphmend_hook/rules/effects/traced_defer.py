@@ -25,6 +25,7 @@ from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
 from . import traced_callers
 from .traced_callers import function_of
+from .traced_library_loggers import is_function, why_no_logger
 from .traced_silent_loggers import is_silent
 
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
@@ -55,6 +56,8 @@ def deferrable(
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
+    if place.is_remembered():
+        return True
     why = refusal(target, method, values) or traced_callers.refusal(target, method, shown)
     if why:
         record(why)
@@ -72,7 +75,7 @@ def defer(
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
-    if method and is_silent(method, target):
+    if place.is_remembered() or (method and is_silent(method, target)):
         expect_success()
         return
     delivery, target = traced_callers.standing(delivery, target, method, shown)
@@ -105,8 +108,9 @@ def get_logger(function: Callable[..., Any], *args: Any) -> Any:
 
 def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
-    if queue.understood and not _is_effect(target, method):
-        return "GM101-T01"
+    unknown = queue.understood and _why_unknown(target, method)
+    if unknown:
+        return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
     why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
     if not why and type(target) is functools.partial:
@@ -163,15 +167,26 @@ def _is_inherited(_trace: Trace, logger: Variable, method: str) -> bool:
     )
 
 
-def _is_effect(target: object, method: str) -> bool:
-    """Is it a logger, whose method is called and is Python's, or a function that is known to have an effect?"""
+def _why_unknown(target: object, method: str) -> str:
+    """The code of the refusal if it is no logger with that method, and no function that is known; else ""."""
     # The type goes first: Dynamo can tell it of more objects than it can compare.
+    if method and isinstance(target, logging.Logger):
+        return "" if _is_inherited(target, method) else "GM101-T01"
     if method:
-        return isinstance(target, logging.Logger) and _is_inherited(target, method)
+        return why_no_logger(target, method)
     target = function_of(target)
-    if isinstance(target, MethodType):
-        return target.__name__ in _LEVELLED and _is_effect(target.__self__, target.__name__)
-    return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
+    if isinstance(target, (FunctionType, BuiltinFunctionType)):
+        return "" if _is_builtin(target) or is_function(target) else "GM101-T01"
+    if not isinstance(target, MethodType):
+        return "GM101-T01"
+    if is_function(target):
+        return ""
+    return _why_unknown(target.__self__, target.__name__) if target.__name__ in _LEVELLED else "GM101-T01"
+
+
+def _is_builtin(target: object) -> bool:
+    """Is it one of Python's functions that are known to have an effect?"""
+    return (
         target is _PRINT
         or target is _WARN
         or target is logging.debug
