@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from . import frame_guards
 from .trace import Trace
 from .variables import Variable
 
+_UNPACKING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _UNWRAPS = "getattr_and_trace"  # of `torch._dynamo.polyfills`: calls what a wrapper in C wraps
 
 
@@ -20,10 +22,10 @@ def is_in_a_cache(trace: Trace) -> bool:
 def is_remembered(trace: Trace) -> bool:
     """Is one being traced that eager would not run, because its result is known?  A guard then asks if it still is.
 
-    Of a function without arguments the size of the cache tells; what is kept by arguments cannot be looked at.
+    Of a function without parameters the size of the cache tells; what is kept by arguments cannot be looked at.
     """
-    for wrapper, has_arguments in _wrappers(trace):
-        if has_arguments or wrapper.source is None:
+    for wrapper in _wrappers(trace):
+        if wrapper.source is None:
             continue
         found = frame_guards.inputs_at([wrapper.source], trace.compilation)
         if found is not None and _is_full(found[0]):
@@ -34,17 +36,19 @@ def is_remembered(trace: Trace) -> bool:
 
 
 def _is_full(wrapper: Any) -> bool:
-    return wrapper.cache_info().currsize > 0  # type: ignore[no-any-return]
+    """Is it the cache of a function without parameters, and does it hold the result?"""
+    code = getattr(getattr(wrapper, "__wrapped__", None), "__code__", None)
+    if code is None or code.co_argcount or code.co_kwonlyargcount or code.co_flags & _UNPACKING:
+        return False
+    return hasattr(wrapper, "cache_info") and wrapper.cache_info().currsize > 0
 
 
-def _wrappers(trace: Trace) -> Iterator[tuple[Variable, bool]]:
-    """The caches behind which traced functions are, the innermost first, each with whether it was given arguments."""
+def _wrappers(trace: Trace) -> Iterator[Variable]:
+    """The caches behind which traced functions are, the innermost first."""
     for frame in trace.frames():
         wrapper = frame.symbolic_locals.get("wrapper_obj")
         if wrapper is None or frame.f_code.co_name != _UNWRAPS:
             continue
         wrapper = wrapper.realize()
         if hasattr(getattr(wrapper, "wrapper_obj", None), "cache_info"):
-            given = [frame.symbolic_locals.get(name) for name in ("args", "kwargs")]
-            counts = [-1 if each is None else len(each.realize().items) for each in given]
-            yield wrapper, counts != [2, 0]  # two are of `_UNWRAPS` itself
+            yield wrapper

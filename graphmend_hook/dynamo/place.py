@@ -56,7 +56,7 @@ def hindrance(
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
     values: the tuple of its arguments.
-    is_silent: it is the call of a logger that is off, which has no effect while that is so.
+    is_silent: it is the call of a logger that is off, where at most the text of its arguments fails.
     """
     from .epilogue import connect, drain
 
@@ -70,7 +70,7 @@ def hindrance(
         return Hindrance.REDIRECTED
     if _has_outside_container(values):
         return Hindrance.CONTAINER
-    if not is_silent and is_caught(trace):
+    if is_caught(trace) and not (is_silent and _are_constants(values)):
         return Hindrance.CAUGHT
     if is_as_written(trace):
         return Hindrance.AS_WRITTEN
@@ -110,6 +110,12 @@ def replay_last(trace: Trace) -> None:
 def is_remembered(trace: Trace) -> bool:
     """Would eager not come here, because a function that is traced has a result that is cached?"""
     return caches.is_remembered(trace)
+
+
+@question(otherwise=True)
+def is_in_a_try(trace: Trace) -> bool:
+    """Could a handler in a traced frame catch what is raised here?"""
+    return is_caught(trace)
 
 
 @question(otherwise=True)
@@ -226,6 +232,11 @@ def _has_outside_container(values: Variable) -> bool:
         elif value.source is not None and type(value).__name__ in ("ListVariable", "ConstDictVariable"):
             return True
     return False
+
+
+def _are_constants(values: Variable) -> bool:
+    """Can the text of all values be made while tracing?"""
+    return all(value.is_python_constant() for value in values.realize().items)
 
 
 def _enclosing_bodies(trace: Trace) -> list[str]:

@@ -99,3 +99,11 @@ def test_a_warning_that_a_filter_raises() -> None:
         with pytest.raises(FutureWarning, match="soon"):
             compiled(torch.ones(2))
     assert "GM101-T07" in {code for code, *_ in refusals.seen}
+
+
+@pytest.mark.parametrize("name", ["a_text_that_fails_in_a_try", "a_text_that_fails_in_a_try_of_the_caller"])
+def test_a_text_that_cannot_be_made_is_not_passed_over(name: str) -> None:
+    """Dynamo cannot trace one, with or without the hook; that the logger is off must not hide it."""
+    for module in modules():
+        with pytest.raises(Exception, match="Unknown format code"):
+            torch.compile(getattr(module, name), backend="eager")(torch.ones(2))

@@ -283,6 +283,22 @@ def detect_aloud() -> bool:
     return True
 
 
+@functools.lru_cache
+def detect_by_default(name: str = "torch") -> bool:
+    logger.info("detected %s", name)
+    return True
+
+
+detect_by_default("numpy")
+
+
+@case(graphs=2, fullgraph=False, refusals=("GM101-T17",))
+def behind_a_cache_that_holds_others(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    detect_by_default()
+    return y + 1
+
+
 @functools.cache
 def is_detected() -> bool:
     try:
@@ -324,6 +340,26 @@ def quietly_in_a_try(x: torch.Tensor) -> torch.Tensor:
 
 def quiet_in_a_helper(x: torch.Tensor) -> None:
     quiet.warning("of %s", x.shape)
+
+
+def a_text_that_fails_in_a_try(x: torch.Tensor) -> torch.Tensor:
+    try:
+        quiet.info(f"{x.dim()} {'two':d}")
+    except ValueError:
+        return x + 2
+    return x + 1
+
+
+def a_text_that_fails_in_a_try_of_the_caller(x: torch.Tensor) -> torch.Tensor:
+    try:
+        quiet_and_wrong(x)
+    except ValueError:
+        return x + 2
+    return x + 1
+
+
+def quiet_and_wrong(x: torch.Tensor) -> None:
+    quiet.debug("{} {:d}".format("one", str(x.dim())))
 
 
 @case(graphs=2, fullgraph=False, refusals=("GM101-T10",))

@@ -39,6 +39,17 @@ _MOST_ITEMS = 32
 _DEEPEST = 3
 
 
+class _Nobody:
+    """A logger that says nothing."""
+
+    def debug(self, *args: object, **kwargs: object) -> None: ...
+
+    info = warning = error = critical = debug
+
+
+_NOBODY = _Nobody()
+
+
 @question(otherwise=None)
 def record(_trace: Trace, code: str, operation: str = "") -> None:
     """Remember the code of why the statement at hand is traced as it was written, and the operation it is about."""
@@ -75,7 +86,12 @@ def defer(
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
-    if place.is_remembered() or (method and is_silent(method, target)):
+    if place.is_remembered():
+        expect_success()
+        return
+    if method and is_silent(method, target):
+        if place.is_in_a_try():
+            delivery(_NOBODY, values)  # a text that cannot be made is not passed over
         expect_success()
         return
     delivery, target = traced_callers.standing(delivery, target, method, shown)
