@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from .own import OWN_FILES
+from .place import constant_of
 from .question import question
 from .trace import Trace
 from .variables import Variable
@@ -73,12 +74,7 @@ def are_known(trace: Trace, count: int) -> bool:
 @question(otherwise=None)
 def standing_at(trace: Trace, count: int) -> Any:
     """The object of `Callers` for them; `are_known` has told that there is one."""
-    from torch._dynamo.source import GlobalSource
-    from torch._dynamo.variables.base import VariableTracker
-
-    callers = callers_of(trace, count)
-    source = GlobalSource(trace.output.install_global_by_id("graphmend_callers", callers))
-    return VariableTracker.build(trace.translator, callers, source)
+    return constant_of(trace, callers_of(trace, count), "graphmend_callers")
 
 
 def _calls_under_way() -> Iterator[tuple[int, Variable]]:

@@ -133,12 +133,16 @@ def is_in_a_context(trace: Trace) -> bool:
 @question(otherwise=None)
 def logger_of(trace: Trace, name: str | None = None) -> Any:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
+    return constant_of(trace, logging.getLogger(name), "graphmend_logger")
+
+
+def constant_of(trace: Trace, found: object, prefix: str) -> Variable:
+    """Dynamo's variable for an object that is a constant of the trace, by the name of a global that begins so."""
     from torch._dynamo.source import GlobalSource
     from torch._dynamo.variables.base import VariableTracker
 
-    logger = logging.getLogger(name)
-    source = GlobalSource(trace.output.install_global_by_id("graphmend_logger", logger))
-    return VariableTracker.build(trace.translator, logger, source)
+    source = GlobalSource(trace.output.install_global_by_id(prefix, found))
+    return VariableTracker.build(trace.translator, found, source)
 
 
 @question(otherwise=True)

@@ -17,6 +17,15 @@ FUNCTIONS = frozenset(
     | {f"tqdm.{module}tqdm.write" for module in ("", "auto.", "std.")}
 )
 
+# Functions that look a logger up, which is the same for ever, or made of nothing but the arguments.
+LOOKUPS = frozenset({"logging.getLogger", "structlog.get_logger", "structlog.stdlib.get_logger"})
+
+# Clocks: what they say is of the moment at which they are read.
+CLOCKS = frozenset(
+    {f"time.{name}{unit}" for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")}
+    | {"datetime.datetime.now"}
+)
+
 # Methods of loggers that do nothing where the logger is off at their level.
 LEVELS = frozenset({"debug", "info", "warning", "error", "critical"})
 

@@ -163,6 +163,9 @@ def with_absl(x: torch.Tensor) -> torch.Tensor:
 def with_structlog(x: torch.Tensor) -> torch.Tensor:
     of_structlog.info("hello", shape=tuple(x.shape))
     bound_by_structlog.warning("bound", x=x.sum())
+    structlog.get_logger().error("looked up")
+    log = structlog.get_logger(__name__)
+    log.error("and kept")
     return x + 1
 
 

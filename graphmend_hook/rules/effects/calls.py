@@ -10,7 +10,7 @@ from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import RUNTIME, Filling, Template, constant, expression
 from ..base import compiled_elsewhere
-from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS
+from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS
 from . import partials
 from .leaves import Leaves
 from .shown import Shown, gives_on, is_default, is_of_interest, shown
@@ -42,10 +42,9 @@ else:
 """
 )
 _STREAMS = {"sys.stdout", "sys.stderr"}
-_GET_LOGGER = {"logging.getLogger"}
 
 FRAME = Refusal("GM101-R01", "the call reads the exception or the stack, or waits for others; drop {keyword}=")
-STARRED = Refusal("GM101-R02", "the call unpacks other arguments than the function's own; write them out")
+STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
 CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
 FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
@@ -103,10 +102,10 @@ def is_partial(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
 
 
 def is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    """Is it ``logging.getLogger()``, of a literal name or of ``__name__``?  Any other name would become a guard."""
+    """Does it look a logger up, of a literal name or of ``__name__``?  Any other name would become a guard."""
     if call.keywords or len(call.args) > 1:
         return False
-    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, LOOKUPS, place.function)
 
 
 def _is_fixed_name(node: ast.expr) -> bool:

@@ -25,7 +25,7 @@ from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
 from . import traced_callers
 from .traced_callers import function_of
-from .traced_library_loggers import is_function, why_no_logger
+from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
 from .traced_silent_loggers import is_silent
 
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
@@ -116,9 +116,12 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``, looked up while tracing if it is `logging.getLogger`, which Dynamo cannot trace."""
-    if function is logging.getLogger and is_dynamo_compiling():
-        return place.logger_of(*args)
+    """``function(*args)``, looked up while tracing if it is one that is known, which Dynamo cannot trace."""
+    if is_dynamo_compiling():
+        if function is logging.getLogger:
+            return place.logger_of(*args)
+        if is_lookup(function):
+            return logger_of_library(function, *args)
     return function(*args)
 
 

@@ -17,6 +17,7 @@ import torch
 
 from ...dynamo import frame_guards
 from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.place import constant_of
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, python_of
@@ -75,6 +76,15 @@ FUNCTIONS = {
 } | {"tqdm.std.tqdm.write": ""}
 
 
+def _is_made_each_time() -> bool:
+    """Does structlog ask for its configuration at each call, also of a logger that is kept?"""
+    return not sys.modules["structlog"].get_config()["cache_logger_on_first_use"]
+
+
+# Functions that look a logger up, with whether one that was looked up while tracing does for all calls.
+LOOKUPS = {f"structlog.{module}.get_logger": _is_made_each_time for module in ("_config", "stdlib")}
+
+
 @dataclass
 class _Shown:
     """Objects whose contents are shown with what waits for the end of the graph."""
@@ -85,6 +95,10 @@ class _Shown:
 
 class _Changing(list[Any]):
     """Those that the traced code was seen to change, in all attempts."""
+
+
+class _LookedUp(list[Any]):
+    """The loggers that were looked up while tracing."""
 
 
 @question(otherwise="GM101-T01")
@@ -99,7 +113,11 @@ def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
         return "GM101-T09"
     [logger] = found
 
+    must_be_new = any(logger is each for each in trace.compilation.of(_LookedUp))
+
     def is_fit(logger: Any) -> bool:
+        if must_be_new and "bind" in vars(logger):  # structlog has begun to keep its configuration
+            return False
         return type(logger) is cls and _is_fit(kind, logger, method)
 
     if not is_fit(logger):
@@ -152,16 +170,37 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
 def is_function(trace: Trace, target: Variable) -> bool:
     """Is it one of the functions above, which looks for its caller no further than the statement at hand?"""
     function = python_of(target)
-    if not isinstance(function, FunctionType):
-        return False
-    name = f"{function.__module__}.{function.__qualname__}"
-    known = _named(function.__module__, function.__qualname__)
-    if name not in FUNCTIONS or getattr(known, "__func__", known) is not function:
+    name = _name_of(function)
+    if name not in FUNCTIONS:
         return False
     where = FUNCTIONS[name].rpartition(".logging.")
     left_out: Iterable[Any] = _named(where[0] + ".logging", where[2]) if where[0] else ()
     code = trace.code
     return code is None or not any((code.co_filename, code.co_name) == frame[:2] for frame in left_out)
+
+
+@question(otherwise=False)
+def is_lookup(_trace: Trace, target: Variable) -> bool:
+    """Is it one of the functions that look a logger up, and does one that is looked up now do for all calls?"""
+    does = LOOKUPS.get(_name_of(python_of(target)))
+    return does is not None and does()
+
+
+@question(otherwise=None)
+def logger_of_library(trace: Trace, function: Variable, name: str | None = None) -> Any:
+    """The logger that the function gives."""
+    logger = python_of(function)(*(() if name is None else (name,)))
+    trace.compilation.of(_LookedUp).append(logger)
+    return constant_of(trace, logger, "graphmend_logger")
+
+
+def _name_of(function: Any) -> str:
+    """Where a function of a library is, "" if something else is there."""
+    if not isinstance(function, FunctionType):
+        return ""
+    known = _named(function.__module__, function.__qualname__)
+    is_known = getattr(known, "__func__", known) is function
+    return f"{function.__module__}.{function.__qualname__}" if is_known else ""
 
 
 def _named(module: str, qualname: str) -> Any:
