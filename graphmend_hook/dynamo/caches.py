@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import frame_guards
+from .question import question
 from .trace import Trace
 from .variables import Variable
 
@@ -19,6 +20,7 @@ def is_in_a_cache(trace: Trace) -> bool:
     return next(_wrappers(trace), None) is not None
 
 
+@question(otherwise=False)
 def is_remembered(trace: Trace) -> bool:
     """Is one being traced that eager would not run, because its result is known?  A guard then asks if it still is.
 

@@ -13,7 +13,8 @@ import torch
 from torch._guards import TracingContext
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from . import caches, queue
+from . import queue
+from .caches import is_in_a_cache
 from .question import is_connected, question
 from .restart import is_as_written
 from .trace import Trace, compiling_frame, is_caught
@@ -78,7 +79,7 @@ def hindrance(
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
-    return Hindrance.CACHED if caches.is_in_a_cache(trace) else None
+    return Hindrance.CACHED if is_in_a_cache(trace) else None
 
 
 def is_in_another_body(trace: Trace) -> bool:
@@ -104,12 +105,6 @@ def replay_last(trace: Trace) -> None:
         first = tracked[identity]
         tracked.clear()
         tracked.update({identity: first, **others})
-
-
-@question(otherwise=False)
-def is_remembered(trace: Trace) -> bool:
-    """Would eager not come here, because a function that is traced has a result that is cached?"""
-    return caches.is_remembered(trace)
 
 
 @question(otherwise=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
+from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
@@ -27,6 +27,7 @@ from . import traced_callers
 from .traced_callers import function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
 from .traced_silent_loggers import is_silent
+from .traced_texts import kept, why_items_differ, why_not_fixed
 
 CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
 
@@ -34,9 +35,6 @@ _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods wit
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
 _LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
-# What a container may hold, and how deep: every item costs tracing time.
-_MOST_ITEMS = 32
-_DEEPEST = 3
 
 
 class _Nobody:
@@ -67,7 +65,7 @@ def deferrable(
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
-    if place.is_remembered():
+    if is_remembered():
         return True
     why = refusal(target, method, values) or traced_callers.refusal(target, method, shown)
     if why:
@@ -86,7 +84,7 @@ def defer(
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
-    if place.is_remembered():
+    if is_remembered():
         expect_success()
         return
     if method and is_silent(method, target):
@@ -133,7 +131,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     silent = queue.understood and method != "" and is_silent(method, target)
     why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
     if not why and type(target) is functools.partial:
-        why = _why_not_fixed(target.args) or _why_not_fixed(target.keywords.values())
+        why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
     if not (why or silent or method in _ONCE):
         _tell_once()
     return why
@@ -146,7 +144,7 @@ def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silen
     """
     if not queue.understood:
         return "GM101-T09"
-    why = why_not_deferrable(is_warning, repeats, silent, values) or _why_items_differ(values, 0)
+    why = why_not_deferrable(is_warning, repeats, silent, values) or why_items_differ(values, 0)
     return why or ("GM101-T12" if not silent and follows_what_may_raise() else "")
 
 
@@ -215,63 +213,3 @@ def _is_builtin(target: object) -> bool:
         or target is logging.critical
         or target is logging.log
     )
-
-
-def _why_it_differs(value: object, depth: int) -> str:
-    """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
-
-    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
-    """
-    if place.is_unread_text(value):
-        return ""
-    kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
-        return ""
-    if isinstance(value, torch.Tensor):
-        if kind is not torch.Tensor or value.requires_grad:
-            return "GM101-T02"
-        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
-    if kind is tuple or kind is list:
-        return _why_items_differ(value, depth + 1)  # type: ignore[arg-type]
-    if kind is dict:
-        return _why_items_differ(value, depth + 1) or _why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
-    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
-        return ""
-    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
-
-
-def _why_items_differ(values: Collection[object], depth: int) -> str:
-    """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
-    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
-        return "GM101-T04"
-    for value in values:
-        why = _why_it_differs(value, depth)
-        if why:
-            return why
-    return ""
-
-
-def _why_not_fixed(values: Collection[object]) -> str:
-    """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
-    for value in values:
-        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
-            return "GM101-T04"
-    return ""
-
-
-def kept(value: Any) -> Any:
-    """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
-    if place.is_unread_text(value):
-        return value
-    kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
-        return value
-    if isinstance(value, torch.Tensor):
-        return place.without_gradient(value).clone()
-    if kind is tuple:
-        return tuple([kept(item) for item in value])
-    if kind is list:
-        return [kept(item) for item in value]
-    if kind is dict:
-        return {kept(key): kept(item) for key, item in value.items()}
-    return value

@@ -13,6 +13,7 @@ from ...dynamo.restart import expect_no_handler
 from ..branches import traced_sides
 from ..branches.traced_speculated import Unspeculable, is_tensor
 from ..effects import traced_defer
+from ..effects.traced_texts import kept as kept_now
 
 CALLED = ("asserted", "is_check")  # by rewritten code
 
@@ -57,7 +58,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             place.assert_in_graph(~predicate, target)
             continue
         kind = queue.GUARD if method is None else queue.EFFECT
-        kept = [traced_defer.kept(value) for value in (predicate, *values)]  # as they are now
+        kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
         traced_defer.append((kind, kept[0], delivery, target, *kept[1:]), is_guard=method is None)
 
 
