@@ -6,14 +6,17 @@ functions and globals.  Dynamo inlines the callers: at delivery they are gone.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
+
+import torch
 
 from .own import OWN_FILES
 from .place import constant_of
@@ -24,6 +27,7 @@ from .variables import Variable
 # Files whose frames `warnings` and `logging` leave out when they count.
 _UNCOUNTED = frozenset({logging.__file__, warnings.__file__})
 _RESUMED = "torch_dynamo_resume_in"  # how Dynamo begins the name of what follows a graph break
+_ASKING = frozenset({"is_compiling", "is_dynamo_compiling"})  # names in code that may go another way in eager
 _DIRECT = frozenset({"UserFunctionVariable", "UserMethodVariable", "NestedUserFunctionVariable"})
 
 Delivery = Callable[[Any, Any], Any]
@@ -47,8 +51,8 @@ class Callers:
 def callers_of(trace: Trace, count: int) -> Callers | None:
     """The nearest `count` callers of the statement at hand.
 
-    None where that many are not traced, or where it is not certain that eager has no other frame between them: Dynamo
-    leaves out those of `torch.nn.Module.__call__`, of decorators of torch and of generators, and adds some of its own.
+    None where that many are not traced, or where it is not certain which frames eager has between them: Dynamo leaves
+    some out, such as those of ``torch.nn.Module.__call__``, and adds some of its own.
     """
     called = dict(_calls_under_way())
     found: list[Callable[..., Any]] = []
@@ -56,13 +60,13 @@ def callers_of(trace: Trace, count: int) -> Callers | None:
     while frames and frames[0].f_code.co_filename in OWN_FILES:
         frames.pop(0)
     for callee, caller in itertools.pairwise(frames):
-        if len(found) == count:
+        if len(found) >= count:
             break
-        function = called.get(id(caller))
-        if function is None or not _is_direct(function, callee) or not _may_be_shown(caller):
+        between = _between(called.get(id(caller)), callee.f_code)
+        if between is None or not _may_be_shown(caller):
             return None
-        found.insert(0, _standing_in(caller))
-    return Callers(tuple(found)) if len(found) == count else None
+        found += [*between, _standing_in(caller.f_code, _line_of(caller), caller.f_globals)]
+    return Callers(tuple(reversed(found[:count]))) if len(found) >= count else None
 
 
 @question(otherwise=False)
@@ -88,23 +92,59 @@ def _calls_under_way() -> Iterator[tuple[int, Variable]]:
             yield id(frame.f_locals["self"]), frame.f_locals["fn"]
 
 
-def _is_direct(function: Variable, callee: Any) -> bool:
-    """Is it a function in Python whose own frame is the callee's?"""
+def _between(function: Variable | None, callee: CodeType) -> Sequence[Callable[..., Any]] | None:
+    """The frames between the call of the function and the frame of the callee, the innermost first; None if unknown."""
+    if function is None:
+        return None
     function = function.realize()
     while type(function).__name__ == "FunctoolsPartialVariable":  # is written in C: it has no frame
         function = function.func.realize()
-    return type(function).__name__ in _DIRECT and function.get_code() is callee.f_code
+    if type(function).__name__ in _DIRECT:
+        return () if function.get_code() is callee else None
+    if type(function).__name__ != "UnspecializedNNModuleVariable" or function.value._compiled_call_impl is not None:
+        return None
+    module = function.value
+    is_usual = type(module).__call__ is torch.nn.Module.__call__ and "forward" not in vars(module)
+    return _of_module_calls() if is_usual and _code_of(type(module), "forward") is callee else None
+
+
+def _code_of(kind: type, method: str) -> CodeType | None:
+    return getattr(getattr(kind, method, None), "__code__", None)
+
+
+class _Asking(torch.nn.Module):  # type: ignore[misc]
+    """Gives the frames that the call of a module has above that of its `forward`."""
+
+    def forward(self) -> list[FrameType]:
+        frame, found = sys._getframe().f_back, []
+        while frame is not None and frame.f_code is not _of_module_calls.__wrapped__.__code__:
+            found.append(frame)
+            frame = frame.f_back
+        return found
+
+
+@functools.cache
+def _of_module_calls() -> Sequence[Callable[..., Any]]:
+    """What stands in for the frames of ``torch.nn.Module.__call__``, the innermost first, as they are without hooks."""
+    return [_standing_in(frame.f_code, frame.f_lineno, frame.f_globals) for frame in _Asking()()]
 
 
 def _may_be_shown(caller: Any) -> bool:
+    """Is it a frame of its own in eager too, at the line at which it is traced, and is it counted?"""
+    if not _ASKING.isdisjoint(caller.f_code.co_names):
+        return False
     return caller.f_code.co_filename not in _UNCOUNTED and not caller.f_code.co_name.startswith(_RESUMED)
 
 
-def _standing_in(caller: Any) -> Callable[..., Any]:
-    """A function that calls the next one from the file, line, function and globals that the caller is at."""
-    code, positions = caller.f_code, getattr(caller.current_instruction, "positions", None)
-    line = caller.lineno if positions is None or positions.lineno is None else positions.lineno
-    names = {"co_filename": code.co_filename, "co_name": code.co_name, "co_firstlineno": line}
+def _line_of(caller: Any) -> int:
+    positions = getattr(caller.current_instruction, "positions", None)
+    line: int = caller.lineno if positions is None or positions.lineno is None else positions.lineno
+    return line
+
+
+def _standing_in(code: CodeType, line: int, scope: dict[str, Any]) -> Callable[..., Any]:
+    """A function that calls the next one from the file, line, function and globals of a frame."""
+    names: dict[str, Any] = {"co_filename": code.co_filename, "co_name": code.co_name, "co_firstlineno": line}
     if sys.version_info >= (3, 11):
         names["co_qualname"] = code.co_qualname
-    return FunctionType(_at.__code__.replace(**names), caller.f_globals)
+    return FunctionType(_at.__code__.replace(**names), scope)

@@ -183,6 +183,12 @@ def through_wrappers_that_show_a_caller(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+@case()
+def a_caller_outside_that_is_not_shown(x: torch.Tensor) -> torch.Tensor:
+    quiet.warning("outside", stacklevel=2)
+    return x + 1
+
+
 @as_stock
 @case(graphs=2, fullgraph=False, refusals=("GM101-T15",))
 def a_caller_outside_of_the_trace(x: torch.Tensor) -> torch.Tensor:
@@ -191,8 +197,7 @@ def a_caller_outside_of_the_trace(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
-@as_stock
-@case(graphs=3, fullgraph=False, refusals=("GM101-T15",))
+@case()
 def a_caller_behind_a_module_call(x: torch.Tensor) -> torch.Tensor:
     return WARNING(x + 1) + 1
 
@@ -200,10 +205,59 @@ def a_caller_behind_a_module_call(x: torch.Tensor) -> torch.Tensor:
 class Warning_(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         logger.warning("from torch", stacklevel=2)
+        logger.warning("from there, too", stacklevel=3)
+        logger.warning("from the caller", stacklevel=4)
+        warnings.warn("from the caller", FutureWarning, stacklevel=4)
         return x * 2
 
 
 WARNING = Warning_()
+
+
+@case()
+def a_caller_that_calls_hooks(x: torch.Tensor) -> torch.Tensor:
+    return HOOKED(x) + 1
+
+
+class Hooked(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.warning("from within hooks", stacklevel=2)
+        return x * 2
+
+
+def before(_module: torch.nn.Module, _given: Any) -> None:
+    logger.warning("from a hook", stacklevel=2)
+
+
+HOOKED = Hooked()
+HOOKED.register_forward_pre_hook(before)
+
+
+@as_stock
+@case(graphs=2, fullgraph=False, refusals=("GM101-T15",))
+def a_caller_at_another_line_in_eager(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    if torch.compiler.is_compiling():
+        info_of_caller("compiling")
+    return y + 1
+
+
+@as_stock
+@case(graphs=3, fullgraph=False, refusals=("GM101-T15",))
+def a_caller_behind_a_call_of_its_own(x: torch.Tensor) -> torch.Tensor:
+    return CALLED(x + 1) + 1
+
+
+class Called(torch.nn.Module):
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return super().__call__(x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.warning("from a call", stacklevel=4)
+        return x * 2
+
+
+CALLED = Called()
 
 
 @as_stock

@@ -16,7 +16,6 @@ from ...dynamo.callers import are_known, standing_at
 Shown = tuple[tuple[Any, ...], dict[str, Any]]
 Delivery = Callable[[Any, Any], Any]
 
-NOTHING: Shown = ((), {})
 _WARN = warnings.warn
 # They read the exception, or any number of frames, or have processes wait for each other.
 _READING = ("exc_info", "stack_info", "source", "skip_file_prefixes", "use_call_stack", "in_order")

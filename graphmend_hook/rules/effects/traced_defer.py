@@ -54,9 +54,7 @@ def record(_trace: Trace, code: str, operation: str = "") -> None:
     record_here(code, operation)
 
 
-def deferrable(
-    target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown = traced_callers.NOTHING
-) -> bool:
+def deferrable(target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown | None = None) -> bool:
     """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
 
     target: the receiver of the call, or the function itself where `method` is "".
@@ -67,7 +65,9 @@ def deferrable(
         return False
     if is_remembered():
         return True
-    why = refusal(target, method, values) or traced_callers.refusal(target, method, shown)
+    why = refusal(target, method, values)
+    if not why and shown is not None and not (method and is_silent(method, target)):
+        why = traced_callers.refusal(target, method, shown)
     if why:
         record(why)
     return not why
@@ -78,7 +78,7 @@ def defer(
     target: Any,
     method: str,
     values: tuple[Any, ...],
-    shown: traced_callers.Shown = traced_callers.NOTHING,
+    shown: traced_callers.Shown | None = None,
 ) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
@@ -92,7 +92,8 @@ def defer(
             delivery(_NOBODY, values)  # a text that cannot be made is not passed over
         expect_success()
         return
-    delivery, target = traced_callers.standing(delivery, target, method, shown)
+    if shown is not None:
+        delivery, target = traced_callers.standing(delivery, target, method, shown)
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
 
 
