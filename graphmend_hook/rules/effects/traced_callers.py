@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...dynamo.callers import are_known, standing_at
 
@@ -24,7 +24,12 @@ _LEVEL = 2  # the place of `stacklevel` in the arguments of `warnings.warn`
 
 def function_of(target: Any) -> Any:
     """The function that is called: of a `functools.partial`, the one that it completes."""
-    return target.func if type(target) is functools.partial else target
+    return target.func if completes(target) else target
+
+
+def completes(target: object) -> TypeGuard[functools.partial[Any]]:
+    """Is it a `functools.partial`?  The type of other functions is not asked for: Dynamo would guard on it."""
+    return isinstance(target, functools.partial) and type(target) is functools.partial
 
 
 def refusal(target: Any, method: str, shown: Shown) -> str:
@@ -57,7 +62,7 @@ def _is_warning(target: Any, method: str) -> bool:
 def _completed(target: Any, shown: Shown) -> Shown:
     """The arguments, with those of a `functools.partial`."""
     positional, keywords = shown
-    if type(target) is functools.partial:
+    if completes(target):
         return (*target.args, *positional), {**target.keywords, **keywords}
     return shown
 

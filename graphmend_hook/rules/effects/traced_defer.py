@@ -5,7 +5,6 @@ Dynamo inlines these functions and folds their tests; in eager only `tracing` ru
 
 from __future__ import annotations
 
-import functools
 import logging
 import warnings
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
 from . import traced_callers
-from .traced_callers import function_of
+from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
 from .traced_silent_loggers import is_silent
 from .traced_texts import kept, why_items_differ, why_not_fixed
@@ -131,7 +130,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
         return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
     why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
-    if not why and type(target) is functools.partial:
+    if not why and completes(target):
         why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
     if not (why or silent or method in _ONCE):
         _tell_once()

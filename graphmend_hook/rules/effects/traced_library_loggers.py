@@ -128,6 +128,7 @@ def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
     key = (_is_fit, id(logger), method)
     frame_guards.install(trace.compilation, key, [target.source], is_fit, f"what {method} shows is plain")
     trace.compilation.of(_Shown).objects += shown
+    trace.compilation.judge(_judge_graph)
     trace.compilation.before_end(_look)
     trace.compilation.at_end(_judge)
     return ""
@@ -159,6 +160,11 @@ def _look(compilation: Compilation) -> None:
         if variable is not None and effects.is_modified(variable):
             compilation.attempts.of(_Changing).append(each)
             shown.changed = True
+
+
+def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    _look(compilation)  # before a backend has the graph; where there is none, `_judge` is left
+    _judge(compilation, None)
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:
