@@ -144,8 +144,8 @@ def test_same_results_effects_and_exceptions(arm: str, body: list[str], argument
     saved = dict(vars(runtime))
     try:
         runtime.tracing = lambda: arm != "eager"
-        runtime.deferrable = lambda target, method, values, *shown: arm == "tracing and deferred"
-        runtime.defer = lambda delivery, target, method, values, *shown: delivery(target, values)
+        runtime.deferrable = runtime.deferrable_as_shown = lambda *given: arm == "tracing and deferred"
+        runtime.defer = runtime.defer_as_shown = lambda delivery, target, _, values, *shown: delivery(target, values)
         runtime.get_logger = lambda function, *args: function(*args)
         assert run(mended, argument) == run(original, argument)
     finally:
@@ -169,7 +169,7 @@ def test_the_property_can_fail() -> None:
     original, mended = compile(source, "program.py", "exec"), rewrite(source, "program.py", RULES).code
     saved = dict(vars(runtime))
     try:
-        runtime.tracing, runtime.deferrable = (lambda: True), (lambda target, method, values, *shown: values and False)
+        runtime.tracing, runtime.deferrable = (lambda: True), (lambda target, method, values: values and False)
         assert run(mended, 0) == run(original, 0)
         runtime.tracing = lambda: sys.stdout.write("an effect of ours") > 0
         assert run(mended, 0) != run(original, 0)

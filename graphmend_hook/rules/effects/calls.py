@@ -33,8 +33,8 @@ _WITH_CALLERS = Template(
 if GM.tracing():
     TARGET = RECEIVER
     VALUES = (LEAVES,)
-    if GM.deferrable(TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS)):
-        GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS))
+    if GM.deferrable_as_shown(TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS)):
+        GM.defer_as_shown(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS))
     else:
         CALL
 else:

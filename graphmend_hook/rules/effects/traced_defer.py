@@ -28,7 +28,7 @@ from .traced_library_loggers import is_function, is_lookup, logger_of_library, w
 from .traced_silent_loggers import is_silent
 from .traced_texts import kept, why_items_differ, why_not_fixed
 
-CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
+CALLED = ("tracing", "deferrable", "defer", "deferrable_as_shown", "defer_as_shown", "get_logger")  # by rewritten code
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
@@ -53,32 +53,35 @@ def record(_trace: Trace, code: str, operation: str = "") -> None:
     record_here(code, operation)
 
 
-def deferrable(target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown | None = None) -> bool:
+def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
     """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
 
     target: the receiver of the call, or the function itself where `method` is "".
     values: the leaf values of its arguments, as of the call.
-    shown: its arguments, where one may say which caller is shown.
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
     if is_remembered():
         return True
     why = refusal(target, method, values)
-    if not why and shown is not None and not (method and is_silent(method, target)):
-        why = traced_callers.refusal(target, method, shown)
     if why:
         record(why)
     return not why
 
 
-def defer(
-    delivery: traced_callers.Delivery,
-    target: Any,
-    method: str,
-    values: tuple[Any, ...],
-    shown: traced_callers.Shown | None = None,
-) -> None:
+def deferrable_as_shown(target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown) -> bool:
+    """The same of a call of which an argument may say which caller it shows."""
+    if not deferrable(target, method, values):
+        return False
+    if is_remembered() or (method and is_silent(method, target)):
+        return True
+    why = traced_callers.refusal(target, method, shown)
+    if why:
+        record(why)
+    return not why
+
+
+def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
@@ -91,9 +94,18 @@ def defer(
             delivery(_NOBODY, values)  # a text that cannot be made is not passed over
         expect_success()
         return
-    if shown is not None:
-        delivery, target = traced_callers.standing(delivery, target, method, shown)
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+def defer_as_shown(
+    delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...], shown: traced_callers.Shown
+) -> None:
+    """The same, from frames that stand where the callers do that the call may show."""
+    if not tracing() or is_remembered() or (method and is_silent(method, target)):
+        defer(delivery, target, method, values)
+    else:
+        pair = traced_callers.standing(delivery, target, method, shown)
+        append((queue.ITEM, *pair, *[kept(value) for value in values]))
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
@@ -137,7 +149,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     return why
 
 
-def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool = False) -> str:
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool) -> str:
     """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
     is_warning, repeats, silent: as `place.hindrance` has them.

@@ -71,7 +71,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return "GM103-T01"
     if place.is_in_a_context() and any(isinstance(value, torch.Tensor) for value in values):
         return "GM101-T05"  # autocast, say, ends before the text is made
-    return "" if in_graph else traced_defer.refusal_here(False, False, values)
+    return "" if in_graph else traced_defer.refusal_here(False, False, values, False)
 
 
 def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
