@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 
+from . import place
 from .own import OWN_FILES
-from .place import constant_of
 from .question import question
 from .trace import Trace
 from .variables import Variable
 
-# Files whose frames `warnings` and `logging` leave out when they count.
-_UNCOUNTED = frozenset({logging.__file__, warnings.__file__})
+# Files whose frames `warnings` and `logging` leave out when they count, and those whose frames eager does not have.
+_UNCOUNTED = frozenset({logging.__file__, warnings.__file__}) | OWN_FILES
 _RESUMED = "torch_dynamo_resume_in"  # how Dynamo begins the name of what follows a graph break
 _ASKING = frozenset({"is_compiling", "is_dynamo_compiling"})  # names in code that may go another way in eager
 _DIRECT = frozenset({"UserFunctionVariable", "UserMethodVariable", "NestedUserFunctionVariable"})
@@ -69,6 +69,15 @@ def callers_of(trace: Trace, count: int) -> Callers | None:
     return Callers(tuple(reversed(found[:count]))) if len(found) >= count else None
 
 
+@question(otherwise=None)
+def constant_of(_trace: Trace, number: Variable) -> Any:
+    """The whole number, where the trace knows it; None where it is symbolic, or something else."""
+    if not number.is_python_constant():
+        return None
+    value = number.as_python_constant()
+    return value if type(value) is int else None
+
+
 @question(otherwise=False)
 def are_known(trace: Trace, count: int) -> bool:
     """Are that many callers of the statement at hand traced, with nothing between them?"""
@@ -78,7 +87,7 @@ def are_known(trace: Trace, count: int) -> bool:
 @question(otherwise=None)
 def standing_at(trace: Trace, count: int) -> Any:
     """The object of `Callers` for them; `are_known` has told that there is one."""
-    return constant_of(trace, callers_of(trace, count), "graphmend_callers")
+    return place.constant_of(trace, callers_of(trace, count), "graphmend_callers")
 
 
 def _calls_under_way() -> Iterator[tuple[int, Variable]]:
@@ -131,7 +140,8 @@ def _of_module_calls() -> Sequence[Callable[..., Any]]:
 
 def _may_be_shown(caller: Any) -> bool:
     """Is it a frame of its own in eager too, at the line at which it is traced, and is it counted?"""
-    if not _ASKING.isdisjoint(caller.f_code.co_names):
+    ours = caller.parent is not None and caller.parent.f_code.co_filename in OWN_FILES  # a side of a branch, say
+    if ours or not _ASKING.isdisjoint(caller.f_code.co_names):
         return False
     return caller.f_code.co_filename not in _UNCOUNTED and not caller.f_code.co_name.startswith(_RESUMED)
 

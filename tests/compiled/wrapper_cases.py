@@ -233,6 +233,32 @@ HOOKED = Hooked()
 HOOKED.register_forward_pre_hook(before)
 
 
+def warned(x: torch.Tensor, level: int) -> bool:
+    logger.warning("level %d", level, stacklevel=level)
+    return x.dim() == 1
+
+
+@case()
+def callers_that_ask_data(x: torch.Tensor) -> torch.Tensor:
+    if asks_right(x) and asks_left(x):
+        x = x + 1
+    return x + 1
+
+
+def asks_right(x: torch.Tensor) -> bool:
+    y = x + 1
+    if x.sum() > 0 and warned(x, 3):
+        y = y * 2
+    return bool(y is not x)
+
+
+def asks_left(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    if warned(x, 2) and warned(x, 3) and x.sum() > 0:
+        y = y * 2
+    return y.dim() > 0 and not (warned(x, 2) and x.sum() < 0)
+
+
 @as_stock
 @case(graphs=2, fullgraph=False, refusals=("GM101-T15",))
 def a_caller_at_another_line_in_eager(x: torch.Tensor) -> torch.Tensor:

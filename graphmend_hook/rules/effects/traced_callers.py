@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from ...dynamo.callers import are_known, standing_at
+from ...dynamo.callers import are_known, constant_of, standing_at
 
 # The arguments of a call, where one may say which caller is shown; None in the place of a text.
 Shown = tuple[tuple[Any, ...], dict[str, Any]]
@@ -40,16 +40,16 @@ def refusal(target: Any, method: str, shown: Shown) -> str:
             return "GM101-T16"
     if _is_warning(target, method) and len(positional) > _LEVEL + 1:
         return "GM101-T16"
-    level = _level(target, method, shown)
-    if type(level) is not int:
+    level = constant_of(_level(target, method, shown))
+    if level is None:
         return "GM101-T16"
     return "" if level <= 1 or are_known(level - 1) else "GM101-T15"
 
 
 def standing(delivery: Delivery, target: Any, method: str, shown: Shown) -> tuple[Delivery, Any]:
     """The delivery, and its target, with the callers that the call may look at; `refusal` has given no reason."""
-    level = _level(target, method, shown)
-    if level <= 1:
+    level = constant_of(_level(target, method, shown))
+    if level is None or level <= 1:
         return delivery, target
     callers: Any = standing_at(level - 1)
     return callers, (delivery, target)
