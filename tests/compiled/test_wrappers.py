@@ -107,3 +107,10 @@ def test_a_text_that_cannot_be_made_is_not_passed_over(name: str) -> None:
     for module in modules():
         with pytest.raises(Exception, match="Unknown format code"):
             torch.compile(getattr(module, name), backend="eager")(torch.ones(2))
+
+
+def test_a_level_that_is_symbolic() -> None:
+    _plain, mended = modules()
+    refusals.seen.clear()
+    torch.compile(mended.a_level_by_a_size, backend="eager", dynamic=True)(torch.ones(3))
+    assert {code for code, *_ in refusals.seen} == {"GM101-T16"}

@@ -259,6 +259,11 @@ def asks_left(x: torch.Tensor) -> torch.Tensor:
     return y.dim() > 0 and not (warned(x, 2) and x.sum() < 0)
 
 
+def a_level_by_a_size(x: torch.Tensor) -> torch.Tensor:
+    logger.warning("by a size", stacklevel=x.shape[0])
+    return x + 1
+
+
 @as_stock
 @case(graphs=2, fullgraph=False, refusals=("GM101-T15",))
 def a_caller_at_another_line_in_eager(x: torch.Tensor) -> torch.Tensor:
