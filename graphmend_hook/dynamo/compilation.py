@@ -88,6 +88,7 @@ class Compilation(Parts):
         self.undo = contextlib.ExitStack()
         self._judges: list[Judge] = []
         self._ends: list[End] = []
+        self._looks: list[Callable[[Compilation], None]] = []
         self._outer = sys.exc_info()[1]  # no exception of this attempt
         output.register_finalizer_fns.append(self._judge)
         # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
@@ -103,6 +104,11 @@ class Compilation(Parts):
         if look not in self._judges:
             self._judges.append(look)
 
+    def before_end(self, look: Callable[[Compilation], None]) -> None:
+        """Call `look` once when the trace is over, while Dynamo still knows what it has done; it gives no orders."""
+        if look not in self._looks:
+            self._looks.append(look)
+
     def at_end(self, action: End) -> None:
         """Call `action` once at the end of the attempt, whatever became of it, with the exception if there is one."""
         if action not in self._ends:
@@ -116,6 +122,7 @@ class Compilation(Parts):
         error = sys.exc_info()[1]
         error = None if error is self._outer else error
         output = self.output
+        seen = [self._see(look) for look in self._looks]
         with self.undo, contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; all are called
             type(output).cleanup(output)
             output.mark_bytecode_tracing_stop()
@@ -124,6 +131,16 @@ class Compilation(Parts):
                 _forget_lost_users(output)
             for action in (*self._ends, _forget_own_guards):
                 stack.callback(self._call, action, error)
+            if not all(seen):
+                stack.callback(self.give_up)
+
+    def _see(self, look: Callable[[Compilation], None]) -> bool:
+        try:
+            look(self)
+        except Exception as error:
+            defects.report("the end of a trace", error)
+            return False
+        return True
 
     def _call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
         from torch._dynamo.exc import RestartAnalysis

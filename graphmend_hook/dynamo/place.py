@@ -15,6 +15,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 
 from ..diagnostics import say_once
 from . import queue
+from .caches import is_in_a_cache
 from .question import is_connected, question
 from .restart import is_as_written
 from .trace import Trace, compiling_frame, is_caught
@@ -46,15 +47,19 @@ class Hindrance(Enum):
     CAUGHT = auto()
     AS_WRITTEN = auto()  # every statement of the frame
     FORBIDDEN = auto()  # in the body of a higher-order operator
+    CACHED = auto()  # the function that has the effect has it once, at its first call
     REPEATED = auto()  # by activation checkpointing
 
 
-def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> Hindrance | None:
+def hindrance(
+    trace: Trace, is_warning: bool, repeats: bool, values: Variable, is_silent: bool = False
+) -> Hindrance | None:
     """What keeps an effect from waiting for the end of the graph, at the place that Dynamo has come to.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
     repeats: a second call with the same arguments has the effect again.
     values: the tuple of its arguments.
+    is_silent: it is the call of a logger that is off, where at most the text of its arguments fails.
     """
     from .epilogue import connect, drain
 
@@ -68,7 +73,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
         return Hindrance.REDIRECTED
     if _has_outside_container(values):
         return Hindrance.CONTAINER
-    if is_caught(trace):
+    if is_caught(trace) and not (is_silent and _are_constants(values)):
         return Hindrance.CAUGHT
     if is_as_written(trace):
         return Hindrance.AS_WRITTEN
@@ -76,7 +81,7 @@ def hindrance(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -
         return Hindrance.FORBIDDEN
     if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
         return Hindrance.REPEATED
-    return None
+    return Hindrance.CACHED if is_in_a_cache(trace) else None
 
 
 def is_in_another_body(trace: Trace) -> bool:
@@ -105,6 +110,12 @@ def replay_last(trace: Trace) -> None:
 
 
 @question(otherwise=True)
+def is_in_a_try(trace: Trace) -> bool:
+    """Could a handler in a traced frame catch what is raised here?"""
+    return is_caught(trace)
+
+
+@question(otherwise=True)
 def is_in_a_body(trace: Trace) -> bool:
     """Is the body of a higher-order operator traced?  Where an effect may wait, that is an activation checkpoint."""
     return trace.is_in_a_body
@@ -119,12 +130,16 @@ def is_in_a_context(trace: Trace) -> bool:
 @question(otherwise=None)
 def logger_of(trace: Trace, name: str | None = None) -> Any:
     """The logger of that name; there is one for the life of the process, so it may be looked up ahead of time."""
+    return constant_of(trace, logging.getLogger(name), "graphmend_logger")
+
+
+def constant_of(trace: Trace, found: object, prefix: str) -> Variable:
+    """Dynamo's variable for an object that is a constant of the trace, by the name of a global that begins so."""
     from torch._dynamo.source import GlobalSource
     from torch._dynamo.variables.base import VariableTracker
 
-    logger = logging.getLogger(name)
-    source = GlobalSource(trace.output.install_global_by_id("graphmend_logger", logger))
-    return VariableTracker.build(trace.translator, logger, source)
+    source = GlobalSource(trace.output.install_global_by_id(prefix, found))
+    return VariableTracker.build(trace.translator, found, source)
 
 
 @question(otherwise=True)
@@ -246,6 +261,11 @@ def _has_outside_container(values: Variable) -> bool:
         elif value.source is not None and type(value).__name__ in ("ListVariable", "ConstDictVariable"):
             return True
     return False
+
+
+def _are_constants(values: Variable) -> bool:
+    """Can the text of all values be made while tracing?"""
+    return all(value.is_python_constant() for value in values.realize().items)
 
 
 def _enclosing_bodies(trace: Trace) -> list[str]:

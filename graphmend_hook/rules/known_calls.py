@@ -7,18 +7,36 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Functions, by the name they are imported under.
+# Functions, by the name they are imported under; those below the line are of libraries (`traced_library_loggers`).
 FUNCTIONS = frozenset(
     {"print", "builtins.print", "warnings.warn"}
     | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
+    # ---
+    | {f"absl.logging.{name}" for name in ("debug", "info", "warning", "error", "log", "log_if", "vlog")}
+    | {f"absl.logging.{name}" for name in ("log_first_n", "log_every_n")}
+    | {f"tqdm.{module}tqdm.write" for module in ("", "auto.", "std.")}
 )
 
+# Functions that look a logger up, which is the same for ever, or made of nothing but the arguments.
+LOOKUPS = frozenset({"logging.getLogger", "structlog.get_logger", "structlog.stdlib.get_logger"})
+
+# Clocks: what they say is of the moment at which they are read.
+CLOCKS = frozenset(
+    {f"time.{name}{unit}" for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")}
+    | {"datetime.datetime.now"}
+)
+
+# Methods of loggers that do nothing where the logger is off at their level.
+LEVELS = frozenset({"debug", "info", "warning", "error", "critical"})
+
 # Methods of loggers; those below the line are what libraries add to logging.Logger
-# (transformers, diffusers, accelerate, vLLM).
+# (transformers, diffusers, accelerate, vLLM), or have on loggers of their own (loguru).
 LOGGER_METHODS = frozenset(
-    {"debug", "info", "warning", "warn", "error", "critical", "fatal", "log"}
+    LEVELS
+    | {"warn", "fatal", "log"}
     # ---
     | {"debug_once", "info_once", "warning_once", "error_once", "warning_advice"}
+    | {"trace", "success"}
 )
 
 # Functions that draw from numpy's global generator and return a number, if they are given no size.
@@ -31,7 +49,11 @@ DRAWS = frozenset(
 FILLING = frozenset({f"torch.{name}" for name in ("full", "full_like", "ones", "ones_like", "zeros", "zeros_like")})
 
 # Keywords that make a call depend on the frame, the exception or the stream of its moment.
-FRAME_KEYWORDS = frozenset({"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"})
+FRAME_KEYWORDS = frozenset(
+    {"stacklevel", "exc_info", "stack_info", "source", "skip_file_prefixes"}
+    # ---
+    | {"use_call_stack", "in_order"}  # absl; accelerate, where processes wait for each other
+)
 
 # Decorators that compile a function themselves, from its bytecode or source: what they cannot read breaks them.
 FOREIGN_COMPILERS = frozenset({"numba", "taichi", "warp", "triton", "cupyx", "pyximport", "tvm"})

@@ -74,9 +74,8 @@ def test_rewritten_code_calls_only_what_the_runtime_has() -> None:
 
 DECLINED = {
     "logger.warning('x', exc_info=True)": "GM101-R01",
-    "logger.warning('x', stacklevel=2)": "GM101-R01",
     "logger.warning('x', stack_info=flag)": "GM101-R01",
-    "warnings.warn('x', UserWarning, stacklevel=level)": "GM101-R01",
+    "warnings.warn('x', UserWarning, 2, None, skip_file_prefixes=files)": "GM101-R01",
     "print(*x)": "GM101-R02",
     "print(x, **options)": "GM101-R02",
     "print(x, file=stream)": "GM101-R06",
@@ -85,6 +84,8 @@ DECLINED = {
     "logger.info(f'{x} {next(x)}')": "GM101-R09",
     "print('a' + f'{x}' + '%s' % x.pop())": "GM101-R09",
     "return warnings.warn('x')": "GM101-R08",
+    "started = time.perf_counter()": "GM101-R11",
+    "logger.info('x', in_order=True)": "GM101-R01",
 }
 MENDED = [
     "print(x)",
@@ -92,6 +93,8 @@ MENDED = [
     "logger.warning('x', exc_info=False, stacklevel=1)",
     "logger.info('x', extra={'a': x})",
     "self.logger.warning('x')",
+    "logger.warning('x', stacklevel=2)",
+    "warnings.warn('x', UserWarning, stacklevel=level)",
     "warnings.warn('x')",
     "w('x')",
     "logging.error('x')",
@@ -103,7 +106,7 @@ MENDED = [
     "print(next(x), f'{x}')",
 ]
 IGNORED = ["log = logging.getLogger(x)", "x.append(1)", "y = math.log(x)", "y = x.info()", "printer(x)", "'print(x)'"]
-IMPORTS = "import sys, logging, warnings, math\nfrom warnings import warn as w\n"
+IMPORTS = "import sys, logging, warnings, math, time\nfrom warnings import warn as w\n"
 
 
 @pytest.mark.parametrize("statement", DECLINED)

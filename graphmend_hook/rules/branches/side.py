@@ -141,6 +141,8 @@ class Side(Speculation):
             raise Declined(
                 "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
             )
+        if found.shown is not None:
+            raise Declined("R09", "the effect may show one of its callers")
         leaves = [self.value(leaf) for leaf in found.leaves]
         receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
         self.body += _EFFECT.fill(

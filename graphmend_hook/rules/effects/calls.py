@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from ...analysis.names import root_name, unpacks
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import RUNTIME, Template, constant, expression
+from ...templates import RUNTIME, Filling, Template, constant, expression
 from ..base import compiled_elsewhere
-from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LOGGER_METHODS
+from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS
+from . import partials
 from .leaves import Leaves
+from .shown import Shown, gives_on, is_default, is_of_interest, shown
 
 _DEFERRED = Template(
     """
@@ -26,10 +28,22 @@ else:
     ORIGINAL
 """
 )
+_WITH_CALLERS = Template(
+    """
+if GM.tracing():
+    TARGET = RECEIVER
+    VALUES = (LEAVES,)
+    if GM.deferrable_as_shown(TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS)):
+        GM.defer_as_shown(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS))
+    else:
+        CALL
+else:
+    ORIGINAL
+"""
+)
 _STREAMS = {"sys.stdout", "sys.stderr"}
-_GET_LOGGER = {"logging.getLogger"}
 
-FRAME = Refusal("GM101-R01", "the call reads its frame, its exception or its stack; drop {keyword}=")
+FRAME = Refusal("GM101-R01", "the call reads the exception or the stack, or waits for others; drop {keyword}=")
 STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
 CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
 INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
@@ -43,20 +57,26 @@ COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compi
 
 @dataclass(frozen=True)
 class EffectCall:
-    """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values."""
+    """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values.
+
+    shown: what of its arguments may say which caller the call shows; None where none does.
+    """
 
     statement: ast.Expr
     receiver: ast.expr
     method: str
     call: ast.Call
     leaves: tuple[ast.expr, ...]
+    shown: Shown | None
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
-        return _DEFERRED.fill(
-            at, RECEIVER=self.receiver, LEAVES=self.leaves, METHOD=method, CALL=self.call, ORIGINAL=at
-        )
+        holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": self.leaves, "METHOD": method}
+        if self.shown is None:
+            return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)
+        holes |= {"POSITIONAL": self.shown.positional, "KEYWORDS": self.shown.keywords}
+        return _WITH_CALLERS.fill(at, CALL=self.call, ORIGINAL=at, **holes)
 
 
 def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
@@ -72,15 +92,20 @@ def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:
 
 
 def is_known_function(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    """Does it call a function that is known to have an effect, by the name it was imported under?"""
-    return scope.names_one_of(call.func, FUNCTIONS, place.function)
+    """Does it call a function that is known to have an effect, by the name it was imported under, or a partial?"""
+    return scope.names_one_of(call.func, FUNCTIONS, place.function) or is_partial(place, call, scope)
+
+
+def is_partial(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
+    """Does it call what a statement of the module or of the function sets to a `functools.partial` of an effect?"""
+    return isinstance(call.func, ast.Name) and call.func.id in partials.of(scope)
 
 
 def is_lookup(place: Place, call: ast.Call, scope: ModuleScope) -> bool:
-    """Is it ``logging.getLogger()``, of a literal name or of ``__name__``?  Any other name would become a guard."""
+    """Does it look a logger up, of a literal name or of ``__name__``?  Any other name would become a guard."""
     if call.keywords or len(call.args) > 1:
         return False
-    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, _GET_LOGGER, place.function)
+    return all(map(_is_fixed_name, call.args)) and scope.names_one_of(call.func, LOOKUPS, place.function)
 
 
 def _is_fixed_name(node: ast.expr) -> bool:
@@ -108,13 +133,13 @@ def _stream(keyword: ast.keyword) -> ast.keyword:
 def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None:
     for keyword in call.keywords:
         value = keyword.value
-        if keyword.arg in FRAME_KEYWORDS and not _is_default(keyword.arg, value):
+        if keyword.arg in FRAME_KEYWORDS and keyword.arg != "stacklevel" and not is_default(keyword):
             return Refusal(FRAME.code, FRAME.text.format(keyword=keyword.arg))
         if keyword.arg == "file" and not scope.names_one_of(value, _STREAMS, place.function):
             return FILE
-    if unpacks(call):
+    if unpacks(call) and not gives_on(call, place.function):
         return STARRED
-    if place.inside_try:
+    if place.inside_try and not may_be_silent(call):
         return CAUGHT
     if place.function.is_async:
         return COROUTINE
@@ -123,10 +148,9 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
     return FOREIGN if compiled_elsewhere(place, scope) else None
 
 
-def _is_default(keyword: str, value: ast.expr) -> bool:
-    if not isinstance(value, ast.Constant):
-        return False
-    return value.value == 1 if keyword == "stacklevel" else not value.value
+def may_be_silent(call: ast.Call) -> bool:
+    """Is it the call of a method that does nothing, if the logger is off at its level?"""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in LEVELS
 
 
 def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: ModuleScope) -> EffectCall | Refusal:
@@ -140,10 +164,13 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     leaves = Leaves()
     over_leaves = ast.Call(
         func,
-        [leaves.split(arg) for arg in call.args],
+        [leaves.split_argument(arg) for arg in call.args],
         # The stream is looked up when the text is written, as print does when it is given none.
         [_stream(kw) if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
     )
     if leaves.are_noisy_after_text:
         return NOISY
-    return EffectCall(statement, receiver, method, ast.copy_location(over_leaves, call), tuple(leaves.found))
+    over_leaves = ast.copy_location(over_leaves, call)
+    may_show = is_of_interest(call, is_partial(place, call, scope))
+    seen = shown(statement, over_leaves) if may_show else None
+    return EffectCall(statement, receiver, method, over_leaves, tuple(leaves.found), seen)

@@ -17,5 +17,9 @@ _DEFER = {
     "GM101-T12": "the effect stands in a `finally` and would also follow a guard, or a call before it, that raises",
     "GM101-T13": "the number that is drawn is looked at, or an operation of another library may draw as well",
     "GM101-T14": "activation checkpointing has the effect again in backward; the graph has it once, in forward",
+    "GM101-T15": "the call shows a caller that is not traced, or that is not known to be the one eager would show",
+    "GM101-T16": "the call reads the exception or the stack of its moment, or has a `stacklevel` that is no number",
+    "GM101-T17": "the function is behind a cache of functools, so that it has the effect once, and the trace each time",
+    "GM101-T18": "the logger shows what is not plain, or what the traced code changes, or not its direct caller",
 }
 REFUSALS = {"defer": _DEFER}

@@ -30,9 +30,9 @@ After
     that looks at the number.
 
 Obligations proved here, each with its refusal
-    GM101-R01  no keyword that reads the calling frame, the exception or the stack (stacklevel=1 is the default)
-    GM101-R02  no ``*args`` or ``**kwargs``: the number of values must be known
-    GM101-R03  no handler in the function could catch what the call raises
+    GM101-R01  no keyword that reads the exception or the stack, or has processes wait for each other
+    GM101-R02  nothing is unpacked but the function's own ``*args`` and ``**kwargs``, as Python has made them
+    GM101-R03  no handler in the function could catch what the call raises, unless a logger that is off may say nothing
     GM101-R04  the function does not read its own frame
     GM101-R05  no other compiler compiles the function
     GM101-R06  ``print`` goes to sys.stdout or sys.stderr
@@ -40,9 +40,10 @@ Obligations proved here, each with its refusal
     GM101-R08  the call's value is not used
     GM101-R09  no argument that is evaluated after text is formatted could change the text
     GM101-R10  a number that is drawn is only the left side of comparisons, and its call is plain
+    GM101-R11  no clock is read
 
 Obligations checked on the traced values (`traced_defer`), each falling back to the original statement
-    GM101-T01 to GM101-T13, listed in `codes`.
+    GM101-T01 to GM101-T18, listed in `codes`.
 
 The native alternative, and what it loses
     ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;
@@ -58,7 +59,7 @@ from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Template
 from ..base import Ready
-from ..known_calls import LOGGER_METHODS
+from ..known_calls import CLOCKS, LOGGER_METHODS
 from . import calls, draws
 
 _LOOKED_UP = Template(
@@ -73,11 +74,16 @@ else:
 USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
 
 
+CLOCK = Refusal(
+    "GM101-R11", "a clock is read, and a graph has no moment to do so; read it outside of the compiled code"
+)
+
+
 class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 4
+    version = 5
     fallback = False
     triggers = (
         re.compile(rb"print\b"),
@@ -86,6 +92,7 @@ class Defer:
         re.compile(rb"logging\.getLogger"),
         re.compile(rb"from\s+logging\s+import"),
         re.compile(rb"\.random\b"),
+        re.compile(rb"\b(?:absl|structlog|tqdm)\b"),
     )
 
     def match(self, place: Place, scope: ModuleScope) -> calls.EffectCall | Ready | Refusal | None:
@@ -98,6 +105,8 @@ class Defer:
         if isinstance(statement, ast.Assign):
             if calls.is_lookup(place, call, scope):
                 return _looked_up(statement, call)
+            if scope.names_one_of(call.func, CLOCKS, place.function):
+                return CLOCK
             drawn = draws.match(place, statement, call, scope)
             if drawn is not None:
                 return drawn

@@ -29,7 +29,17 @@ class Leaves:
         """Does a leaf that is evaluated after some text was formatted call something that could change that text?"""
         return self._first_text is not None and any(_is_noisy(leaf) for leaf in self.found[self._first_text + 1 :])
 
+    def split_argument(self, node: ast.expr) -> ast.expr:
+        """An argument by position; what is unpacked is unpacked at the call, and its items are one leaf."""
+        if not isinstance(node, ast.Starred):
+            return self.split(node)
+        items = ast.copy_location(ast.Tuple([node], ast.Load()), node)
+        return ast.copy_location(ast.Starred(self._leaf(items), ast.Load()), node)
+
     def split_keyword(self, keyword: ast.keyword) -> ast.keyword:
+        if keyword.arg is None:
+            items = ast.copy_location(ast.Dict([None], [keyword.value]), keyword)
+            return ast.copy_location(ast.keyword(None, self._leaf(items)), keyword)
         return ast.copy_location(ast.keyword(keyword.arg, self.split(keyword.value)), keyword)
 
     def split(self, node: ast.expr) -> ast.expr:

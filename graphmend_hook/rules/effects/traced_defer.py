@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection
-from types import BuiltinFunctionType, FunctionType
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
+from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
@@ -22,16 +22,29 @@ from ...dynamo.restart import expect_no_switch, expect_no_trap, expect_success, 
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
+from . import traced_callers
+from .traced_callers import completes, function_of
+from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
 from .traced_silent_loggers import is_silent
+from .traced_texts import kept, why_items_differ, why_not_fixed
 
-CALLED = ("tracing", "deferrable", "defer", "get_logger")  # by rewritten code
+CALLED = ("tracing", "deferrable", "defer", "deferrable_as_shown", "defer_as_shown", "get_logger")  # by rewritten code
 
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
+_LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
-# What a container may hold, and how deep: every item costs tracing time.
-_MOST_ITEMS = 32
-_DEEPEST = 3
+
+
+class _Nobody:
+    """A logger that says nothing."""
+
+    def debug(self, *args: object, **kwargs: object) -> None: ...
+
+    info = warning = error = critical = debug
+
+
+_NOBODY = _Nobody()
 
 
 @question(otherwise=None)
@@ -48,21 +61,51 @@ def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
     """
     if not tracing():  # a graph break among the arguments: from there on the call runs for real
         return False
+    if is_remembered():
+        return True
     why = refusal(target, method, values)
     if why:
         record(why)
     return not why
 
 
-def defer(delivery: Callable[[Any, Any], Any], target: Any, method: str, values: tuple[Any, ...]) -> None:
+def deferrable_as_shown(target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown) -> bool:
+    """The same of a call of which an argument may say which caller it shows."""
+    if not deferrable(target, method, values):
+        return False
+    if is_remembered() or (method and is_silent(method, target)):
+        return True
+    why = traced_callers.refusal(target, method, shown)
+    if why:
+        record(why)
+    return not why
+
+
+def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
         delivery(target, values)
         return
+    if is_remembered():
+        expect_success()
+        return
     if method and is_silent(method, target):
+        if place.is_in_a_try():
+            delivery(_NOBODY, values)  # a text that cannot be made is not passed over
         expect_success()
         return
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+def defer_as_shown(
+    delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...], shown: traced_callers.Shown
+) -> None:
+    """The same, from frames that stand where the callers do that the call may show."""
+    if not tracing() or is_remembered() or (method and is_silent(method, target)):
+        defer(delivery, target, method, values)
+    else:
+        pair = traced_callers.standing(delivery, target, method, shown)
+        append((queue.ITEM, *pair, *[kept(value) for value in values]))
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
@@ -83,31 +126,38 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
 
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``, looked up while tracing if it is `logging.getLogger`, which Dynamo cannot trace."""
-    if function is logging.getLogger and is_dynamo_compiling():
-        return place.logger_of(*args)
+    """``function(*args)``, looked up while tracing if it is one that is known, which Dynamo cannot trace."""
+    if is_dynamo_compiling():
+        if function is logging.getLogger:
+            return place.logger_of(*args)
+        if is_lookup(function):
+            return logger_of_library(function, *args)
     return function(*args)
 
 
 def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
-    if queue.understood and not _is_effect(target, method):
-        return "GM101-T01"
-    why = refusal_here(method == "" and target is _WARN, False, values)
-    if not why and method not in _ONCE:
+    unknown = queue.understood and _why_unknown(target, method)
+    if unknown:
+        return unknown
+    silent = queue.understood and method != "" and is_silent(method, target)
+    why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
+    if not why and completes(target):
+        why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
+    if not (why or silent or method in _ONCE):
         _tell_once()
     return why
 
 
-def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...]) -> str:
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool) -> str:
     """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
-    is_warning, repeats: as `place.hindrance` has them.
+    is_warning, repeats, silent: as `place.hindrance` has them.
     """
     if not queue.understood:
         return "GM101-T09"
-    why = why_not_deferrable(is_warning, repeats, values) or _why_items_differ(values, 0)
-    return why or ("GM101-T12" if follows_what_may_raise() else "")
+    why = why_not_deferrable(is_warning, repeats, silent, values) or why_items_differ(values, 0)
+    return why or ("GM101-T12" if not silent and follows_what_may_raise() else "")
 
 
 _CODES = {
@@ -120,13 +170,14 @@ _CODES = {
     Hindrance.AS_WRITTEN: "GM101-T11",
     Hindrance.FORBIDDEN: "GM101-T06",
     Hindrance.REPEATED: "GM101-T08",
+    Hindrance.CACHED: "GM101-T17",
 }
 
 
 @question(otherwise=_CODES[Hindrance.NOT_REACHED])
-def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, values: Variable) -> str:
+def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bool, values: Variable) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
-    return _CODES[place.hindrance(trace, is_warning, repeats, values)]
+    return _CODES[place.hindrance(trace, is_warning, repeats, values, silent)]
 
 
 @question(otherwise=None)
@@ -145,12 +196,26 @@ def _is_inherited(_trace: Trace, logger: Variable, method: str) -> bool:
     )
 
 
-def _is_effect(target: object, method: str) -> bool:
-    """Is it a logger, whose method is called and is Python's, or a function that is known to have an effect?"""
+def _why_unknown(target: object, method: str) -> str:
+    """The code of the refusal if it is no logger with that method, and no function that is known; else ""."""
     # The type goes first: Dynamo can tell it of more objects than it can compare.
+    if method and isinstance(target, logging.Logger):
+        return "" if _is_inherited(target, method) else "GM101-T01"
     if method:
-        return isinstance(target, logging.Logger) and _is_inherited(target, method)
-    return isinstance(target, (FunctionType, BuiltinFunctionType)) and (
+        return why_no_logger(target, method)
+    target = function_of(target)
+    if isinstance(target, (FunctionType, BuiltinFunctionType)):
+        return "" if _is_builtin(target) or is_function(target) else "GM101-T01"
+    if not isinstance(target, MethodType):
+        return "GM101-T01"
+    if is_function(target):
+        return ""
+    return _why_unknown(target.__self__, target.__name__) if target.__name__ in _LEVELLED else "GM101-T01"
+
+
+def _is_builtin(target: object) -> bool:
+    """Is it one of Python's functions that are known to have an effect?"""
+    return (
         target is _PRINT
         or target is _WARN
         or target is logging.debug
@@ -160,55 +225,3 @@ def _is_effect(target: object, method: str) -> bool:
         or target is logging.critical
         or target is logging.log
     )
-
-
-def _why_it_differs(value: object, depth: int) -> str:
-    """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
-
-    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
-    """
-    if place.is_unread_text(value):
-        return ""
-    kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
-        return ""
-    if isinstance(value, torch.Tensor):
-        if kind is not torch.Tensor or value.requires_grad:
-            return "GM101-T02"
-        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
-    if kind is tuple or kind is list:
-        return _why_items_differ(value, depth + 1)  # type: ignore[arg-type]
-    if kind is dict:
-        return _why_items_differ(value, depth + 1) or _why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
-    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
-        return ""
-    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
-
-
-def _why_items_differ(values: Collection[object], depth: int) -> str:
-    """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
-    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
-        return "GM101-T04"
-    for value in values:
-        why = _why_it_differs(value, depth)
-        if why:
-            return why
-    return ""
-
-
-def kept(value: Any) -> Any:
-    """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
-    if place.is_unread_text(value):
-        return value
-    kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
-        return value
-    if isinstance(value, torch.Tensor):
-        return place.without_gradient(value).clone()
-    if kind is tuple:
-        return tuple([kept(item) for item in value])
-    if kind is list:
-        return [kept(item) for item in value]
-    if kind is dict:
-        return {kept(key): kept(item) for key, item in value.items()}
-    return value

@@ -81,7 +81,7 @@ def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
     for value in values:
         if type(value) is not int and type(value) is not float:
             return "GM101-T04"
-    return _refusal_of_numbers(target, values) or refusal_here(False, True, values)
+    return _refusal_of_numbers(target, values) or refusal_here(False, True, values, False)
 
 
 @question(otherwise="GM101-T01")

@@ -38,6 +38,8 @@ def is_silent(trace: Trace, method: str, target: Variable) -> bool:
     if found is None:
         return False
     [logger] = found
+    if not isinstance(logger, logging.Logger):
+        return False
     silent = _test_of(type(logger), method)
     if not silent(logger) or any(map(_is_of_logging, trace.output.side_effects.store_attr_mutations)):
         return False

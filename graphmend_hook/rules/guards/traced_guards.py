@@ -14,6 +14,7 @@ from ...dynamo.restart import expect_no_handler
 from ..branches import traced_sides
 from ..branches.traced_speculated import Unspeculable, is_tensor
 from ..effects import traced_defer
+from ..effects.traced_texts import kept as kept_now
 
 CALLED = ("asserted", "is_check")  # by rewritten code
 
@@ -62,7 +63,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
                 expect_failure()
             continue
         kind = queue.GUARD if method is None else queue.EFFECT
-        kept = [traced_defer.kept(value) for value in (predicate, *values)]  # as they are now
+        kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
         traced_defer.append((kind, kept[0], delivery, target, *kept[1:]), is_guard=method is None)
 
 
@@ -75,7 +76,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return "GM103-T01"
     if place.is_in_a_context() and any(isinstance(value, torch.Tensor) for value in values):
         return "GM101-T05"  # autocast, say, ends before the text is made
-    return "" if in_graph else traced_defer.refusal_here(False, False, values)
+    return "" if in_graph else traced_defer.refusal_here(False, False, values, False)
 
 
 def _can_be_written(target: Any, mask: Any, value: Any) -> bool:

@@ -1,0 +1,77 @@
+"""Values whose text is made at the end of the graph: may it be another one by then, and the values as they are now.
+
+Dynamo inlines these functions and folds their tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from ...dynamo import place
+
+# What a container may hold, and how deep: every item costs tracing time.
+_MOST_ITEMS = 32
+_DEEPEST = 3
+
+
+def _why_it_differs(value: object, depth: int) -> str:
+    """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
+
+    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
+    """
+    if place.is_unread_text(value):
+        return ""
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return ""
+    if isinstance(value, torch.Tensor):
+        if kind is not torch.Tensor or value.requires_grad:
+            return "GM101-T02"
+        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
+    if kind is tuple or kind is list:
+        return why_items_differ(value, depth + 1)  # type: ignore[arg-type]
+    if kind is dict:
+        return why_items_differ(value, depth + 1) or why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
+        return ""
+    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
+
+
+def why_items_differ(values: Collection[object], depth: int) -> str:
+    """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
+    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
+        return "GM101-T04"
+    for value in values:
+        why = _why_it_differs(value, depth)
+        if why:
+            return why
+    return ""
+
+
+def why_not_fixed(values: Collection[object]) -> str:
+    """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
+    for value in values:
+        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
+            return "GM101-T04"
+    return ""
+
+
+def kept(value: Any) -> Any:
+    """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    if place.is_unread_text(value):
+        return value
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        return place.without_gradient(value).clone()
+    if kind is tuple:
+        return tuple([kept(item) for item in value])
+    if kind is list:
+        return [kept(item) for item in value]
+    if kind is dict:
+        return {kept(key): kept(item) for key, item in value.items()}
+    return value
