@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from . import place
+from .compiled_code import RESUMED
 from .own import OWN_FILES
 from .question import question
 from .trace import Trace
@@ -26,7 +27,6 @@ from .variables import Variable
 
 # Files whose frames `warnings` and `logging` leave out when they count, and those whose frames eager does not have.
 _UNCOUNTED = frozenset({logging.__file__, warnings.__file__}) | OWN_FILES
-_RESUMED = "torch_dynamo_resume_in"  # how Dynamo begins the name of what follows a graph break
 _ASKING = frozenset({"is_compiling", "is_dynamo_compiling"})  # names in code that may go another way in eager
 _DIRECT = frozenset({"UserFunctionVariable", "UserMethodVariable", "NestedUserFunctionVariable"})
 
@@ -143,7 +143,7 @@ def _may_be_shown(caller: Any) -> bool:
     ours = caller.parent is not None and caller.parent.f_code.co_filename in OWN_FILES  # a side of a branch, say
     if ours or not _ASKING.isdisjoint(caller.f_code.co_names):
         return False
-    return caller.f_code.co_filename not in _UNCOUNTED and not caller.f_code.co_name.startswith(_RESUMED)
+    return caller.f_code.co_filename not in _UNCOUNTED and not RESUMED.fullmatch(caller.f_code.co_name)
 
 
 def _line_of(caller: Any) -> int:
