@@ -71,8 +71,10 @@ def install(
     given = dict(locals())  # each argument is a setting of that name, but for one
     with_children = given.pop("children")
     from .hook.install import install_arguments
+    from .hook.unmatched import tell_at_exit
 
     hook = install_arguments(given)
+    tell_at_exit(hook)
     if with_children:
         hook.switch_on_children()
     return hook
@@ -149,11 +151,12 @@ def _install_from_environment() -> None:
     from .config import Setting, Settings
     from .diagnostics import GraphmendError, say_failed
     from .hook.install import install_settings
+    from .hook.unmatched import tell_at_exit
 
     try:
         settings = Settings.from_env()
         if settings.modules:
-            install_settings(settings, Setting.variable)
+            tell_at_exit(install_settings(settings, Setting.variable))
     except GraphmendError:  # says which setting is wrong
         raise
     except Exception as error:

@@ -16,7 +16,8 @@ from .diagnostics import ConfigError, GraphmendError, StrictError, notice
 from .hook import children
 from .hook.allowlist import Allowlist
 from .hook.install import install_settings
-from .options import program_of, run_parser, settings_of, split
+from .hook.unmatched import tell_at_exit
+from .options import given, program_of, run_parser, settings_of, split
 from .parsing import is_unmendable
 from .program import LAUNCHERS, NotRunnableError, Program, is_path_safe, prepare
 from .reporting.exit import failed_strictly
@@ -34,6 +35,8 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     try:
         settings = settings_of(options, program)
         hook = install_settings(settings, Setting.option)
+        if given(options).get("modules") or Settings.from_env().modules:
+            tell_at_exit(hook)
     except (ConfigError, StrictError) as error:
         print(f"{prog}: error: {error}", file=sys.stderr)
         return 2

@@ -100,6 +100,7 @@ NOTICES = {
     "GM017": "guards on tensors are assertions of the program that is exported, or compiled ahead of time: they raise "
     "RuntimeError with the text of the guard, on CUDA they end the process's use of the device, and ONNX drops them; "
     "GRAPHMEND_GUARDS=keep leaves them as they were written",
+    "GM018": "{pattern!r}, one of the modules to mend, has matched nothing in this process: {why}",
 }
 
 _log = logging.getLogger("graphmend_hook")

@@ -10,6 +10,7 @@ from ..config import Settings
 
 BOOTSTRAP = str(Path(__file__).parent.parent / "bootstrap")
 _PATH = "PYTHONPATH"
+_CHILD = "_GRAPHMEND_CHILD"
 
 
 def switch_on(settings: Settings) -> Callable[[], None]:
@@ -19,7 +20,7 @@ def switch_on(settings: Settings) -> Callable[[], None]:
     """
     path = os.environ.get(_PATH)  # an empty entry means the current directory, so none may be lost or added
     others = [entry for entry in path.split(os.pathsep) if entry != BOOTSTRAP] if path else []
-    given = {**settings.as_env(), _PATH: os.pathsep.join([BOOTSTRAP, *others])}
+    given = {**settings.as_env(), _CHILD: _given_by() or str(os.getpid()), _PATH: os.pathsep.join([BOOTSTRAP, *others])}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
 
@@ -32,6 +33,15 @@ def switch_on(settings: Settings) -> Callable[[], None]:
                     os.environ[name] = value
 
     return take_back
+
+
+def is_child() -> bool:
+    """Has this process its settings from one that has switched the hook on in its children?"""
+    return _given_by() not in ("", str(os.getpid()))
+
+
+def _given_by() -> str:
+    return os.environ.get(_CHILD, "")
 
 
 def switch_off() -> None:

@@ -52,7 +52,7 @@ def _show(_argument: str) -> None:
         text = as_text_for(sys.stderr, as_json(ledger))
     except Exception as error:  # a module of the program's own may have the name of one of rich's
         text = f"graphmend_hook: the report cannot be shown: {error!r}\n"
-    _say(text)
+    say(text)
 
 
 def _save(target: str) -> None:
@@ -60,15 +60,15 @@ def _save(target: str) -> None:
         write(as_json(ledger), target, ledger.started)
     except Exception as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
-        _say(f"graphmend_hook: GRAPHMEND_REPORT: cannot write {fill(target)}: {why}\n")
+        say(f"graphmend_hook: GRAPHMEND_REPORT: cannot write {fill(target)}: {why}\n")
 
 
 def _say_if_nothing_was_mended(modules: str) -> None:
     if nothing_was_mended():
-        _say(notice("GM004", modules=modules) + "\n")
+        say(notice("GM004", modules=modules) + "\n")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """Write to stderr, if there is one that takes it: a program's end must not fail because nobody can be told.
 
     Not through `sys.stderr` itself: what that cannot write stays in it, and makes python end with status 120.
