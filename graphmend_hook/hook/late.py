@@ -30,6 +30,7 @@ from ..dynamo.compiled_code import RESUMED, drop_compiled_code
 from ..parsing import is_unmendable
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from ..rewrite import Rewritten
+from ..rules.base import Rule
 from .allowlist import Allowlist, PatternSet
 from .loader import Mender
 from .twins import Twins, some_of
@@ -37,6 +38,8 @@ from .twins import Twins, some_of
 log = logging.getLogger("graphmend_hook")
 _lock = threading.RLock()
 _stock: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of mended code: that, and what it took the place of
+_texts: dict[tuple[str, tuple[Rule, ...]], tuple[bytes, Rewritten]] = {}  # by file and rules: text, what became of it
+_twins: dict[str, Twins] = {}
 _NO_TEXT = "its text cannot be found"
 _OTHER_CODE = "its code is not what Python makes of its text, which another tool or a later edit has changed"
 
@@ -141,13 +144,13 @@ def _mend_file(
     source = _text_of(file)
     if source is None:
         _leave(name, functions, _NO_TEXT)
+    if source is None or (only is not None and not functions):
         return False
     before = ledger.modules.get(name)
     made = mender.attempt(name, file, lambda: _rewritten(file, source, functions, mender))
     if made is None or made[0].code is None:
         return False
-    # Compiled anew: bytecode on disk may be of another text, if that was edited within a second.
-    twins = Twins(compile(source, file, "exec", _future(functions), dont_inherit=True), made[0].code)
+    twins = _twins_of(file, source, functions, made[0].code)
     changed, left = [], []
     for function in functions:
         twin = twins.of(function.__code__)
@@ -157,17 +160,32 @@ def _mend_file(
             _stock[id(twin)] = twin, function.__code__
             function.__code__ = twin
             changed.append(function)
-    if only is not None:
-        _note_alone(ledger.modules[name], before, functions)
+    _note(ledger.modules[name], before, only, left)
     _leave(name, left, _OTHER_CODE)
     return bool(changed)
 
 
 def _rewritten(file: str, source: bytes, functions: list[FunctionType], mender: Mender) -> tuple[Rewritten, bool]:
+    key = (file, mender.rules)
+    known = _texts.get(key)
+    if known is not None and known[0] == source:  # so a function that is mended again gets the same code again
+        return known[1], True
     if os.path.exists(file):
-        return mender.result(file, source)
-    names = functions[0].__globals__ if functions else {}
-    return rewritten_cell(source, file, mender.rules, names, _future(functions)), False
+        made, cached = mender.result(file, source)
+    else:
+        names = functions[0].__globals__ if functions else {}
+        made, cached = rewritten_cell(source, file, mender.rules, names, _future(functions)), False
+    _texts[key] = source, made
+    return made, cached
+
+
+def _twins_of(file: str, source: bytes, functions: Collection[FunctionType], mended: CodeType) -> Twins:
+    known = _twins.get(file)
+    if known is None or known.mended is not mended:
+        # Compiled anew: bytecode on disk may be of another text, if that was edited within a second.
+        stock = compile(source, file, "exec", _future(functions), dont_inherit=True)
+        known = _twins[file] = Twins(stock, mended)
+    return known
 
 
 def _future(functions: Collection[FunctionType]) -> int:
@@ -177,10 +195,16 @@ def _future(functions: Collection[FunctionType]) -> int:
     return functools.reduce(operator.or_, (each.__code__.co_flags for each in functions), 0) & known
 
 
-def _note_alone(record: ModuleRecord, before: ModuleRecord | None, functions: Collection[FunctionType]) -> None:
-    """Leave of `record`, which is of a whole module, the sites that are in `functions`."""
-    sites = [site for site in record.sites if any(_is_inside(site, each) for each in functions)]
-    if before is not None and before.path == record.path:
+def _note(
+    record: ModuleRecord,
+    before: ModuleRecord | None,
+    only: Collection[FunctionType] | None,
+    left: Collection[FunctionType],
+) -> None:
+    """Take from `record`, which tells of a whole module, the sites that were not meant, and those that were left."""
+    sites = [site for site in record.sites if only is None or any(_is_inside(site, each) for each in only)]
+    sites = [site for site in sites if site.code or not any(_is_inside(site, each) for each in left)]
+    if only is not None and before is not None and before.path == record.path:
         sites += [site for site in before.sites if site not in sites]
     status = Status.MENDED if any(not site.code for site in sites) else before.status if before else Status.UNCHANGED
     ledger.add(replace(record, status=status, sites=tuple(sorted(sites, key=lambda site: site.line))))

@@ -17,7 +17,7 @@ class Twins:
     """
 
     def __init__(self, stock: CodeType, mended: CodeType) -> None:
-        self._mended = mended
+        self.mended = mended
         self._pairs: dict[_Key, list[tuple[CodeType, CodeType]]] = defaultdict(list)
         for pair in _paired(stock, mended):
             self._pairs[_key(pair[0])].append(pair)
@@ -35,7 +35,7 @@ class Twins:
 
     def absent(self, grafted: CodeType, functions: set[str]) -> set[str]:
         """Those of `functions`, by their qualified names, that have another form in `grafted` than the mended one."""
-        ours = {id(code) for _, code in _named(self._mended)}
+        ours = {id(code) for _, code in _named(self.mended)}
         return functions - {name for name, code in _named(grafted) if id(code) in ours}
 
     def graft(self, code: CodeType) -> CodeType:

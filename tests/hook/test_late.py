@@ -495,3 +495,23 @@ def test_nothing_is_left_behind(kinds: types.ModuleType) -> None:
     graphmend_hook.uninstall()
     assert sys.meta_path == before
     assert "_@graphmend" not in vars(kinds)
+
+
+def test_to_and_fro_takes_no_memory(kinds: types.ModuleType) -> None:
+    codes = set()
+    for _ in range(20):
+        graphmend_hook.mend(kinds)
+        codes.add(id(kinds.plain.__code__))
+        graphmend_hook.unmend(kinds)
+        codes.add(id(kinds.plain.__code__))
+    assert len(codes) == 2
+
+
+def test_what_is_left_is_not_reported_as_mended(fresh_imports: Path, write: Write) -> None:
+    path = write("gm_left.py", MENDABLE)
+    module = importlib.import_module("gm_left")
+    path.write_text(path.read_text().replace("value", "other"))
+    graphmend_hook.mend(module)
+    assert record("gm_left").status is Status.UNCHANGED
+    assert not record("gm_left").sites
+    assert "GM014, 1 site: f of gm_left" in graphmend_hook.report()
