@@ -172,5 +172,10 @@ def _is_the_program() -> bool:
     return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")
 
 
-if os.environ.get("GRAPHMEND_MODULES") and not _is_the_program():
+def _is_relaunched() -> bool:
+    """Was this process started anew by `hook.relaunch`?  It has the hook while its sitecustomize runs, as others do."""
+    return os.environ.get("_GRAPHMEND_RELAUNCHED") == str(os.getpid())
+
+
+if os.environ.get("GRAPHMEND_MODULES") and (_is_relaunched() or not _is_the_program()):
     _install_from_environment()

@@ -7,4 +7,6 @@ if __name__ == "__main__":
         del sys.path[:1]  # the current directory, which -m put there for us: a module in it would shadow our imports
     from graphmend_hook.cli import run_main
 
-    sys.exit(run_main())
+    status = run_main()
+    if status:  # under -i python would show a SystemExit of 0
+        sys.exit(status)

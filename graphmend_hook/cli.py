@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from .diagnostics import ConfigError, GraphmendError, StrictError, notice
 from .hook import children
 from .hook.allowlist import Allowlist
 from .hook.install import install_settings
+from .hook.relaunch import RELAUNCHED
 from .hook.unmatched import tell_at_exit
 from .options import given, program_of, run_parser, settings_of, split
 from .parsing import is_unmendable
@@ -43,6 +45,7 @@ def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend
     if program.kind == "module" and program.target in LAUNCHERS and not settings.disable:
         log.warning("%s", notice("GM015", launcher=program.target, instead=LAUNCHERS[program.target]))
     prepare(program)
+    os.environ.pop(RELAUNCHED, None)
     if options.no_children:
         children.switch_off()
     else:

@@ -101,6 +101,8 @@ NOTICES = {
     "RuntimeError with the text of the guard, on CUDA they end the process's use of the device, and ONNX drops them; "
     "GRAPHMEND_GUARDS=keep leaves them as they were written",
     "GM018": "{pattern!r}, one of the modules to mend, has matched nothing in this process: {why}",
+    "GM019": "what was compiled before is dropped while other threads are alive: torch may crash if one of them runs a "
+    "compiled function meanwhile; mend before they begin",
 }
 
 _log = logging.getLogger("graphmend_hook")

@@ -13,39 +13,32 @@ import importlib.util
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any
 
 from ..diagnostics import say_failed
 from .loader import MendingFinder
 
-_TASK = "the import hook"
 
-
-def _mending(spec: Any, name: str, *_location: object) -> Any:
-    """`spec`, for the module `name`, with a loader that mends if a hook covers it."""
-    for finder in _finders():
-        try:
-            if spec is not None and finder.adopt(name, spec, graft=False) is not None:
+def _mending(spec: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    """`spec` with a loader that mends, if a hook covers the module, and the caller has brought no loader."""
+    if isinstance(spec, ModuleSpec):
+        for finder in _finders():
+            if finder.adopt(spec.name, spec, brought=options.get("loader") is not None) is not None:
                 break
-        except Exception as error:
-            say_failed(_TASK, f"making a spec for {name}", error)
     return spec
 
 
-def _mended(result: Any, *where: str) -> Any:
+def _mended(result: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
     """What `runpy` made of a script, with mended code if a hook covers it.
 
-    result: the code, before Python 3.12 in a pair with the path.  where: the last of it is the path.
+    result: the code, before Python 3.12 in a pair with the path, which is the last argument.
     """
-    code, path = result if isinstance(result, tuple) else (result, where[-1])
+    code, path = result if isinstance(result, tuple) else (result, [*arguments, *options.values()][-1])
     for finder in _finders():
-        try:
-            mended = finder.mended_script(os.fsdecode(path)) if isinstance(code, CodeType) else None
-        except Exception as error:
-            say_failed(_TASK, f"mending {path}", error)
-            continue
+        mended = finder.mended_script(os.fsdecode(path)) if isinstance(code, CodeType) else None
         if mended is not None:
             return (mended, path) if isinstance(result, tuple) else mended
     return result
@@ -58,7 +51,7 @@ def _finders() -> Iterator[MendingFinder]:
 class _Wrapper:
     """One function of a module, and what takes its place while a hook is installed.
 
-    then: called with what the function gave, and with the positional arguments that it was called with.
+    then: called with what the function gave, and with the arguments that it was called with.
     """
 
     def __init__(self, owner: ModuleType, name: str, then: Callable[..., Any]) -> None:
@@ -67,7 +60,12 @@ class _Wrapper:
 
         @functools.wraps(self._stock)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return then(self._stock(*args, **kwargs), *args)
+            given = self._stock(*args, **kwargs)
+            try:
+                return then(given, args, kwargs)
+            except Exception as error:
+                say_failed("the import hook", f"in {self._name}", error)
+                return given
 
         self._wrapped = wrapped
 

@@ -8,13 +8,17 @@ the source it was made from.  A negative entry says that the rules find nothing 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import logging
 import marshal
 import os
+import re
+import shutil
 import sys
 import tempfile
+import time
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -28,6 +32,7 @@ from ..version import __version__
 log = logging.getLogger("graphmend_hook.cache")
 _MAGIC = b"GMC2"
 _DIGEST = 16
+_KEPT = 60 * 24 * 3600  # seconds for which the entries of a fingerprint outlive the last one that was added
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
 _REWRITER = (
@@ -66,6 +71,13 @@ class Cache:
         self._fingerprint = fingerprint(rules)
         self._root = directory and directory.absolute()
         self.writable = not sys.dont_write_bytecode
+
+    @property
+    def why_nothing_is_kept(self) -> str:
+        """Why later processes will not find what this one rewrites, "" if they will."""
+        if self.problem or self.writable:
+            return self.problem
+        return "nothing is written, as PYTHONDONTWRITEBYTECODE or -B says"
 
     def get(self, path: str, source: bytes) -> Rewritten | None:
         """The entry for the module at `path` with text `source`; None, and a trace, for any kind of miss."""
@@ -113,6 +125,7 @@ class Cache:
             directory = root / self._fingerprint
             if self.writable:
                 root.parent.mkdir(parents=True, exist_ok=True)
+            is_new = self.writable and not directory.exists()
             for place in (root, directory):
                 if self.writable:
                     place.mkdir(mode=0o700, exist_ok=True)
@@ -126,6 +139,8 @@ class Cache:
             self.problem = notice("GM003", directory=root, why=error)
             log.info("%s", self.problem)
             return None
+        if is_new:
+            _forget_old_fingerprints(root)
         return directory
 
 
@@ -154,6 +169,15 @@ def distrust(directory: Path) -> str:
     if state.st_mode & 0o022:
         return "others may write to it"
     return ""
+
+
+def _forget_old_fingerprints(root: Path) -> None:
+    """Remove the entries of other versions, Pythons and rules that nobody has added to for long: each is but a miss."""
+    with contextlib.suppress(OSError):
+        for folder in root.iterdir():
+            is_ours = re.fullmatch(r"[0-9a-f]{16}", folder.name) and not folder.is_symlink()
+            if is_ours and folder.stat().st_mtime < time.time() - _KEPT:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _decode(data: bytes, source: bytes, path: str) -> Rewritten | None:

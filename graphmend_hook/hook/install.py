@@ -19,6 +19,7 @@ from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
 from . import by_location, children, late
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
+from .looking import spec_of
 from .unreached import note_unreached
 
 log = logging.getLogger("graphmend_hook")
@@ -35,6 +36,7 @@ class Hook(AbstractContextManager["Hook"]):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.mender = Mender(settings, ledger)
+        self.is_asked_for = True  # or was it made for late mending alone?
         self._leave_children: Callable[[], None] | None = None
         self.allowlist = Allowlist(settings.modules, settings.deny)
         self.finder = MendingFinder(self.allowlist, self.mender)
@@ -92,6 +94,7 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
     a module was imported too early.
     """
     with _lock:
+        mended_late = _make_room()
         hooks = active()
         if hooks:
             settings = replace(settings, **{name: getattr(hooks[0].settings, name) for name in unsaid})
@@ -105,11 +108,12 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
         _refuse_another_choice(settings, form)
         _show(settings.log)
         hook = Hook(settings)
+        hook.allowlist.also |= mended_late
         try:
             _mend_or_note_early_modules(hook)
             directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
             trust.directory = directory
-            ledger.hooks.append(HookRecord(settings, directory))
+            ledger.hooks.append(HookRecord(settings, directory, lambda: hook.mender.cache.why_nothing_is_kept))
             sys.meta_path.insert(0, hook.finder)
             _active.append(hook)
             _follow_hooks()
@@ -127,7 +131,9 @@ def hook_of_this_process() -> Hook:
         if hooks:
             return hooks[0]
         settings = replace(Settings.from_env(), modules=())
-        return install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
+        hook = install_settings(settings, Setting.variable, [setting.name for setting in TRACING])
+        hook.is_asked_for = False
+        return hook
 
 
 def active() -> tuple[Hook, ...]:
@@ -154,7 +160,7 @@ def _mend_or_note_early_modules(hook: Hook) -> None:
     settings = hook.settings
     early: dict[str, ModuleType] = {}
     for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
+        spec = spec_of(module)
         if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
             continue
         if name == "__main__" and name in ledger.modules:  # mended by our runner, with the stock loader
@@ -174,6 +180,17 @@ def _mend_or_note_early_modules(hook: Hook) -> None:
     if settings.strict:
         raise StrictError(message)
     log.warning("%s", message)
+
+
+def _make_room() -> set[str]:
+    """Take away the hook that late mending has made for itself: what is asked for now has settings of its own.
+
+    Gives the names of the modules that were mended late, and are to be mended again when they are reloaded.
+    """
+    made = [hook for hook in active() if not hook.is_asked_for]
+    for hook in made:
+        hook.uninstall()
+    return {name for hook in made for name in hook.allowlist.also}
 
 
 def _refuse_another_choice(settings: Settings, form: Form) -> None:

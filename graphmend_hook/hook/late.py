@@ -16,8 +16,9 @@ import os
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -26,13 +27,15 @@ from .. import runtime
 from ..cells import rewritten_cell
 from ..config import Settings
 from ..diagnostics import ConfigError, Site, notice
-from ..dynamo.compiled_code import RESUMED, drop_compiled_code
+from ..dynamo.compiled_code import drop_compiled_code, is_generated
 from ..parsing import is_unmendable
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from ..rewrite import Rewritten
 from ..rules.base import Rule
+from ..templates import RUNTIME
 from .allowlist import Allowlist, PatternSet
 from .loader import Mender
+from .looking import bases_of, is_module, namespace_of, spec_of
 from .twins import Twins, some_of
 
 log = logging.getLogger("graphmend_hook")
@@ -41,7 +44,11 @@ _stock: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of mended code: t
 _texts: dict[tuple[str, tuple[Rule, ...]], tuple[bytes, Rewritten]] = {}  # by file and rules: text, what became of it
 _twins: dict[str, Twins] = {}
 _NO_TEXT = "its text cannot be found"
-_OTHER_CODE = "its code is not what Python makes of its text, which another tool or a later edit has changed"
+_OTHER_CODE = (
+    "its code is not what Python makes of its text, which another tool or a later edit has changed, or it stands in a "
+    "statement that its mended form has twice"
+)
+_OTHER_BUILTINS = "its globals have builtins of their own, in which the mended code would not find graphmend_hook"
 
 
 @dataclass
@@ -57,7 +64,7 @@ class Aim:
     @property
     def modules(self) -> set[str]:
         """The names of the whole modules that are meant."""
-        return {module.__name__ for module in self.files.values()}
+        return {_name_of(module) for module in self.files.values()}
 
     def by_file(self) -> dict[str, list[FunctionType]]:
         """The functions that are meant, alive anywhere in this process, by the file that their code names."""
@@ -69,29 +76,33 @@ class Aim:
     def _all(self) -> Iterator[FunctionType]:
         yield from self.functions
         # Those that `gc.freeze` has put aside are only found by their place.
-        placed = (each for module in self.files.values() for each in _placed_in(vars(module), module.__name__))
+        modules = self.files.values()
+        placed = (each for module in modules for each in _placed_in(namespace_of(module), _name_of(module)))
         for function in (*placed, *(each for each in gc.get_objects() if type(each) is FunctionType)):
             code = function.__code__
-            if code.co_filename in self.files and not RESUMED.fullmatch(code.co_name):
+            if code.co_filename in self.files and code.co_name != "<module>" and not is_generated(code):
                 yield function
 
 
 def aim_at(thing: Any) -> Aim:
     """What `graphmend_hook.mend(thing)` means.  Raises TypeError for what has no code, ConfigError for torch's own."""
-    if isinstance(thing, ModuleType):
-        _check_mendable(thing.__name__)
-        return Aim(files=dict(_files_below(thing)))
-    if isinstance(thing, type):
-        _check_mendable(thing.__module__)
-        functions = [each for base in thing.__mro__ for each in _placed_in(vars(base), base.__module__)]
-    elif isinstance(thing, property):
-        functions = list(_placed_in({"": thing}, ""))
-    else:
-        functions = list(_layers(thing))
-    if not functions and not isinstance(thing, type):
+    if is_module(thing):
+        _check_mendable(_name_of(thing))
+        files = dict(_files_below(thing))
+        if not files:
+            raise TypeError(f"mend() takes a module that was loaded from source; {_name_of(thing)!r} was not")
+        return Aim(files=files)
+    bases = bases_of(type(thing))
+    if type in bases:
+        _check_mendable(_owner_of(thing))
+        of_bases = [each for base in bases_of(thing) for each in _placed_in(namespace_of(base), _owner_of(base))]
+        functions = [each for each in of_bases if not is_unmendable(_module_of(each))]
+        written = [each for each in functions if _text_of(each.__code__.co_filename) is not None]
+        return Aim(written or functions)  # dataclasses, say, make functions of a text that nobody keeps
+    functions = list(_placed_in({"": thing}, ""))
+    if not functions:
         return _of_instance(thing)
-    if not isinstance(thing, type):
-        _check_mendable(_module_of(functions[-1]))
+    _check_mendable(_module_of(functions[-1]))
     return Aim([each for each in functions if not is_unmendable(_module_of(each))])
 
 
@@ -107,10 +118,12 @@ def mend(aim: Aim, mender: Mender, settings: Settings) -> None:
     with _lock:
         changed = False
         for file, functions in aim.by_file().items():
-            name = aim.files[file].__name__ if file in aim.files else _module_of(functions[0]) or file
-            if not deny.matches_name(name) and not deny.matches_file(file):
-                only = None if file in aim.files else functions
-                changed |= _mend_file(name, file, functions, only, mender)
+            name = _name_of(aim.files[file]) if file in aim.files else _module_of(functions[0]) or file
+            if deny.matches_name(name) or deny.matches_file(file):
+                log.info("%s is left alone: it is denied", name)
+                continue
+            only = None if file in aim.files else functions
+            changed |= _mend_file(name, file, functions, only, mender)
         if changed:
             runtime.connect()
             drop_compiled_code()
@@ -148,21 +161,38 @@ def _mend_file(
         return False
     before = ledger.modules.get(name)
     made = mender.attempt(name, file, lambda: _rewritten(file, source, functions, mender))
-    if made is None or made[0].code is None:
+    if made is None:  # a text that cannot be compiled was edited
+        _leave(name, functions, _OTHER_CODE)
         return False
-    twins = _twins_of(file, source, functions, made[0].code)
-    changed, left = [], []
+    try:
+        twins = _twins_of(file, source, functions, made[0].code)
+    except (SyntaxError, ValueError):  # of a text in which no rule looks for anything
+        _leave(name, functions, _OTHER_CODE)
+        return False
+    changed = False
+    left: dict[str, list[FunctionType]] = {}
     for function in functions:
         twin = twins.of(function.__code__)
         if twin is None:
-            left.append(function)
+            left.setdefault(_OTHER_CODE, []).append(function)
+        elif twin is not function.__code__ and not _finds_runtime(function):
+            left.setdefault(_OTHER_BUILTINS, []).append(function)
         elif twin is not function.__code__:
             _stock[id(twin)] = twin, function.__code__
             function.__code__ = twin
-            changed.append(function)
-    _note(ledger.modules[name], before, only, left)
-    _leave(name, left, _OTHER_CODE)
-    return bool(changed)
+            changed = True
+    if changed:  # functions that are made from now on by those that were mended are mended, too
+        for stock, mended in twins.pairs():
+            _stock.setdefault(id(mended), (mended, stock))
+    _note(ledger.modules[name], before, only, [each for some in left.values() for each in some])
+    for why, some in left.items():
+        _leave(name, some, why)
+    return changed
+
+
+def _finds_runtime(function: FunctionType) -> bool:
+    """Will the mended code find this package, from the function's globals or builtins?  Sandboxes have their own."""
+    return RUNTIME in function.__globals__ or RUNTIME in getattr(function, "__builtins__", ())
 
 
 def _rewritten(file: str, source: bytes, functions: list[FunctionType], mender: Mender) -> tuple[Rewritten, bool]:
@@ -170,7 +200,7 @@ def _rewritten(file: str, source: bytes, functions: list[FunctionType], mender: 
     known = _texts.get(key)
     if known is not None and known[0] == source:  # so a function that is mended again gets the same code again
         return known[1], True
-    if os.path.exists(file):
+    if os.path.isfile(file):
         made, cached = mender.result(file, source)
     else:
         names = functions[0].__globals__ if functions else {}
@@ -179,12 +209,13 @@ def _rewritten(file: str, source: bytes, functions: list[FunctionType], mender: 
     return made, cached
 
 
-def _twins_of(file: str, source: bytes, functions: Collection[FunctionType], mended: CodeType) -> Twins:
+def _twins_of(file: str, source: bytes, functions: Collection[FunctionType], mended: CodeType | None) -> Twins:
+    """mended: None where nothing in the text is."""
     known = _twins.get(file)
-    if known is None or known.mended is not mended:
+    if known is None or mended is None or known.mended is not mended:
         # Compiled anew: bytecode on disk may be of another text, if that was edited within a second.
         stock = compile(source, file, "exec", _future(functions), dont_inherit=True)
-        known = _twins[file] = Twins(stock, mended)
+        known = _twins[file] = Twins(stock, mended or stock)
     return known
 
 
@@ -206,7 +237,8 @@ def _note(
     sites = [site for site in sites if site.code or not any(_is_inside(site, each) for each in left)]
     if only is not None and before is not None and before.path == record.path:
         sites += [site for site in before.sites if site not in sites]
-    status = Status.MENDED if any(not site.code for site in sites) else before.status if before else Status.UNCHANGED
+    status = before.status if before is not None and (left or only is not None) else Status.UNCHANGED
+    status = Status.MENDED if any(not site.code for site in sites) else status
     ledger.add(replace(record, status=status, sites=tuple(sorted(sites, key=lambda site: site.line))))
 
 
@@ -226,31 +258,34 @@ def _leave(name: str, functions: Collection[FunctionType], why: str) -> None:
 
 def _text_of(file: str) -> bytes | None:
     """The text that the code of `file` was compiled from, as far as anybody has it."""
-    if os.path.exists(file):
-        return Path(file).read_bytes()
-    return "".join(linecache.getlines(file)).encode() or None  # a notebook keeps its cells there
+    try:
+        if os.path.isfile(file):
+            return Path(file).read_bytes()
+        return "".join(linecache.getlines(file)).encode() or None  # a notebook keeps its cells there
+    except (OSError, ValueError):  # no right to read, a name that no file has, a text that is none
+        return None
 
 
 def _layers(thing: Any) -> Iterator[FunctionType]:
-    """The Python functions that a call of `thing` goes through by way of wrappers, the outermost first.
-
-    By its true type and its own attributes alone: a proxy, which namespaces may hold, is not woken.
-    """
+    """The Python functions that a call of `thing` goes through by way of wrappers, the outermost first."""
     seen: list[object] = []
     while thing is not None and not any(thing is each for each in seen):
         seen.append(thing)
         kind = type(thing)
         if kind is FunctionType:
             yield thing
-        if issubclass(kind, (MethodType, staticmethod, classmethod)):
-            thing = thing.__func__
-        elif issubclass(kind, (functools.partial, functools.cached_property)):
-            thing = thing.func
-        else:
-            try:
-                thing = object.__getattribute__(thing, "__dict__").get("__wrapped__")
-            except AttributeError:
-                return
+        way = next((_HELD[base] for base in bases_of(kind) if base in _HELD), None)
+        thing = namespace_of(thing).get("__wrapped__") if way is None else way(thing)
+
+
+# By a kind of wrapper, where it has what it wraps.
+_HELD: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((MethodType, staticmethod, classmethod), operator.attrgetter("__func__")),
+    **dict.fromkeys(
+        (functools.partial, functools.partialmethod, functools.cached_property, functools.singledispatchmethod),
+        operator.attrgetter("func"),
+    ),
+}
 
 
 def _placed_in(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionType]:
@@ -259,12 +294,12 @@ def _placed_in(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionTy
     namespaces = [namespace]
     while namespaces:
         for value in list(namespaces.pop().values()):
-            kind = type(value)
-            if issubclass(kind, type):
-                if id(value) not in seen and vars(value).get("__module__") == module:
+            bases = bases_of(type(value))
+            if type in bases:
+                if id(value) not in seen and namespace_of(value).get("__module__") == module:
                     seen.add(id(value))
-                    namespaces.append(vars(value))
-            elif issubclass(kind, property):
+                    namespaces.append(namespace_of(value))
+            elif property in bases:
                 for part in (value.fget, value.fset, value.fdel):
                     yield from _layers(part)
             else:
@@ -273,12 +308,12 @@ def _placed_in(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionTy
 
 def _files_below(module: ModuleType) -> Iterator[tuple[str, ModuleType]]:
     """`module` and the imported modules below it that a hook for its name would mend, by their files."""
-    allowlist = Allowlist([module.__name__])
-    for name, each in list(sys.modules.items()):
-        if isinstance(each, ModuleType) and (each is module or allowlist.covers(name, "")):
-            file = file_of(each)
-            if file and not allowlist.passes_over(name):
-                yield file, each
+    name = _name_of(module)
+    allowlist = Allowlist([name])
+    for each in (module, *(below for key, below in list(sys.modules.items()) if key.startswith(f"{name}."))):
+        file = file_of(each)
+        if file and (each is module or not allowlist.passes_over(_name_of(each))):
+            yield file, each
 
 
 def _of_instance(thing: object) -> Aim:
@@ -286,25 +321,39 @@ def _of_instance(thing: object) -> Aim:
     torch = sys.modules.get("torch")
     parts = thing.modules() if torch is not None and isinstance(thing, torch.nn.Module) else [thing]
     aim = Aim()
-    for each in dict.fromkeys(base for part in parts for base in type(part).__mro__):
-        if not is_unmendable(each.__module__):
-            module = sys.modules.get(each.__module__)
+    for each in dict.fromkeys(base for part in parts for base in bases_of(type(part))):
+        owner = _owner_of(each)
+        if not is_unmendable(owner):
+            module = sys.modules.get(owner)
             file = module and file_of(module)
             if module is not None and file:
                 aim.files[file] = module
             else:  # of a notebook
-                aim.functions += _placed_in(vars(each), each.__module__)
+                aim.functions += _placed_in(namespace_of(each), owner)
     if not aim.files and not aim.functions:
         kind = type(thing).__qualname__
         raise TypeError(f"mend() takes a function, a class, a module or a model; {kind} has no Python code of its own")
     return aim
 
 
-def file_of(module: ModuleType) -> str:
-    """The path of the source file of `module`, "" if it has none."""
-    spec = getattr(module, "__spec__", None)
-    file = spec.origin if spec is not None and spec.has_location else getattr(module, "__file__", None)
-    return file if isinstance(file, str) and os.path.isabs(file) and file.endswith((".py", ".pyw")) else ""
+def file_of(module: object) -> str:
+    """The path of the source file of `module`, "" if it has none, or is no module."""
+    spec = spec_of(module)
+    if spec is not None:
+        is_source = isinstance(spec.loader, SourceFileLoader) and spec.has_location
+        file = spec.origin if is_source else None
+    else:
+        file = namespace_of(module).get("__file__") if is_module(module) else None
+    return file if isinstance(file, str) and os.path.isabs(file) else ""
+
+
+def _name_of(module: ModuleType) -> str:
+    return str(namespace_of(module).get("__name__", ""))
+
+
+def _owner_of(kind: type) -> str:
+    """The name of the module of a class."""
+    return str(namespace_of(kind).get("__module__", "builtins"))
 
 
 def _check_mendable(module: str) -> None:

@@ -130,6 +130,11 @@ class MendingLoader(SourceFileLoader):
     get_code.__code__ = get_code.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
 
 
+def _is_plain(loader: object, name: str, path: str) -> bool:
+    """Is it Python's own loader, as Python makes it for that module and file?"""
+    return type(loader) is SourceFileLoader and vars(loader) == {"name": name, "path": path}
+
+
 class MendingFinder(MetaPathFinder):
     """Asks the other finders for a spec and puts a `MendingLoader` where they chose exactly `SourceFileLoader`.
 
@@ -157,26 +162,28 @@ class MendingFinder(MetaPathFinder):
             say_failed("the import hook", f"looking for {fullname}", error)
             return None
 
-    def adopt(self, fullname: str, spec: ModuleSpec, graft: bool = True) -> ModuleSpec | None:
+    def adopt(self, fullname: str, spec: ModuleSpec, brought: bool = False) -> ModuleSpec | None:
         """`spec` with a loader that mends; None where the module is none of ours to mend.
 
-        graft: may it be another hook's, whose functions are mended (see `grafting`)?
+        brought: is the loader one that the program itself has made, and may have changed?
         """
         if not spec.origin or not self._allowlist.covers(fullname, spec.origin):
             return None
         if self._allowlist.passes_over(fullname):
             self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.PASSED_OVER))
             return None
-        if type(spec.loader) is SourceFileLoader:
+        if _is_plain(spec.loader, fullname, spec.origin) and not brought:
             spec.loader = MendingLoader(fullname, spec.origin, self._mender)
             return spec
         if isinstance(spec.loader, MendingLoader):  # another finder has made its spec by `by_location`
             return spec
         kind = type(spec.loader)
         why = f"loaded by {kind.__module__}.{kind.__qualname__}, not from a plain source file"
+        if kind is SourceFileLoader:
+            why = "loaded by a loader of the program's own; mend it by graphmend_hook.mend(module)"
         self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
-        if graft and isinstance(spec.loader, SourceFileLoader):
-            graft_onto(spec.loader, fullname, self._mender)
+        if isinstance(spec.loader, SourceFileLoader) and not brought:
+            graft_onto(spec.loader, self._mender, lambda: self in sys.meta_path)
             return spec
         return None
 

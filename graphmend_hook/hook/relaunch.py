@@ -14,7 +14,8 @@ from ..diagnostics import say_failed
 from . import install
 
 _WITH_VALUE = {"W", "X"}  # options of python itself; behind these stands a word of their own
-_PROGRAM = {"c", "m"}  # or what follows is the program, which is no script
+_NO_SCRIPT = {"c", "m", "x"}  # what follows is no script, or its first line is to be passed over
+RELAUNCHED = "_GRAPHMEND_RELAUNCHED"  # a variable: the process that was started anew
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 
 
@@ -25,12 +26,27 @@ def relaunch() -> None:
     """
     try:
         index = script_index(sys.orig_argv)
-        if index is None or os.name != "posix" or not sys.executable or not _is_worth_it(sys.orig_argv[index]):
+        if index is None or not _is_this_python(sys.executable) or not _is_worth_it(sys.orig_argv[index]):
             return
         before, program = sys.orig_argv[:index], sys.orig_argv[index:]
+        if before[-1] == "--":
+            before.pop()
+        os.environ[RELAUNCHED] = str(os.getpid())
         os.execv(sys.executable, [*before, "-m", __name__.partition(".")[0], *program])
+    except FileNotFoundError:  # the current directory is gone
+        return
     except Exception as error:
         say_failed("the import hook", "starting the program anew", error)
+
+
+def _is_this_python(path: str) -> bool:
+    """Is it the file that this process runs?  A program may have python inside, and a script may stand before it."""
+    this = "/proc/self/exe"
+    if os.name != "posix" or not path:
+        return False
+    if not os.path.exists(this):  # not Linux
+        this = sys.orig_argv[0]
+    return os.sep in this and os.path.exists(this) and os.path.samefile(this, path)
 
 
 def script_index(argv: Sequence[str]) -> int | None:
@@ -40,7 +56,7 @@ def script_index(argv: Sequence[str]) -> int | None:
         word = argv[index]
         if word == "--":
             following = next(words, None)
-            return None if following is None or argv[following] == "-" else following
+            return None if following is None or argv[following].startswith("-") else following
         if word == "-" or not word.startswith("-"):
             return None if word == "-" else index
         if word == _LONG_WITH_VALUE:
@@ -48,7 +64,7 @@ def script_index(argv: Sequence[str]) -> int | None:
         if word.startswith("--"):
             continue
         for place, letter in enumerate(word[1:], 2):
-            if letter in _PROGRAM:
+            if letter in _NO_SCRIPT:
                 return None
             if letter in _WITH_VALUE:
                 if place == len(word):

@@ -28,10 +28,15 @@ class Twins:
         It is not where the text has changed since `code` was compiled, where another tool has changed the code, and
         for one of several functions of the same name on the same line.
         """
-        found = [mended for stock, mended in self._pairs.get(_key(code), ()) if code in (stock, mended)]
+        pairs = self._pairs.get(_key(code), ())
+        found = [mended for stock, mended in pairs if _is_same(code, stock) or _is_same(code, mended)]
         if not found or any(mended != found[0] for mended in found) or found[0].co_freevars != code.co_freevars:
             return None
         return code if found[0] == code else found[0]
+
+    def pairs(self) -> Iterator[tuple[CodeType, CodeType]]:
+        """All that differ: the code as Python compiles it, and the mended one."""
+        return ((stock, mended) for some in self._pairs.values() for stock, mended in some if stock != mended)
 
     def absent(self, grafted: CodeType, functions: set[str]) -> set[str]:
         """Those of `functions`, by their qualified names, that have another form in `grafted` than the mended one."""
@@ -45,6 +50,16 @@ class Twins:
         )
         changed = any(new is not old for new, old in zip(constants, code.co_consts, strict=True))
         return code.replace(co_consts=constants) if changed else code
+
+
+def _is_same(code: CodeType, other: CodeType) -> bool:
+    """Is it the same code from the same place?  Python's comparison asks for neither file nor qualified name."""
+    if code != other or code.co_filename != other.co_filename:
+        return False
+    if getattr(code, "co_qualname", "") != getattr(other, "co_qualname", ""):
+        return False
+    pairs = zip(code.co_consts, other.co_consts, strict=True)
+    return all(_is_same(mine, its) for mine, its in pairs if isinstance(mine, CodeType))
 
 
 def some_of(names: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from types import ModuleType
 from ..diagnostics import say_failed
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from .allowlist import Allowlist
+from .looking import is_module, namespace_of, spec_of
 
 PROGRAM = (
     "it is the program, which python itself has started; start it by python -m graphmend_hook, or mend what it defines "
@@ -40,10 +41,10 @@ def note_unreached(allowlists: Iterable[Allowlist]) -> None:
 
 def _unless_known(name: str, module: ModuleType, names: set[str], files: set[str]) -> Iterator[tuple[str, str, str]]:
     """The module's own name, its file, and how it came here; nothing where it has no file, or the ledger knows it."""
-    spec = getattr(module, "__spec__", None)
+    spec = spec_of(module)
     if spec is None:
         # A script has no spec, and when it has ended no `__file__`.
-        loader = getattr(module, "__loader__", None)
+        loader = namespace_of(module).get("__loader__") if is_module(module) else None
         if name == "__main__" and type(loader) is SourceFileLoader and name not in names:
             yield name, os.path.abspath(loader.path), PROGRAM
     elif spec.has_location and spec.origin and not {spec.origin} & files and name not in names:

@@ -59,10 +59,15 @@ class ModuleRecord:
 
 @dataclass(frozen=True)
 class HookRecord:
-    """One hook that was installed.  cache_directory: where its entries live, None where no directory can be used."""
+    """One hook that was installed.
+
+    cache_directory: where its entries live, None where no directory can be used.
+    why_nothing_is_kept: says why later processes will not find there what this one rewrites, "" if they will.
+    """
 
     settings: Settings
     cache_directory: Path | None
+    why_nothing_is_kept: Callable[[], str] = lambda: ""
 
 
 @dataclass
@@ -115,7 +120,11 @@ def as_json(ledger: Ledger) -> Document:
                 "ended": _utc(time.time()),
                 "not_relied_on": [mechanism.value for mechanism in trust.Mechanism if mechanism in trust.failed],
                 "hooks": [
-                    {**hook.settings.as_json(), "cache_directory": hook.cache_directory and str(hook.cache_directory)}
+                    {
+                        **hook.settings.as_json(),
+                        "cache_directory": hook.cache_directory and str(hook.cache_directory),
+                        "cache_problem": hook.why_nothing_is_kept(),
+                    }
                     for hook in ledger.hooks
                 ],
                 "hits": sum(record.cached is True for record in records),

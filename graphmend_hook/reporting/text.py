@@ -103,7 +103,10 @@ def _head(document: Document, console: Console) -> None:
     )
     for text in dict.fromkeys(text for process in processes for text in process.get("not_relied_on", ())):
         console.print(f"does not work on this torch: {text}", style="yellow", soft_wrap=True)
-    hooks = (hook for process in processes for hook in process["hooks"])
+    hooks = [hook for process in processes for hook in process["hooks"]]
+    for text in dict.fromkeys(hook.get("cache_problem", "") for hook in hooks):
+        if text and misses:
+            console.print(f"cache: {text}", style="yellow", soft_wrap=True)
     for line in dict.fromkeys("; ".join(changed(hook, Kind.REWRITING, Kind.TRACING)) for hook in hooks):
         if line:
             console.print(f"settings: {line}", soft_wrap=True)

@@ -76,6 +76,33 @@ def test_loader_of_another_kind_is_left_alone_and_reported(install: Install, wri
     assert "Theirs" in record("gm_plugin").why
 
 
+@pytest.mark.parametrize("change", ["none", "path", "patched"])
+def test_plain_loader_of_the_programs_own_is_left_alone(change: str, install: Install, write: Write) -> None:
+    """It may be for another file than the spec, and have attributes of its own."""
+    path = write("gm_plugin.py", MENDABLE)
+    other = write("gm_other.py", "found = 'other'")
+    install("gm_plugin")
+    theirs = SourceFileLoader("gm_plugin", str(other if change == "path" else path))
+    if change == "patched":
+        theirs.get_code = lambda name: compile("found = 'patched'", "x", "exec")  # type: ignore[method-assign]
+    module = load("gm_plugin", path, loader=theirs)
+    assert module.__spec__.loader is theirs
+    assert getattr(module, "found", "none") == {"path": "other"}.get(change, change)
+    assert "mend it by graphmend_hook.mend" in record("gm_plugin").why
+
+
+def test_every_way_to_call_it(install: Install, write: Write) -> None:
+    path = write("gm_plugin.py", MENDABLE)
+    install("gm_plugin")
+    for spec in (
+        importlib.util.spec_from_file_location("gm_plugin", path),
+        importlib.util.spec_from_file_location("gm_plugin", location=path),
+        importlib.util.spec_from_file_location(name="gm_plugin", location=path),
+    ):
+        assert isinstance(spec.loader, MendingLoader)
+    assert importlib.util.spec_from_file_location(name="json", location=path).loader.name == "json"
+
+
 def test_module_with_nothing_to_mend(install: Install, write: Write) -> None:
     path = write("gm_plugin.py", PLAIN)
     install("gm_plugin")

@@ -510,3 +510,36 @@ def test_pycache_prefix(write: Write, hooked: Hooked, tmp_path: Path) -> None:
     assert ran.stdout == RIGHT
     assert not (tmp_path / "__pycache__").exists()
     assert [path.name.partition(".")[0] for path in (tmp_path / "prefix").rglob("plain*.pyc")] == ["plain"]
+
+
+# What is kept for how long, and what is said where nothing is
+
+
+def test_entries_of_old_fingerprints_are_removed(cache_dir: Path, write: Write, hooked: Hooked, tmp_path: Path) -> None:
+    """When a new one begins: those to which nobody has added for two months, and nothing else in the directory."""
+    write("app.py", MENDABLE)
+    old, young, other = cache_dir / ("a" * 16), cache_dir / ("b" * 16), cache_dir / "notes"
+    target = tmp_path / "elsewhere"
+    for place in (old, young, other, target):
+        place.mkdir(parents=True)
+        (place / "x.gmc").touch()
+    (cache_dir / ("c" * 16)).symlink_to(target)
+    for place in (old, other, target):
+        os.utime(place, (0, 0))
+    hooked(USE, GRAPHMEND_CACHE_DIR=str(cache_dir))
+    assert not old.exists()
+    assert all((place / "x.gmc").exists() for place in (young, other, target))
+    os.utime(young, (0, 0))
+    hooked(USE, GRAPHMEND_CACHE_DIR=str(cache_dir))
+    assert young.exists()  # the fingerprint was there
+
+
+@pytest.mark.parametrize("way", ["variable", "option", "neither"])
+def test_report_says_why_nothing_is_kept(way: str, write: Write, hooked: Hooked, cache_dir: Path) -> None:
+    write("app.py", MENDABLE)
+    flags = ["-B"] if way == "option" else []
+    env = {"PYTHONDONTWRITEBYTECODE": "1"} if way == "variable" else {}
+    settings = {"GRAPHMEND_CACHE_DIR": str(cache_dir), "GRAPHMEND_REPORT": "1"}
+    cache_dir.mkdir()
+    said = "cache: nothing is written, as PYTHONDONTWRITEBYTECODE or -B says"
+    assert (said in hooked(USE, *flags, **env, **settings).stderr) is (way != "neither")

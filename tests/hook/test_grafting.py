@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import importlib.util
 import sys
@@ -185,6 +186,67 @@ def test_late_mending_of_what_theirs_has_loaded(importing, install: Install) -> 
     module = importing(Decorating)
     graphmend_hook.mend(module)
     assert mended(module) == dict.fromkeys("fgh", True)
+
+
+def test_finder_that_gives_out_one_loader(install: Install, write: Write, fresh_imports: Path) -> None:
+    """Again and again, for two modules, and after our hook is gone."""
+    texts = {name: write(f"{name}.py", MENDABLE.replace("value", name)) for name in ("gm_one", "gm_two")}
+
+    class Shared(SourceFileLoader):
+        def get_filename(self, name: str | None = None) -> str:  # type: ignore[override]
+            return str(texts[name or "gm_one"])
+
+        def get_code(self, fullname: str = "gm_one") -> CodeType:
+            return compile(texts[fullname].read_text(), str(texts[fullname]), "exec")
+
+    shared = Shared("gm_one", str(texts["gm_one"]))
+
+    def find(name: str, *_: object) -> object:
+        return importlib.util.spec_from_loader(name, shared) if name in texts else None
+
+    finder = SimpleNamespace(find_spec=find)
+    hook = install("gm_one", "gm_two")
+    sys.meta_path.append(finder)
+    try:
+        for _ in range(1100):
+            importlib.util.find_spec("gm_two")
+        for name, path in texts.items():
+            module = importlib.import_module(name)
+            assert "_@graphmend" in module.f.__code__.co_names
+            assert (record(name).status, record(name).path, record(name).why) == (Status.MENDED, str(path), "")
+        assert shared.get_code() is not None
+        hook.uninstall()
+        del sys.modules["gm_one"]
+        assert "_@graphmend" not in importlib.import_module("gm_one").f.__code__.co_names
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def test_namespace_with_builtins_of_its_own(install: Install, write: Write, importing, capsys) -> None:
+    class Sandbox(Decorating):
+        def exec_module(self, module: ModuleType) -> None:
+            names = ("print", "int", "__import__", "__build_class__")
+            module.__dict__["__builtins__"] = {name: getattr(builtins, name) for name in names}
+            super().exec_module(module)
+
+    install("gm_theirs")
+    module = importing(Sandbox)
+    assert mended(module) == dict.fromkeys("fgh", True)
+    module.f(1)
+    assert capsys.readouterr().out == "value 1\n"
+
+
+class Renaming(SourceFileLoader):
+    """Its code has another file name, which tracebacks show."""
+
+    def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> CodeType:
+        return compile(data, f"<checked {path}>", "exec", dont_inherit=True)
+
+
+def test_code_from_another_place_stays_theirs(importing, install: Install) -> None:
+    install("gm_theirs")
+    assert mended(importing(Renaming)) == dict.fromkeys("fgh", False)
+    assert "GM016" in record("gm_theirs").why
 
 
 def test_real_ones(install: Install, write: Write, fresh_imports: Path) -> None:

@@ -339,6 +339,105 @@ around.__wrapped__ = around
     graphmend_hook.mend(module.around)
 
 
+def test_objects_are_not_woken(fresh_imports: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever lies in a namespace or in `sys.modules`: no property, metaclass or lazy module is asked."""
+    woken: list[str] = []
+
+    class Waking(type):
+        def __getattribute__(cls, name: str) -> object:
+            woken.append(name)
+            return super().__getattribute__(name)
+
+    class Local:
+        __slots__ = ()
+
+        @property
+        def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+            raise RuntimeError("no context")
+
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            raise RuntimeError("no context")
+
+    class Stub:
+        def __getattr__(self, name: str) -> str:
+            woken.append(name)
+            return ""
+
+    write("gm_lazy.py", "raise AssertionError('loaded')")
+    spec = importlib.util.find_spec("gm_lazy")
+    lazy = importlib.util.module_from_spec(spec)
+    importlib.util.LazyLoader(spec.loader).exec_module(lazy)
+    monkeypatch.setitem(sys.modules, "gm_lazy", lazy)
+    monkeypatch.setitem(sys.modules, "gm_woken.stub", Stub())
+    monkeypatch.setitem(sys.modules, "gm_woken.local", Local())
+    write("gm_woken.py", MENDABLE)
+    module = importlib.import_module("gm_woken")
+    module.local, module.waking = Local(), Waking("W", (), {"__module__": "gm_woken"})
+    woken.clear()
+    graphmend_hook.mend(module)
+    graphmend_hook.install("gm_other", late=True)
+    graphmend_hook.report()
+    graphmend_hook.uninstall()
+    assert is_mended(module.f)
+    assert not woken
+    monkeypatch.undo()
+
+
+def test_closure_that_is_made_after_mending(kinds: types.ModuleType) -> None:
+    del kinds.closure, kinds.table
+    gc.collect()
+    graphmend_hook.mend(kinds)
+    made = kinds.make(1)
+    assert is_mended(made)
+    graphmend_hook.unmend(kinds)
+    assert not is_mended(made)
+
+
+def test_methods_behind_descriptors(fresh_imports: Path, write: Write) -> None:
+    text = """
+    import functools
+
+    class C:
+        @functools.singledispatchmethod
+        def single(self, x):
+            print("single", x)
+
+        def part(self, x):
+            print("part", x)
+
+        partly = functools.partialmethod(lambda self, x: print("lambda", x), 1)
+    """
+    write("gm_behind.py", text)
+    module = importlib.import_module("gm_behind")
+    graphmend_hook.mend(module.C)
+    assert is_mended(vars(module.C)["single"].func)
+    assert is_mended(module.C.part)
+
+
+def test_hook_of_late_mending_makes_room(install: Install, kinds: types.ModuleType) -> None:
+    graphmend_hook.mend(kinds)
+    hook = install("gm_other", guards="async")
+    assert hook.installed
+    importlib.reload(kinds)
+    assert is_mended(kinds.plain)
+
+
+def test_module_that_mends_itself(fresh_imports: Path, write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    write("gm_itself.py", MENDABLE + "import graphmend_hook, sys\ngraphmend_hook.mend(sys.modules[__name__])\n")
+    assert is_mended(importlib.import_module("gm_itself").f)
+    assert caplog.text == ""
+
+
+def test_dataclass(fresh_imports: Path, write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    text = "import dataclasses\n@dataclasses.dataclass\nclass D:\n    x: int\n    def f(self):\n        print(self.x)\n"
+    write("gm_dataclass.py", text)
+    module = importlib.import_module("gm_dataclass")
+    graphmend_hook.mend(module.D)
+    assert is_mended(module.D.f)
+    assert caplog.text == ""
+
+
 def test_module_that_is_reloaded(kinds: types.ModuleType) -> None:
     graphmend_hook.mend(kinds)
     importlib.reload(kinds)
@@ -411,6 +510,42 @@ def test_what_is_not_to_be_mended(way: str, fresh_imports: Path, write: Write, m
     graphmend_hook.mend(module)
     graphmend_hook.mend(module.f)
     assert not is_mended(module.f)
+
+
+@pytest.mark.parametrize("text", ["def f(x):\n    return x\n", "def f(x:\n"], ids=["nothing to mend", "no text at all"])
+def test_text_that_was_edited_away(text: str, fresh_imports: Path, write: Write, caplog) -> None:
+    path = write("gm_gone.py", MENDABLE)
+    module = importlib.import_module("gm_gone")
+    path.write_text(text)
+    graphmend_hook.mend(module)
+    assert not is_mended(module.f)
+    assert "GM014: f of gm_gone" in caplog.text
+
+
+@pytest.mark.parametrize("name", [".", "a\0b", "\udcff", "/dev/null"])
+def test_text_at_a_place_that_has_none(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    namespace: dict[str, types.FunctionType] = {"__name__": "gm_odd"}
+    exec(compile(MENDABLE, "x", "exec"), namespace)
+    function = namespace["f"]
+    function.__code__ = function.__code__.replace(co_filename=name)
+    graphmend_hook.mend(function)
+    assert not is_mended(function)
+    assert "GM014" in caplog.text
+
+
+def test_globals_with_builtins_of_their_own(kinds: types.ModuleType, caplog: pytest.LogCaptureFixture, capsys) -> None:
+    """As those of torch.package, and of sandboxes: the mended code would not find us there."""
+    sandboxed = types.FunctionType(kinds.plain.__code__, {"__builtins__": {"print": print}}, argdefs=(1,))
+    sandboxed.__kwdefaults__ = {"z": 1}
+    graphmend_hook.mend(kinds)
+    assert not is_mended(sandboxed)
+    assert sandboxed(1) == 3
+    assert "builtins of their own" in caplog.text
+
+
+def test_module_without_source() -> None:
+    with pytest.raises(TypeError, match="loaded from source"):
+        graphmend_hook.mend(types.ModuleType("gm_made"))
 
 
 @pytest.mark.parametrize("thing", [5, "text", None, object(), print, len, [1]])

@@ -229,6 +229,7 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             "disable": False,
         },
         "cache_directory": f"{tmp_path}/cache",
+        "cache_problem": "",
     }
     assert report["processes"] == [
         {
@@ -293,7 +294,7 @@ def test_schema_knows_every_field_and_value(ledger: Ledger) -> None:
         assert list(parts[name]["properties"]) == list(entry), name
         # What was added later is no field of reports that were written before.
         later = {
-            "hook": ["values", "cache_dir", "report", "log", "late", "disable"],
+            "hook": ["values", "cache_dir", "report", "log", "late", "disable", "cache_problem"],
             "process": ["not_relied_on"],
         }.get(name, [])
         assert parts[name]["required"] == [field for field in entry if field not in later], name

@@ -39,7 +39,7 @@ LAYERS = {
     "program": set(),
     "hook": {
         *("cells", "config", "diagnostics", "dynamo", "parsing", "program", "reporting", "rewrite", "rules"),
-        *("runtime", "version"),
+        *("runtime", "templates", "version"),
     },
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "version"},

@@ -194,6 +194,65 @@ def test_script_that_is_started_anew_is_the_same_program(write, python, hooked, 
     assert ours.stderr == plain.stderr
 
 
+@pytest.mark.parametrize("before", [["--"], ["-i"], ["-u", "--"]])
+def test_options_in_front_of_a_script_that_is_started_anew(before, write, python, hooked):
+    write("child.py", "def own(x):\n    print(x)\nprint(__name__, '_@graphmend' in own.__code__.co_names)\n")
+    write("train.py", f"import subprocess, sys\nsubprocess.run([sys.executable, *{before}, 'child.py'], input=b'')\n")
+    plain, ours = python("train.py"), hooked("train.py")
+    assert ours.stdout == plain.stdout.replace("False", "True") == "__main__ True\n"
+    assert ours.stderr == plain.stderr
+
+
+def test_another_python_than_this_one_is_not_started(write, hooked, tmp_path):
+    """A script in front of python, as pyenv has, is what `sys.executable` names then."""
+    shim = write("bin/python3", "#!/bin/sh\necho SHIM\n")
+    shim.chmod(0o755)
+    write("child.py", "def own(x):\n    print(x)\nprint('child')\n")
+    write(
+        "train.py",
+        f"""
+        import os, subprocess, sys
+        env = {{**os.environ, "PATH": {str(shim.parent)!r} + ":" + os.environ["PATH"]}}
+        subprocess.run(["python3", "child.py"], executable=os.path.realpath(sys.executable), env=env)
+        """,
+    )
+    assert "SHIM" not in hooked("train.py").stdout
+
+
+def test_sitecustomize_of_the_users_own_sees_the_hook(write, hooked, tmp_path):
+    """In a script that is started anew, as in every other child: what it imports is mended, not imported too early."""
+    write("site/sitecustomize.py", "import helper; print('_@graphmend' in helper.site.__code__.co_names)")
+    write("helper.py", SITE)
+    write("child.py", SITE + "print('child', '_@graphmend' in site.__code__.co_names)")
+    write(
+        "train.py",
+        f"""
+        import os, subprocess, sys
+        def own(x):
+            print(x)
+        os.environ["PYTHONPATH"] += ":{tmp_path}/site:{tmp_path}"
+        sys.exit(subprocess.run([sys.executable, "child.py"]).returncode)
+        """,
+    )
+    run = hooked("--strict", "train.py")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True\nchild True\n", "")
+
+
+def test_two_hooks_with_children(tmp_path, python):
+    """In any order: those that remain have children, and in the end the environment is what it was."""
+    code = """
+    import os, graphmend_hook
+    before = dict(os.environ)
+    a, b = (graphmend_hook.install(name, children=True) for name in ("aaa", "bbb"))
+    a.uninstall()
+    assert os.environ["GRAPHMEND_MODULES"] == "bbb" and "bootstrap" in os.environ["PYTHONPATH"]
+    b.uninstall()
+    assert dict(os.environ) == before
+    """
+    run = python("-c", textwrap.dedent(code), PYTHONPATH="/nowhere")
+    assert (run.stdout, run.stderr) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("words", "script"),
     [
@@ -203,11 +262,14 @@ def test_script_that_is_started_anew_is_the_same_program(write, python, hooked, 
         ("-uWignore -OX dev s.py", "s.py"),
         ("--check-hash-based-pycs never s.py", "s.py"),
         ("-- s.py", "s.py"),
+        ("-x s.py", None),
+        ("-ux s.py", None),
         ("-c code s.py", None),
         ("-um module s.py", None),
         ("-mmodule s.py", None),
         ("- s.py", None),
         ("-- - s.py", None),
+        ("-- -s.py", None),
         ("-W", None),
         ("--", None),
         ("", None),
