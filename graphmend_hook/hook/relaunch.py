@@ -26,6 +26,8 @@ def relaunch() -> None:
     """
     try:
         index = script_index(sys.orig_argv)
+        if os.environ.get(RELAUNCHED) == str(os.getpid()):
+            return
         if index is None or not _is_this_python(sys.executable) or not _is_worth_it(sys.orig_argv[index]):
             return
         before, program = sys.orig_argv[:index], sys.orig_argv[index:]
@@ -40,9 +42,9 @@ def relaunch() -> None:
 
 
 def _is_this_python(path: str) -> bool:
-    """Is it the file that this process runs?  A program may have python inside, and a script may stand before it."""
+    """Is it the python that this process runs?  A program may have python inside, and a script may stand before it."""
     this = "/proc/self/exe"
-    if os.name != "posix" or not path:
+    if os.name != "posix" or not os.path.basename(os.path.realpath(path)).startswith("python"):
         return False
     if not os.path.exists(this):  # not Linux
         this = sys.orig_argv[0]
