@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import copy
 import logging
+import os
+import sys
 import weakref
 from dataclasses import replace
 from time import perf_counter
@@ -21,7 +23,7 @@ from .cells import rewrite_cell, triggered_in_cell
 from .config import Setting, Settings
 from .diagnostics import Outcome, notice, say_failed
 from .hook import late
-from .hook.install import TRACING, install_settings
+from .hook.install import TRACING, active, install_settings
 from .reporting.ledger import ModuleRecord, Status, ledger
 from .reporting.text import as_html, as_text
 from .rewrite import active_rules, name_functions
@@ -29,6 +31,7 @@ from .templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")
 _MAGIC = "graphmend_report"
+_AUTORELOAD = "IPython.extensions.autoreload"
 _CELL = "graphmend_cell"  # the attribute of a cell's tree: its text, and the name of the file that its code has
 
 
@@ -46,6 +49,8 @@ class CellMender:
         runtime.connect()  # where torch was imported before us; from now on the finder does it
         self._seen: weakref.WeakSet[FunctionType] = weakref.WeakSet()  # what was run and looked through already
         shell.compile = self._compiler
+        self._edited: dict[str, int] = {}  # by the file of a mended module, when it was changed last
+        shell.events.register("pre_run_cell", self._mend_what_was_reloaded)
         shell.events.register("post_run_cell", self._mend_what_was_run)
         shell.ast_transformers.insert(0, self)  # what comes before could change the tree that has the text
         shell.register_magic_function(_report, "line", _MAGIC)
@@ -57,6 +62,7 @@ class CellMender:
         if self in self._shell.ast_transformers:
             self._shell.ast_transformers.remove(self)
         self._shell.magics_manager.magics["line"].pop(_MAGIC, None)
+        self._shell.events.unregister("pre_run_cell", self._mend_what_was_reloaded)
         self._shell.events.unregister("post_run_cell", self._mend_what_was_run)
         self._hook.uninstall()
 
@@ -85,8 +91,32 @@ class CellMender:
         self._shell.user_global_ns[RUNTIME] = runtime
         return mended
 
+    def _mend_what_was_reloaded(self, _info: Any) -> None:
+        """Mend what ``%autoreload`` has put into mended modules whose files were edited.
+
+        It compiles single functions from a text of its own, with other lines.
+        """
+        try:
+            for record in ledger.records if _AUTORELOAD in self._shell.extension_manager.loaded else ():
+                module = sys.modules.get(record.name)
+                if record.status is not Status.MENDED or module is None or not os.path.isfile(record.path):
+                    continue
+                time = os.stat(record.path).st_mtime_ns
+                if self._edited.setdefault(record.path, time) != time:
+                    self._edited[record.path] = time
+                    for hook in active():
+                        if hook.allowlist.covers(record.name, record.path):
+                            aim = late.Aim(files={record.path: module}, moved=True)
+                            late.mend(aim, hook.mender, hook.settings)
+        except Exception as error:
+            say_failed("the extension", "mending what %autoreload has reloaded", error)
+
     def _mend_what_was_run(self, _result: Any) -> None:
         """Mend the functions of a script that ``%run`` has run: like the cells they are the user's own program."""
+        events = self._shell.events
+        if events.callbacks["pre_run_cell"][-1] != self._mend_what_was_reloaded:  # behind that of autoreload
+            events.unregister("pre_run_cell", self._mend_what_was_reloaded)
+            events.register("pre_run_cell", self._mend_what_was_reloaded)
         try:
             found = late.functions_in_files(self._shell.user_ns, "__main__")
             functions = [each for each in found if each not in self._seen]

@@ -56,10 +56,12 @@ class Aim:
     """What is to be mended.
 
     functions: single ones.  files: the modules all of whose functions are, by the path of their source.
+    moved: may their code have other lines than in the text?  Then nothing is said of those that are left.
     """
 
     functions: list[FunctionType] = field(default_factory=list)
     files: dict[str, ModuleType] = field(default_factory=dict)
+    moved: bool = False
 
     @property
     def modules(self) -> set[str]:
@@ -123,7 +125,7 @@ def mend(aim: Aim, mender: Mender, settings: Settings) -> None:
                 log.info("%s is left alone: it is denied", name)
                 continue
             only = None if file in aim.files else functions
-            changed |= _mend_file(name, file, functions, only, mender)
+            changed |= _mend_file(name, file, functions, only, mender, moved=aim.moved)
         if changed:
             runtime.connect()
             drop_compiled_code()
@@ -150,9 +152,18 @@ def mend_modules(modules: Iterable[ModuleType], mender: Mender, settings: Settin
 
 
 def _mend_file(
-    name: str, file: str, functions: list[FunctionType], only: Collection[FunctionType] | None, mender: Mender
+    name: str,
+    file: str,
+    functions: list[FunctionType],
+    only: Collection[FunctionType] | None,
+    mender: Mender,
+    *,
+    moved: bool,
 ) -> bool:
-    """Mend `functions`, whose text is in `file`; was any changed?  only: those to report on, None for the module."""
+    """Mend `functions`, whose text is in `file`; was any changed?
+
+    only: those to report on, None for the module.  moved: as `Aim` has it.
+    """
     functions = [each for each in functions if id(each.__code__) not in _stock]
     source = _text_of(file)
     if source is None:
@@ -172,7 +183,7 @@ def _mend_file(
     changed = False
     left: dict[str, list[FunctionType]] = {}
     for function in functions:
-        twin = twins.of(function.__code__)
+        twin = twins.of(function.__code__) or (twins.of(function.__code__, moved) if moved else None)
         if twin is None:
             left.setdefault(_OTHER_CODE, []).append(function)
         elif twin is not function.__code__ and not _finds_runtime(function):
@@ -186,7 +197,8 @@ def _mend_file(
             _stock.setdefault(id(mended), (mended, stock))
     _note(ledger.modules[name], before, only, [each for some in left.values() for each in some])
     for why, some in left.items():
-        _leave(name, some, why)
+        if not moved:
+            _leave(name, some, why)
     return changed
 
 

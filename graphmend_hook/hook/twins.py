@@ -6,6 +6,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
+from typing import Any
 
 _Key = tuple[str, int]
 
@@ -22,14 +23,20 @@ class Twins:
         for pair in _paired(stock, mended):
             self._pairs[_key(pair[0])].append(pair)
 
-    def of(self, code: CodeType) -> CodeType | None:
+    def of(self, code: CodeType, moved: bool = False) -> CodeType | None:
         """What takes the place of `code`: itself where nothing in it is to be mended, None where that is not known.
 
         It is not where the text has changed since `code` was compiled, where another tool has changed the code, and
         for one of several functions of the same name on the same line.
+        moved: may `code` have other lines, and another class around it, than in the text?
         """
-        pairs = self._pairs.get(_key(code), ())
-        found = [mended for stock, mended in pairs if _is_same(code, stock) or _is_same(code, mended)]
+        if moved:
+            wanted = _without_places(code)
+            named = (pair for key, some in self._pairs.items() if key[0] == code.co_name for pair in some)
+            found = [mended for stock, mended in named if _without_places(stock) == wanted]
+        else:
+            pairs = self._pairs.get(_key(code), ())
+            found = [mended for stock, mended in pairs if _is_same(code, stock) or _is_same(code, mended)]
         if not found or any(mended != found[0] for mended in found) or found[0].co_freevars != code.co_freevars:
             return None
         return code if found[0] == code else found[0]
@@ -60,6 +67,12 @@ def _is_same(code: CodeType, other: CodeType) -> bool:
         return False
     pairs = zip(code.co_consts, other.co_consts, strict=True)
     return all(_is_same(mine, its) for mine, its in pairs if isinstance(mine, CodeType))
+
+
+def _without_places(code: CodeType) -> CodeType:
+    names: dict[str, Any] = {"co_qualname": code.co_name} if hasattr(code, "co_qualname") else {}
+    constants = tuple(_without_places(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_filename="", co_consts=constants, **names)
 
 
 def some_of(names: Iterable[str]) -> str:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import gc
 import importlib
+import importlib.machinery
+import importlib.util
 import linecache
+import logging
+import multiprocessing.spawn
+import os
+import runpy
 import sys
 import textwrap
+import threading
 import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -623,13 +632,39 @@ def test_remedy_of_too_early(install: Install, kinds: types.ModuleType, caplog: 
     assert "late=True" in caplog.text
 
 
-def test_nothing_is_left_behind(kinds: types.ModuleType) -> None:
-    before = list(sys.meta_path)
+def test_nothing_is_left_behind(kinds: types.ModuleType, fresh_imports: Path, write: Write) -> None:
+    """Of installing, mending, loading by place and switching children on: all is as it was, once all is taken back."""
+
+    def state() -> dict[str, object]:
+        owners = (importlib, importlib.util, importlib.machinery, runpy, multiprocessing.spawn, linecache, gc)
+        return {
+            **{name: list(getattr(sys, name)) for name in ("meta_path", "path", "path_hooks", "argv", "warnoptions")},
+            **{owner.__name__: dict(vars(owner)) for owner in owners},
+            "builtins": dict(vars(builtins)),
+            "environment": dict(os.environ),
+            "hooks": (sys.excepthook, sys.displayhook, sys.getprofile(), sys.gettrace(), threading.excepthook),
+            "filters": list(warnings.filters),
+            "logging": (logging.root.handlers, logging.getLogger("graphmend_hook").handlers, logging.root.level),
+            "gc": (gc.isenabled(), gc.get_threshold(), gc.callbacks),
+            "kinds": dict(vars(kinds)),
+            "codes": [function.__code__ for function in functions_of(kinds)],
+        }
+
+    write("gm_loaded.py", MENDABLE)
     graphmend_hook.mend(kinds)
     graphmend_hook.unmend(kinds)
     graphmend_hook.uninstall()
-    assert sys.meta_path == before
-    assert "_@graphmend" not in vars(kinds)
+    before = state()
+    hook = graphmend_hook.install("gm_loaded,gm_kinds", late=True, children=True, log="error")
+    importlib.import_module("gm_loaded")
+    spec = importlib.util.spec_from_file_location("gm_loaded", fresh_imports / "gm_loaded.py")
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    runpy.run_path(str(fresh_imports / "gm_loaded.py"))
+    assert state() != before
+    hook.uninstall()
+    graphmend_hook.unmend(kinds)
+    after = state()
+    assert {name for name in before if before[name] != after[name]} == set()
 
 
 def test_to_and_fro_takes_no_memory(kinds: types.ModuleType) -> None:

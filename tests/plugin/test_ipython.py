@@ -335,6 +335,35 @@ def test_script_that_run_has_run(load, session, write, tmp_path):
     assert done.stderr.splitlines() == ["a record", "a record"]
 
 
+@pytest.mark.parametrize("way", ["hook", "late"])
+def test_module_that_autoreload_has_reloaded(way, session, write):
+    """IPython 9 compiles the one function that was edited, with lines of its own; it is mended before the cell runs."""
+    text = F + "\nclass C:\n    def g(self):\n        log.warning('g')\n        return 1\n"
+    write("gm_module.py", text)
+    first = "import graphmend_hook, sys; sys.path.insert(0, '.'); hook = graphmend_hook.install('gm_module')"
+    late = "import sys; sys.path.insert(0, '.'); import gm_module, graphmend_hook; _ = graphmend_hook.mend(gm_module)"
+    edit = """
+    import os, pathlib
+    def edit(old, new, time):
+        path = pathlib.Path("gm_module.py")
+        path.write_text(path.read_text().replace(old, new))
+        os.utime(path, (time, time))
+    """
+    show = f"print(f(1), C().g()); {MENDED.format('f')}; {MENDED.format('C.g')}; print(f.__code__.co_firstlineno)"
+    done = session(
+        *(
+            LOAD,
+            first if way == "hook" else late,
+            "%load_ext autoreload\n%autoreload 2",
+            "from gm_module import f, C",
+            edit,
+        ),
+        *("edit('+ 1', '+ 2', 2_000_000_000)", show, "edit('return 1', 'return 3', 2_000_000_100)", show),
+    )
+    assert values(done) == ["3 1", "True", "True", "5", "3 3", "True", "True", "5"]
+    assert "GM0" not in done.stderr
+
+
 def test_what_was_run_and_cannot_be_mended(session, write):
     """An error of ours is said once, and the cells go on."""
     write("script.py", F)
