@@ -8,24 +8,30 @@ import pytest
 START = "import graphmend_hook, sys, types; sys.modules['torch'] = types.ModuleType('torch'); "
 
 
+SAID = {
+    "gm_libary": "there is no module 'gm_libary'; did you mean 'gm_library'?",
+    "gm_library.modelz": "no such module was imported; did you mean 'gm_library.models'?",
+    "gm_library.other": "no such module was imported",
+    "gm_library.*.x": "no such module was imported",
+    "zzzzzzz": "there is no module 'zzzzzzz'",
+    "./nowhere": "there is no such directory or file",
+    "./elsewhere": "no module of it was imported",
+    "gm_library": "",
+    "gm_library.models": "",
+    "gm_*": "",
+    ".": "",
+}
+
+
 @pytest.mark.parametrize(
-    ("pattern", "said"),
+    ("form", "pattern"),
     [
-        ("gm_libary", "there is no module 'gm_libary'; did you mean 'gm_library'?"),
-        ("gm_library.modelz", "no such module was imported; did you mean 'gm_library.models'?"),
-        ("gm_library.other", "no such module was imported"),
-        ("gm_library.*.x", "no such module was imported"),
-        ("zzzzzzz", "there is no module 'zzzzzzz'"),
-        ("./nowhere", "there is no such directory or file"),
-        ("./elsewhere", "no module of it was imported"),
-        ("gm_library", ""),
-        ("gm_library.models", ""),
-        ("gm_*", ""),
-        (".", ""),
+        *(("variable", pattern) for pattern in SAID),
+        *((form, pattern) for form in ("install", "runner") for pattern in ("gm_libary", "./nowhere", "gm_library")),
     ],
 )
-@pytest.mark.parametrize("form", ["variable", "install", "runner"])
-def test_what_is_said(form, pattern, said, python, write, tmp_path):
+def test_what_is_said(form, pattern, python, write, tmp_path):
+    said = SAID[pattern]
     write("gm_library/__init__.py", "")
     write("gm_library/models.py", "def f(x):\n    print(x)\n")
     (tmp_path / "elsewhere").mkdir()

@@ -31,24 +31,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("way", ["config", "pretrained"])
-def test_remote_code_is_one_graph(way: str, folder: Path, python, tmp_path: Path) -> None:
+def test_remote_code_is_one_graph(folder: Path, python, tmp_path: Path) -> None:
     """By `install` from a configuration, and by the runner, which mends such code where nobody says otherwise."""
 
-    def run(*words: str, modules: str = "") -> list[dict[str, object]]:
+    def run(*words: str, way: str = "pretrained", modules: str = "") -> list[dict[str, object]]:
         ran = python(*words, str(RUN), str(folder), way, modules, HF_HOME=str(tmp_path / "hub"))
         assert ran.returncode == 0, ran.stderr
         return [json.loads(line) for line in ran.stdout.splitlines()]
 
     (stock,) = run()
-    if way == "pretrained":
-        (hooked,) = run("-m", "graphmend_hook")
-    else:
-        (hooked, statuses) = run(modules="transformers,transformers_modules")
-        assert statuses == {"configuration_remote": "unchanged", "modeling_remote": "mended", "layers_remote": "mended"}
+    (hooked,) = run("-m", "graphmend_hook")
+    (installed, statuses) = run(way="config", modules="transformers,transformers_modules")
+    assert statuses == {"configuration_remote": "unchanged", "modeling_remote": "mended", "layers_remote": "mended"}
     assert stock["graphs"] >= 3
-    assert hooked["graphs"] == 1
-    assert hooked["equal"] == [True] * 3
-    assert hooked["error"] == stock["error"] != ""
-    assert hooked["records"] == stock["records"] != []
-    assert hooked["module"].startswith("transformers_modules.")
+    for found in (hooked, installed):
+        assert found["graphs"] == 1
+        assert found["equal"] == [True] * 3
+        assert found["error"] == stock["error"] != ""
+        assert found["records"] == stock["records"] != []
+        assert found["module"].startswith("transformers_modules.")
