@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -202,6 +202,8 @@ def logger_of_library(trace: Trace, function: Variable, name: str | None = None)
 
 def _name_of(function: Any) -> str:
     """Where a function of a library is, "" if something else is there."""
+    if isinstance(function, MethodType):  # torch 2.15 has it bound to its class
+        function = function.__func__
     if not isinstance(function, FunctionType):
         return ""
     known = _named(function.__module__, function.__qualname__)
