@@ -143,7 +143,9 @@ def _remedy(why: str) -> str:
         return "install the library with its sources"
     if "zipimport" in why:
         return "unpack the archive"
-    return "another import hook loads it; switch that off, or install ours before it"
+    if "graphmend_hook" in why:  # it says what to do
+        return ""
+    return "another import hook loads it; leave the module out of that one, or mend it by graphmend_hook.mend(module)"
 
 
 def _failed(report: Mapping[str, Any]) -> Iterator[Finding]:

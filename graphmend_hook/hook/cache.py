@@ -75,7 +75,7 @@ class Cache:
     @property
     def why_nothing_is_kept(self) -> str:
         """Why later processes will not find what this one rewrites, "" if they will."""
-        if self.problem or self.writable:
+        if self.writable or self.distrusted or not sys.dont_write_bytecode:
             return self.problem
         return "nothing is written, as PYTHONDONTWRITEBYTECODE or -B says"
 

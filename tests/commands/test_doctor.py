@@ -303,7 +303,8 @@ def test_modules_that_are_not_eligible(examine: Any, write: Any, tmp_path: Path)
     hook = """
 import graphmend_hook, sys
 from importlib.machinery import PathFinder, SourceFileLoader
-class Theirs(SourceFileLoader): pass
+class Theirs(SourceFileLoader):
+    def exec_module(self, module): exec(self.get_data(self.path), vars(module))
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -318,7 +319,11 @@ import app, sourceless, names.inner
     found = examine("main.py", modules="app,sourceless,names")["not eligible"]
     why = "loaded by __main__.Theirs, not from a plain source file"
     assert found == [
-        ("warning", f"app: {why}", "another import hook loads it; switch that off, or install ours before it"),
+        (
+            "warning",
+            f"app: {why}",
+            "another import hook loads it; leave the module out of that one, or mend it by graphmend_hook.mend(module)",
+        ),
         (
             "warning",
             "sourceless: loaded by _frozen_importlib_external.SourcelessFileLoader, not from a plain source file",
