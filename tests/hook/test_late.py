@@ -491,7 +491,7 @@ def test_two_functions_on_one_line(fresh_imports: Path, write: Write, capsys: py
 
 def test_text_that_cannot_be_found(caplog: pytest.LogCaptureFixture) -> None:
     namespace: dict[str, types.FunctionType] = {"__name__": "gm_nowhere"}
-    exec(MENDABLE, namespace)
+    exec(compile(MENDABLE, "<gm nowhere>", "exec"), namespace)
     graphmend_hook.mend(namespace["f"])
     assert not is_mended(namespace["f"])
     assert "GM014: f of gm_nowhere runs unmended: its text cannot be found" in caplog.text
