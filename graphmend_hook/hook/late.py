@@ -99,7 +99,7 @@ def aim_at(thing: Any) -> Aim:
         _check_mendable(_owner_of(thing))
         of_bases = [each for base in bases_of(thing) for each in _placed_in(namespace_of(base), _owner_of(base))]
         functions = [each for each in of_bases if not is_unmendable(_module_of(each))]
-        # Dataclasses, say, make functions of a text that nobody keeps; under `-c` linecache has another one by that name.
+        # Dataclasses, say, make functions of a text that nobody keeps; under `-c` linecache has another of that name.
         written = [each for each in functions if each.__code__.co_filename != "<string>"]
         return Aim(written or functions)
     functions = list(_placed_in({"": thing}, ""))
