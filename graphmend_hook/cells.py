@@ -10,7 +10,7 @@ from typing import Any
 from .analysis.names import NamesIn
 from .analysis.optout import first_line
 from .diagnostics import Site
-from .rewrite import Rewritten, name_functions, rewrite_tree, triggered
+from .rewrite import Rewritten, compiled, rewrite_tree, triggered
 from .rules.base import Rule
 
 
@@ -40,10 +40,7 @@ def rewritten_cell(
     flags: as `compile` takes them.
     """
     tree = ast.parse(text, filename)
-    uncompiled = Rewritten(None, rewrite_cell(tree, text, triggered_in_cell(rules, text), names))
-    if not uncompiled.mended:
-        return uncompiled
-    return Rewritten(name_functions(compile(tree, filename, "exec", flags, dont_inherit=True)), uncompiled.sites)
+    return compiled(tree, filename, rewrite_cell(tree, text, triggered_in_cell(rules, text), names), flags)
 
 
 def _known_names(tree: ast.Module, namespace: Mapping[str, Any]) -> list[ast.stmt]:

@@ -59,10 +59,15 @@ def rewrite(source: bytes, filename: str, rules: Sequence[Rule]) -> Rewritten:
     if not rules:
         return Rewritten(None, ())
     tree = ast.parse(source, filename)
-    uncompiled = Rewritten(None, tuple(change.site for change in rewrite_tree(tree, source, rules)))
+    return compiled(tree, filename, tuple(change.site for change in rewrite_tree(tree, source, rules)))
+
+
+def compiled(tree: ast.Module, filename: str, sites: tuple[Site, ...], flags: int = 0) -> Rewritten:
+    """What the rules have made of a module, whose `tree` they changed at `sites`.  flags: as `compile` has them."""
+    uncompiled = Rewritten(None, sites)
     if not uncompiled.mended:
         return uncompiled
-    return Rewritten(name_functions(compile(tree, filename, "exec", dont_inherit=True)), uncompiled.sites)
+    return Rewritten(name_functions(compile(tree, filename, "exec", flags, dont_inherit=True)), sites)
 
 
 def changes_of(source: bytes, filename: str, rules: Sequence[Rule]) -> list[Change]:

@@ -21,6 +21,7 @@ from typing import Any
 from ..config import SETTINGS, Settings
 from ..diagnostics import ConfigError
 from ..hook.cache import Cache
+from ..hook.children import BOOTSTRAP
 from ..hook.entries import take_stock
 from ..reporting.text import counted
 from ..rewrite import active_rules
@@ -28,7 +29,6 @@ from ..version import __version__
 from . import Finding, Level
 
 _HERE = Path(__file__).parent
-BOOTSTRAP = _HERE.parent / "bootstrap"
 _LIMIT = 300  # seconds of the self-test
 _PACKAGES = ("torch", "transformers", "bytecode")
 _OLDEST_TORCH = (2, 7)

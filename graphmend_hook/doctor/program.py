@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..hook.allowlist import Allowlist
+from ..hook.children import BOOTSTRAP
 from ..parsing import UNMENDABLE
 from ..reporting.text import counted, shorten
 from . import Finding, Level
-from .environment import BOOTSTRAP
 
 _PROBE = str(Path(__file__).parent / "probe")
 _OURS = "MendingFinder"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..config import Settings
 
-BOOTSTRAP = str(Path(__file__).parent.parent / "bootstrap")
+BOOTSTRAP = Path(__file__).parent.parent / "bootstrap"
 _PATH = "PYTHONPATH"
 _CHILD = "_GRAPHMEND_CHILD"
 _wanted: list[Settings] = []  # by the hooks that have children; the last one counts
@@ -42,9 +42,9 @@ def _follow() -> None:
     _written.clear()
     if _wanted:
         path = os.environ.get(_PATH)  # an empty entry means the current directory, so none may be lost or added
-        others = [entry for entry in path.split(os.pathsep) if entry != BOOTSTRAP] if path else []
+        others = [entry for entry in path.split(os.pathsep) if entry != str(BOOTSTRAP)] if path else []
         whose = _given_by() or str(os.getpid())
-        _written.update({**_wanted[-1].as_env(), _CHILD: whose, _PATH: os.pathsep.join([BOOTSTRAP, *others])})
+        _written.update({**_wanted[-1].as_env(), _CHILD: whose, _PATH: os.pathsep.join([str(BOOTSTRAP), *others])})
         _before.update({name: os.environ.get(name) for name in _written})
         os.environ.update(_written)
 

@@ -18,7 +18,7 @@ from .. import runtime
 from ..diagnostics import notice, say_failed
 from ..reporting.ledger import Status
 from ..templates import RUNTIME
-from .looking import namespace_of
+from .looking import kind_of, namespace_of
 from .twins import Twins, some_of
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _grafted(code: CodeType, loader: SourceFileLoader, name: str, mender: Mender
     record = mender.ledger.modules[name]
     left = twins.absent(grafted, {site.function for site in record.sites if not site.code})
     if left:
-        kind = f"{type(loader).__module__}.{type(loader).__qualname__}"
-        why = notice("GM016", functions=some_of(left), module=name, loader=kind)
+        why = notice("GM016", functions=some_of(left), module=name, loader=kind_of(loader))
         sites = tuple(site for site in record.sites if site.code or site.function not in left)
         mended = Status.MENDED if any(not site.code for site in sites) else Status.NOT_ELIGIBLE
         mender.ledger.add(replace(record, status=mended, sites=sites, why=why))

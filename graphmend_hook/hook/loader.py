@@ -25,6 +25,7 @@ from ..rewrite import Rewritten, active_rules, rewrite
 from .allowlist import Allowlist
 from .cache import Cache
 from .grafting import graft_onto
+from .looking import kind_of
 
 log = logging.getLogger("graphmend_hook")
 
@@ -177,9 +178,8 @@ class MendingFinder(MetaPathFinder):
             return spec
         if isinstance(spec.loader, MendingLoader):  # another finder has made its spec by `by_location`
             return spec
-        kind = type(spec.loader)
-        why = f"loaded by {kind.__module__}.{kind.__qualname__}, not from a plain source file"
-        if kind is SourceFileLoader:
+        why = f"loaded by {kind_of(spec.loader)}, not from a plain source file"
+        if type(spec.loader) is SourceFileLoader:
             why = "loaded by a loader of the program's own; mend it by graphmend_hook.mend(module)"
         self._mender.ledger.add(ModuleRecord(fullname, spec.origin, Status.NOT_ELIGIBLE, why=why))
         if isinstance(spec.loader, SourceFileLoader) and not brought:

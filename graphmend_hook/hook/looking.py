@@ -28,6 +28,12 @@ def bases_of(kind: type) -> tuple[type, ...]:
     return _BASES.__get__(kind)  # type: ignore[no-any-return]
 
 
+def kind_of(thing: object) -> str:
+    """The name of a thing's class, with that of its module."""
+    kind = type(thing)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def is_module(thing: object) -> bool:
     return ModuleType in _BASES.__get__(type(thing))
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from ..diagnostics import say_failed
 from ..reporting.ledger import ModuleRecord, Status, ledger
 from .allowlist import Allowlist
-from .looking import is_module, namespace_of, spec_of
+from .looking import is_module, kind_of, namespace_of, spec_of
 
 PROGRAM = (
     "it is the program, which python itself has started; start it by python -m graphmend_hook, or mend what it defines "
@@ -48,6 +48,5 @@ def _unless_known(name: str, module: ModuleType, names: set[str], files: set[str
         if name == "__main__" and type(loader) is SourceFileLoader and name not in names:
             yield name, os.path.abspath(loader.path), PROGRAM
     elif spec.has_location and spec.origin and not {spec.origin} & files and name not in names:
-        kind = type(spec.loader)
-        theirs = f"loaded by {kind.__module__}.{kind.__qualname__}{FIRST}"
-        yield spec.name, spec.origin, PAST if kind is SourceFileLoader else theirs
+        is_plain = type(spec.loader) is SourceFileLoader
+        yield spec.name, spec.origin, PAST if is_plain else f"loaded by {kind_of(spec.loader)}{FIRST}"

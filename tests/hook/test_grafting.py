@@ -249,13 +249,19 @@ def test_code_from_another_place_stays_theirs(importing, install: Install) -> No
     assert "GM016" in record("gm_theirs").why
 
 
-def test_real_ones(install: Install, write: Write, fresh_imports: Path) -> None:
-    claw = pytest.importorskip("beartype.claw")
-    roar = pytest.importorskip("beartype.roar")
+def test_real_ones(write: Write, python) -> None:
+    """In a process of its own: beartype.claw leaves its hook on `sys.path_hooks` for good."""
+    pytest.importorskip("beartype.claw")
     write("gm_claw/__init__.py", "def f(x: int):\n    print('value', x)\n    return x\n")
-    claw.beartype_package("gm_claw")
-    install("gm_claw")
-    module = importlib.import_module("gm_claw")
-    assert "_@graphmend" in module.f.__wrapped__.__code__.co_names
-    with pytest.raises(roar.BeartypeCallHintParamViolation):
-        module.f("text")
+    code = """
+import beartype.claw, beartype.roar, graphmend_hook
+beartype.claw.beartype_package("gm_claw")
+graphmend_hook.install("gm_claw")
+import gm_claw
+print("_@graphmend" in gm_claw.f.__wrapped__.__code__.co_names)
+try:
+    gm_claw.f("text")
+except beartype.roar.BeartypeCallHintParamViolation:
+    print("checked")
+"""
+    assert python("-c", code).stdout == "True\nchecked\n"
