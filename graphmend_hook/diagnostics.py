@@ -71,8 +71,7 @@ NOTICES = {
     "GM001": "{module} was imported before graphmend_hook was installed and runs unmended; " + TOO_EARLY,
     "GM002": "{module} runs unmended: mending it failed with {error}; please report this, and set "
     "GRAPHMEND_DENY={module} to silence it",
-    "GM003": "the cache directory {directory} is not used: {why}; set GRAPHMEND_CACHE_DIR to a directory that only "
-    "you can write to",
+    "GM003": "the cache directory {directory} is not {use}: {why}; {remedy}",
     "GM004": "nothing was mended in this process: no module matched {modules!r} with a site that a rule could mend; "
     "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at",
     "GM005": "this torch ({torch}) generated code whose epilogue graphmend_hook {version} does not know; the function "

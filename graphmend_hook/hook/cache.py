@@ -19,6 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -28,6 +29,7 @@ from ..rewrite import Rewritten
 from ..rules.base import Rule
 from ..runtime import ABI
 from ..version import __version__
+from .claims import Claims
 
 log = logging.getLogger("graphmend_hook.cache")
 _MAGIC = b"GMC2"
@@ -70,14 +72,8 @@ class Cache:
         self.distrusted = False
         self._fingerprint = fingerprint(rules)
         self._root = directory and directory.absolute()
+        self._claims = Claims()
         self.writable = not sys.dont_write_bytecode
-
-    @property
-    def why_nothing_is_kept(self) -> str:
-        """Why later processes will not find what this one rewrites, "" if they will."""
-        if self.writable or self.distrusted or not sys.dont_write_bytecode:
-            return self.problem
-        return "nothing is written, as PYTHONDONTWRITEBYTECODE or -B says"
 
     def get(self, path: str, source: bytes) -> Rewritten | None:
         """The entry for the module at `path` with text `source`; None, and a trace, for any kind of miss."""
@@ -112,6 +108,10 @@ class Cache:
             log.info("%s", self.problem)
             self.writable = False
 
+    def claim(self, path: str) -> AbstractContextManager[None]:
+        """What stands around the rewriting of what `get` has missed: by now another process may have made it."""
+        return self._claims.claim(self._file(path)) if self.directory and self.writable else nullcontext()
+
     def _file(self, path: str) -> str:
         stem = os.path.basename(path)[:40].removesuffix(".py")  # for people; short enough for any file system
         return os.path.join(str(self.directory), f"{stem}.{_digest(path.encode(errors='surrogateescape')).hex()}.gmc")
@@ -131,17 +131,32 @@ class Cache:
                     place.mkdir(mode=0o700, exist_ok=True)
                 why = distrust(place)
                 if why:
-                    self.problem = notice("GM003", directory=place, why=why)
+                    self.problem = unused(place, why)
                     self.distrusted = True
                     log.warning("%s", self.problem)
                     return None
         except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way
-            self.problem = notice("GM003", directory=root, why=error)
+            self.problem = unused(root, error) if self.writable else _unwritten(root)
             log.info("%s", self.problem)
             return None
+        if not self.writable:
+            self.problem = _unwritten(root)
+            log.info("%s", self.problem)
         if is_new:
             _forget_old_fingerprints(root)
         return directory
+
+
+def unused(directory: object, why: object) -> str:
+    """The notice that the cache in `directory` is neither read nor written."""
+    remedy = "set GRAPHMEND_CACHE_DIR to a directory that only you can write to"
+    return notice("GM003", directory=directory, use="used", why=why, remedy=remedy)
+
+
+def _unwritten(directory: object) -> str:
+    why = "PYTHONDONTWRITEBYTECODE or -B says that python writes no bytecode"
+    remedy = "unset it, or fill the cache by `graphmend cache warm`, which writes all the same"
+    return notice("GM003", directory=directory, use="written to", why=why, remedy=remedy)
 
 
 def cache_root(directory: Path | None) -> Path:

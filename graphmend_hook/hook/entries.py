@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..diagnostics import notice
-from .cache import cache_root, distrust
+from .cache import cache_root, distrust, unused
 
 
 def take_stock(directory: Path | None) -> tuple[Path | None, dict[Path, int], str]:
@@ -26,9 +25,9 @@ def take_stock(directory: Path | None) -> tuple[Path | None, dict[Path, int], st
         for place in (root, *sorted({file.parent for file in entries})):
             why = distrust(place)
             if why:
-                return root, entries, notice("GM003", directory=place, why=why)
+                return root, entries, unused(place, why)
     except (OSError, RuntimeError) as error:  # no home directory, a file in the way, no right to read
-        return root, {}, notice("GM003", directory=root, why=error)
+        return root, {}, unused(root, error)
     return root, entries, ""
 
 

@@ -113,7 +113,7 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             _mend_or_note_early_modules(hook)
             directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
             trust.directory = directory
-            ledger.hooks.append(HookRecord(settings, directory, lambda: hook.mender.cache.why_nothing_is_kept))
+            ledger.hooks.append(HookRecord(settings, directory, lambda: hook.mender.cache.problem))
             sys.meta_path.insert(0, hook.finder)
             _active.append(hook)
             _follow_hooks()

@@ -75,9 +75,13 @@ class Mender:
         result = self.cache.get(path, source)
         if result is not None:
             return result, True
-        with _alone():
-            result = rewrite(source, path, self.rules)
-        self.cache.put(path, source, result)
+        with self.cache.claim(path):
+            result = self.cache.get(path, source)
+            if result is not None:
+                return result, True
+            with _alone():
+                result = rewrite(source, path, self.rules)
+            self.cache.put(path, source, result)
         return result, False
 
 

@@ -62,12 +62,12 @@ class HookRecord:
     """One hook that was installed.
 
     cache_directory: where its entries live, None where no directory can be used.
-    why_nothing_is_kept: says why later processes will not find there what this one rewrites, "" if they will.
+    cache_problem: says why it is not read, or not written to, "" while all is well.
     """
 
     settings: Settings
     cache_directory: Path | None
-    why_nothing_is_kept: Callable[[], str] = lambda: ""
+    cache_problem: Callable[[], str] = lambda: ""
 
 
 @dataclass
@@ -123,7 +123,7 @@ def as_json(ledger: Ledger) -> Document:
                     {
                         **hook.settings.as_json(),
                         "cache_directory": hook.cache_directory and str(hook.cache_directory),
-                        "cache_problem": hook.why_nothing_is_kept(),
+                        "cache_problem": hook.cache_problem(),
                     }
                     for hook in ledger.hooks
                 ],
