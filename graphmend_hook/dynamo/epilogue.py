@@ -18,7 +18,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
-from torch._dynamo.convert_frame import register_bytecode_hook
+from torch._dynamo import convert_frame
 from torch._dynamo.decorators import skip
 from torch._dynamo.eval_frame import set_eval_frame
 from torch.utils._pytree import tree_iter
@@ -49,7 +49,9 @@ def connect() -> None:
     queue.graphmend_sink = _slot(deliver)
     queue.graphmend_failed = _Failed()
     queue.graphmend_distrust = _slot(_distrust)
-    register_bytecode_hook(on_generated_code)
+    handle = convert_frame.register_bytecode_hook(on_generated_code)
+    # Hooks of the program's own may keep what they are given, to run it later; they are given what delivers.
+    convert_frame._bytecode_hooks.move_to_end(handle.id, last=False)
     atexit.register(drain)
 
 
