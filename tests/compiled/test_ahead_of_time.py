@@ -78,6 +78,15 @@ def test_export(strict: bool, library: types.ModuleType, caplog: pytest.LogCaptu
 
 
 @pytest.mark.slow
+def test_onnx_drops_guards(library: types.ModuleType, caplog: pytest.LogCaptureFixture) -> None:
+    """As GM017 says: what is left is what the model computes.  Without the hook there is no program at all."""
+    pytest.importorskip("onnxscript")
+    program = torch.onnx.export(library.Guarded(), (GOOD,), dynamo=True, verbose=False)
+    assert [node.op_type for node in program.model.graph] == ["Add"]
+    assert [record.getMessage()[:5] for record in caplog.records if "GM0" in record.getMessage()] == ["GM017"]
+
+
+@pytest.mark.slow
 def test_compiled_ahead_of_time(library: types.ModuleType, caplog: pytest.LogCaptureFixture) -> None:
     model = library.Guarded()
     compiled = torch.compile(model, fullgraph=True).forward

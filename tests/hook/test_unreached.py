@@ -6,8 +6,8 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import FileFinder, SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -43,6 +43,41 @@ def test_another_hook_was_first(install: Install, write: Write, request: pytest.
     assert "gm_taken" not in ledger.modules
     assert f"1 module: loaded by {__name__}.Theirs, which was asked before" in graphmend_hook.report()
     assert record("gm_taken").status is Status.NOT_ELIGIBLE
+
+
+class Tracer:
+    """As birdseye's: it runs a tree of its own making, and has no code to give."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        self.spec = spec
+
+    def create_module(self, _spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(Path(str(self.spec.origin)).read_text(), str(self.spec.origin), "exec"), vars(module))
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_tracer_with_a_loader_of_its_own(
+    ours_first: bool, install: Install, write: Write, fresh_imports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("gm_traced.py", MENDABLE)
+    files = FileFinder(str(fresh_imports), (SourceFileLoader, [".py"]))
+
+    def find_spec(name: str, *_: object) -> ModuleSpec | None:
+        spec = files.find_spec(name)
+        return spec and spec_from_file_location(name, spec.origin, loader=Tracer(spec))
+
+    finder = SimpleNamespace(find_spec=find_spec)
+    for step in ("ours", "theirs") if ours_first else ("theirs", "ours"):
+        if step == "ours":
+            install("gm_traced")
+        else:
+            monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    assert importlib.import_module("gm_traced").f(7) == 7
+    assert f"loaded by {__name__}.Tracer" in graphmend_hook.report()
+    assert record("gm_traced").status is Status.NOT_ELIGIBLE
 
 
 def test_loader_made_by_hand(install: Install, write: Write) -> None:
