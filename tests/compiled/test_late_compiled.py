@@ -123,3 +123,49 @@ def test_compiled_function_itself(library: types.ModuleType, caplog: pytest.LogC
     compiled(torch.ones(3))
     assert counted(library.graphs) == 1
     assert "GM014" not in caplog.text
+
+
+LEFT_BEHIND = """
+import importlib, sys, types, warnings
+warnings.simplefilter("ignore")
+import torch
+import torch._dynamo
+import gm_late_library as library
+from torch._dynamo.callback import callback_handler
+
+torch.compile(library.Model(), backend="eager")(torch.ones(3))
+
+
+def state():
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "torch" and isinstance(module, types.ModuleType):
+            owners = [module, *(each for each in list(vars(module).values()) if isinstance(each, type))]
+            for owner in owners:
+                for key, value in list(vars(owner).items()):
+                    if isinstance(value, (type, types.FunctionType, staticmethod, classmethod, property)):
+                        found[name, owner.__name__, key] = id(value)
+    settings = torch._dynamo.config._config
+    found["settings"] = [(name, getattr(torch._dynamo.config, name)) for name in sorted(settings)]
+    found["callbacks"] = [*callback_handler.start_callbacks, *callback_handler.end_callbacks]
+    found["hooks"] = [*torch._dynamo.convert_frame._bytecode_hooks.values()]
+    return found
+
+
+before = state()
+import graphmend_hook
+hook = graphmend_hook.install("gm_late_library", late=True)
+torch.compile(library.Model(), backend="eager", fullgraph=True)(torch.ones(3))
+graphmend_hook.unmend(library)
+hook.uninstall()
+after = state()
+print([name for name in before if before[name] != after.get(name)])
+print([hook.__module__ for hook in after["hooks"]])
+"""
+
+
+def test_nothing_of_torch_is_left_otherwise(python, write) -> None:
+    """But for the hook by which code that is mended still delivers."""
+    write("gm_late_library.py", LIBRARY)
+    ran = python("-c", LEFT_BEHIND)
+    assert ran.stdout.splitlines()[-2:] == ["['hooks']", "['graphmend_hook.dynamo.epilogue']"], ran.stderr
