@@ -157,10 +157,37 @@ def _install_from_environment() -> None:
         settings = Settings.from_env()
         if settings.modules:
             tell_at_exit(install_settings(settings, Setting.variable))
-    except GraphmendError:  # says which setting is wrong
+    except GraphmendError as error:
+        _show_in_a_line(error)
         raise
     except Exception as error:
         say_failed("the start of the hook", "from GRAPHMEND_MODULES", error)
+
+
+def _tell_of_unknown_variables() -> None:
+    """Where nothing is to be mended, a misspelt GRAPHMEND_MODULES would be silence."""
+    from .config import check_names
+    from .diagnostics import ConfigError
+
+    try:
+        check_names(os.environ)
+    except ConfigError as error:
+        import logging
+
+        logging.getLogger(__name__).warning("%s", error)
+
+
+def _show_in_a_line(wrong: BaseException) -> None:
+    """Let python show `wrong`, if it ends the program, without a traceback: no line of code is at fault."""
+    others = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, traceback: object) -> None:
+        if error is wrong and sys.stderr is not None:
+            print(f"graphmend_hook: error: {error}", file=sys.stderr)
+        else:
+            others(kind, error, traceback)  # type: ignore[arg-type]
+
+    sys.excepthook = show
 
 
 def _is_the_program() -> bool:
@@ -179,3 +206,5 @@ def _is_relaunched() -> bool:
 
 if os.environ.get("GRAPHMEND_MODULES") and (_is_relaunched() or not _is_the_program()):
     _install_from_environment()
+elif any(name.startswith("GRAPHMEND_M") and name != "GRAPHMEND_MODULES" for name in os.environ):
+    _tell_of_unknown_variables()  # no other setting begins so

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import logging
 import os
@@ -22,14 +23,21 @@ from .hook.unmatched import tell_at_exit
 from .options import given, program_of, run_parser, settings_of, split
 from .parsing import is_unmendable
 from .program import LAUNCHERS, NotRunnableError, Program, is_path_safe, prepare
+from .reporting import status
 from .reporting.exit import failed_strictly
 from .version import __version__
 
 log = logging.getLogger("graphmend_hook")
 
 
+def module_main() -> int:
+    """``python -m graphmend_hook``: a command, as of ``graphmend``, or a program to run; ``./explain`` is a program."""
+    return main() if sys.argv[1:2] and sys.argv[1] in ("run", *commands.NAMES) else run_main()
+
+
 def run_main(argv: Sequence[str] | None = None, prog: str = "python -m graphmend_hook") -> int:
     """Run a program with its libraries mended.  Returns the exit status; what the program raises passes through."""
+    status.leave_to_runner()
     parser = run_parser(prog)
     own, rest = split(parser, list(sys.argv[1:] if argv is None else argv))
     options = parser.parse_args(own)
@@ -80,13 +88,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     program: list[str] = []
     if arguments and arguments[0] in commands.BEFORE_A_PROGRAM:
         arguments[1:], program = split(subparsers.choices[arguments[0]], arguments[1:])
+    near = difflib.get_close_matches(arguments[0], subparsers.choices, 1) if arguments else []
+    if near and arguments[0] not in subparsers.choices:
+        parser.error(f"there is no command {arguments[0]!r}; did you mean {near[0]!r}?")
     options = parser.parse_args(arguments)
     options.program = program
     try:
-        return int(options.run(options))
+        done = int(options.run(options))
+        sys.stdout.flush()
+        return done
     except GraphmendError as error:
         print(f"graphmend {options.command}: error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever reads has enough; what is still to be flushed at exit goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _description(command: ModuleType) -> str | None:

@@ -109,10 +109,7 @@ class Settings:
         texts = {name: env.get(variable, "") for variable, name in variables.items()}
         off = cls().with_given({"disable": texts["disable"]}, Setting.variable)
         try:
-            unknown = [name for name in env if name.startswith(PREFIX) and name not in variables]
-            if unknown:
-                known = ", ".join(sorted(variables))
-                raise ConfigError(f"{unknown[0]} is not a setting of graphmend_hook; it knows {known}")
+            check_names(env)
             return cls().with_given(texts, Setting.variable)
         except ConfigError:
             if off.disable:
@@ -141,6 +138,18 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         return {setting.name: setting.as_json(getattr(self, setting.name)) for setting in SETTINGS}
+
+
+def check_names(env: Mapping[str, str]) -> None:
+    """Raise ConfigError for a ``GRAPHMEND_*`` variable that there is not."""
+    known = sorted(setting.variable() for setting in SETTINGS)
+    for name in env:
+        if name.startswith(PREFIX) and name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, 1, 0.8)
+            help_ = f"did you mean {near[0]}?" if near else f"it knows {', '.join(known)}"
+            raise ConfigError(f"{name} is not a setting of graphmend_hook; {help_}")
 
 
 def _environment() -> Mapping[str, str]:

@@ -102,6 +102,8 @@ NOTICES = {
     "GM018": "{pattern!r}, one of the modules to mend, has matched nothing in this process: {why}",
     "GM019": "what was compiled before is dropped while other threads are alive: torch may crash if one of them runs a "
     "compiled function meanwhile; mend before they begin",
+    "GM020": "{path}:{line}: {comment!r} switches nothing off; write `# graphmend: off`, or with the names of rules "
+    "`# graphmend: off[NAME]`: {rules}",
 }
 
 _log = logging.getLogger("graphmend_hook")

@@ -21,11 +21,12 @@ from .diagnostics import ConfigError
 # In the order in which they are tried at a statement (`rules.order`).
 RULE_NAMES = ("defer", "trap", "sweep", "where", "value", "grad")
 GUARD_MODES = ("exact", "async", "keep")
+FILLED_IN = ("pid", "rank", "host")  # in braces, in the path of a report
 # Never mended: this package, what it is made of, and what decides whether code is being traced.
 UNMENDABLE = frozenset({"graphmend_hook", "torch", "bytecode"}) | frozenset(sys.stdlib_module_names)
 _OFF = {"", "0", "false", "no", "off"}
 _ON = {"1", "true", "yes", "on"}
-_SEGMENT = re.compile(r"[^\W\d]\w*|\w*[*?][\w*?]*")
+_SEGMENT = re.compile(r"[^\W\d]\w*|(?:[^\W\d]\w*)?[*?][\w*?]*")
 _LIST_ITEM = re.compile(r'"((?:[^"]|"")+)"|([^,\s]+)')
 
 
@@ -145,8 +146,12 @@ def read_rules(value: object) -> tuple[str, ...]:
         return ()
     for name in names:
         if name not in {"all", "none", *RULE_NAMES, *(f"-{rule}" for rule in RULE_NAMES)}:
+            import difflib
+
+            near = difflib.get_close_matches(name.lstrip("-").lower(), RULE_NAMES, 1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
             raise ConfigError(
-                f"there is no rule {name!r}; use all, none, or names out of {', '.join(RULE_NAMES)} "
+                f"there is no rule {name!r}; {meant}use all, none, or names out of {', '.join(RULE_NAMES)} "
                 "(with a leading '-' to switch one off)"
             )
     wanted = {name for name in names if not name.startswith("-")}
@@ -185,6 +190,9 @@ def read_report(value: object) -> str:
     if not isinstance(value, (str, os.PathLike)) or isinstance(os.fspath(value), bytes):
         raise ConfigError(f"{value!r} is not a path; use a text, or '-' for a report on stderr")
     text = str(value)
+    for name in re.findall(r"\{(\w*)\}", text):
+        if name not in FILLED_IN:
+            raise ConfigError(f"{{{name}}} is not filled in; use {', '.join(f'{{{known}}}' for known in FILLED_IN)}")
     word = text.strip().lower()
     return "" if word in _OFF else "-" if word in _ON | {"-"} else text
 

@@ -53,6 +53,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     from .diagnostics import GraphmendError
     from .hook.install import install_arguments, uninstall
+    from .reporting import status
 
     def said(setting: Setting) -> str:
         return f"{_ini(setting)} in the ini file" if setting.name in ini.keys() - options else _option(setting)
@@ -64,6 +65,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     early_config.add_cleanup(hook.uninstall)
     early_config.stash[_OWN] = hook
+    status.leave_to_runner()
 
 
 def pytest_configure(config: pytest.Config) -> None:

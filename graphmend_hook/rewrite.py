@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType
 
 from .analysis.names import DEFINITIONS
-from .analysis.optout import OptOuts
+from .analysis.optout import OptOuts, mistakes
 from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules.base import Candidate, Rule
@@ -85,6 +85,11 @@ def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list
     if any(change.emitted for change in changes):
         _import_runtime(tree)
     return changes
+
+
+def misspelt(source: bytes) -> dict[int, str]:
+    """Comments of the module text `source` that are meant to switch something off and do not, by line."""
+    return mistakes(source, [rule.name for rule in ORDER])
 
 
 def triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:

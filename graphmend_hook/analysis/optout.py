@@ -11,8 +11,10 @@ import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterable, Iterator
 
 _COMMENT = re.compile(r"#\s*graphmend:\s*off(?![\w-])(?:\[([\w,\s-]*)\])?")
+_MEANT = re.compile(r"#\s*graphmend\s*(?::|off\b).*")
 _EVERY = frozenset({"*"})
 
 
@@ -37,10 +39,33 @@ def first_line(statement: ast.stmt) -> int:
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
+def mistakes(source: bytes, rules: Iterable[str]) -> dict[int, str]:
+    """Comments that are meant for this package and mean nothing, by line: a word, or the name of a rule, is misspelt.
+
+    rules: the names that there are.
+    """
+    if b"graphmend" not in source:
+        return {}
+    known = {*rules, *_EVERY}
+    texts = ((line, _MEANT.search(text)) for line, text in _comment_tokens(source))
+    meant = {line: match[0] for line, match in texts if match}
+    return {line: text for line, text in meant.items() if not (named := _rules_of(text)) or not named <= known}
+
+
 def _comments(source: bytes) -> dict[int, frozenset[str]]:
-    found = {}
+    found = ((line, _rules_of(text)) for line, text in _comment_tokens(source))
+    return {line: rules for line, rules in found if rules is not None}
+
+
+def _rules_of(comment: str) -> frozenset[str] | None:
+    """The rules that a comment switches off, None for one that switches nothing."""
+    match = _COMMENT.search(comment)
+    if match is None:
+        return None
+    return _EVERY if match[1] is None else frozenset(re.findall(r"[\w-]+", match[1]))
+
+
+def _comment_tokens(source: bytes) -> Iterator[tuple[int, str]]:
     for token in tokenize.tokenize(io.BytesIO(source).readline):
-        if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
-            names = match[1]
-            found[token.start[0]] = frozenset(re.findall(r"[\w-]+", names)) if names is not None else _EVERY
-    return found
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string

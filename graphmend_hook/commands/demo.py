@@ -17,6 +17,7 @@ from rich.table import Table
 from ..config import Kind, settings_of_kind
 from ..options import add_settings, passed_on
 from ..reporting.text import PLAIN
+from . import require
 
 _PROGRAM = Path(__file__).parents[1] / "demo_t5.py"
 _CACHE = "GRAPHMEND_CACHE_DIR"
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print both arms side by side.  Returns 0 if the hook lost nothing and left one graph, else 1."""
+    require("torch", "transformers")
     backend, variables = options.backend, passed_on(options)
     plain, mended = _run(backend, None), _run(backend, variables)
     if plain is None or mended is None:

@@ -21,6 +21,7 @@ from ..explain import page
 from ..explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Json, explain
 from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, passed_on
 from ..reporting.text import PLAIN, counted, shorten
+from . import require
 
 HELP = "run a program without and with the hook, and explain each graph break"
 _HEADINGS = {
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("there is no program to run; name a script, or use -m MODULE or -c CODE")
     if options.update_baseline and not options.baseline:
         raise ConfigError("--update-baseline needs --baseline FILE, the file to write")
+    require("torch")
     known = _read_baseline(options)
     found = _explain(options)
     show(found, Console(**PLAIN))

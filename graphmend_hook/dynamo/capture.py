@@ -283,12 +283,26 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     compilation.judge(_judge_assertions)
     captured.given.add(f"allow_{kind}")
     _allow(compilation, True)
+    if not compilation.one_graph:
+        _expect_backward_pass(compilation)
     setting = f"capture_{kind}"
     if not getattr(config, setting):
         setattr(config, setting, True)
         captured.switched.add(setting)
         compilation.undo.callback(setattr, config, setting, False)
     return True
+
+
+def _expect_backward_pass(compilation: Compilation) -> None:
+    """Let a backend that cannot lower the backward pass fail now, where less can be captured, and not when that runs.
+
+    AOTAutograd lowers it at once where numbers are saved for it, but keeps a failure to itself.
+    """
+    from torch._functorch import config
+
+    name = "force_non_lazy_backward_lowering"
+    compilation.undo.callback(setattr, config, name, getattr(config, name))
+    setattr(config, name, True)
 
 
 def _allow(compilation: Compilation, allowed: bool) -> None:

@@ -136,8 +136,10 @@ class Cache:
                     log.warning("%s", self.problem)
                     return None
         except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way
-            self.problem = unused(root, error) if self.writable else _unwritten(root)
-            log.info("%s", self.problem)
+            is_missing = isinstance(error, FileNotFoundError) and not self.writable
+            self.problem = _unwritten(root) if is_missing else unused(root, error)
+            is_wrong = self._root is not None and isinstance(error, (FileExistsError, NotADirectoryError))
+            log.log(logging.WARNING if is_wrong else logging.INFO, "%s", self.problem)
             return None
         if not self.writable:
             self.problem = _unwritten(root)

@@ -20,8 +20,9 @@ from types import CodeType, ModuleType
 from .. import runtime
 from ..config import Settings
 from ..diagnostics import notice, say_failed
+from ..parsing import RULE_NAMES
 from ..reporting.ledger import Ledger, ModuleRecord, Status
-from ..rewrite import Rewritten, active_rules, rewrite
+from ..rewrite import Rewritten, active_rules, misspelt, rewrite
 from .allowlist import Allowlist
 from .cache import Cache
 from .grafting import graft_onto
@@ -44,6 +45,10 @@ class Mender:
         Never raises for a reason of ours.
         """
         made = self.attempt(name, path, lambda: self.result(path, source))
+        if made is not None:
+            for line, comment in misspelt(source).items():
+                rules = ", ".join(RULE_NAMES)
+                log.warning("%s", notice("GM020", path=path, line=line, comment=comment, rules=rules))
         if made is None or made[0].code is None:
             return None, False
         runtime.connect()  # for a hook that was installed after Dynamo was imported

@@ -9,9 +9,11 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from types import FrameType
 
 from ..config import Settings
 from ..diagnostics import notice
+from . import status
 from .files import claim, fill, write
 from .ledger import Status, as_json, ledger
 
@@ -25,7 +27,16 @@ def report_at_exit(settings: Settings) -> None:
         claim(target)
         _at_exit(_save, target, os.getpid())
     if settings.strict:
-        _at_exit(_say_if_nothing_was_mended, ",".join(settings.modules), os.getpid())
+        where = "site" if _is_starting() else "program"
+        _at_exit(_fail_if_nothing_was_mended, f"{where} {','.join(settings.modules)}", os.getpid())
+
+
+def _is_starting() -> bool:
+    """Is python still starting (a sitecustomize)?  Then this process may be any that the environment is handed to."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != "site":
+        frame = frame.f_back
+    return frame is not None
 
 
 def nothing_was_mended() -> bool:
@@ -40,7 +51,15 @@ def failed_strictly(settings: Settings) -> bool:
 @cache
 def _at_exit(function: Callable[[str], None], argument: str, pid: int) -> None:
     """Register the call once, however often hooks are installed and removed; a forked child does not inherit it."""
-    atexit.register(lambda: function(argument) if os.getpid() == pid else None)
+    atexit.register(lambda: _end(function, argument) if os.getpid() == pid else None)
+
+
+def _end(function: Callable[[str], None], argument: str) -> None:
+    function(argument)
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        # Python ends by the signal if the last text that it ran was interrupted; an import at exit may have run others.
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
 
 
 def _show(_argument: str) -> None:
@@ -63,9 +82,13 @@ def _save(target: str) -> None:
         say(f"graphmend_hook: GRAPHMEND_REPORT: cannot write {fill(target)}: {why}\n")
 
 
-def _say_if_nothing_was_mended(modules: str) -> None:
+def _fail_if_nothing_was_mended(given: str) -> None:
+    """given: "site" or "program", by where the hook was installed, and the modules to mend."""
+    where, _, modules = given.partition(" ")
     if nothing_was_mended():
         say(notice("GM004", modules=modules) + "\n")
+        if where == "program" or "torch" in sys.modules:
+            status.fail_at_end()
 
 
 def say(text: str) -> None:

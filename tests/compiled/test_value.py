@@ -553,6 +553,25 @@ def test_only_the_number_that_a_backend_fails_on_is_read_as_it_was_written() -> 
     assert compiled.counting.runs == 2
 
 
+@pytest.mark.slow
+def test_a_backward_pass_that_a_backend_cannot_lower_captures_less() -> None:
+    """H: AOTAutograd keeps that failure to itself until the backward pass runs, too late to begin anew.
+
+    PyTorch 2.13 does not lower the gradient of a slice whose end may be below zero, for all that Inductor knows.
+    """
+    plain, mended = pair("cut_off_where_the_data_says")
+    counting = Counting("inductor")
+    compiled = torch.compile(mended, backend=counting, dynamic=False)
+    for sign in (1, -1, 0):
+        gradients = []
+        for function in (plain, compiled):
+            x = X.clone().requires_grad_()
+            function(x, X * sign).square().sum().backward()
+            gradients.append(x.grad)
+        torch.testing.assert_close(*gradients)
+    assert counting.graphs > 1
+
+
 def test_a_break_inside_the_runtime_is_no_question(caplog: pytest.LogCaptureFixture) -> None:
     """What is compiled by itself, behind the break, runs without a tracer that could be asked."""
     compiled = Compiled("moves_under_a_mask_without_dimensions")

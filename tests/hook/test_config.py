@@ -99,7 +99,7 @@ MALFORMED = [
     ("STRICT", "maybe", "'maybe' is neither on nor off; use 1 or 0"),
     ("DISABLE", "2", "'2' is neither on nor off; use 1 or 0"),
     ("LOG", "verbose", "'verbose' is not a level; use debug, info, warning or error"),
-    ("MODULE", "transformers", "is not a setting of graphmend_hook; it knows GRAPHMEND_CACHE_DIR, "),
+    ("MODULE", "transformers", "is not a setting of graphmend_hook; did you mean GRAPHMEND_MODULES?"),
 ]
 
 
@@ -126,7 +126,7 @@ def test_malformed_value_stops_the_import_with_a_message(
 ) -> None:
     env = {"GRAPHMEND_MODULES": "app", f"GRAPHMEND_{variable}": "a-b"}
     ran = python("-c", "import graphmend_hook", **env)
-    assert ran.stderr.count(f"ConfigError: GRAPHMEND_{variable}: 'a-b' is") == (variable != "REPORT")
+    assert ran.stderr.count(f"graphmend_hook: error: GRAPHMEND_{variable}: 'a-b' is") == (variable != "REPORT")
 
 
 def test_arguments_are_checked_too(fresh_imports: Path) -> None:

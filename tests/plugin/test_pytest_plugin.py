@@ -197,7 +197,10 @@ def test_nothing_mended_is_said(suite, run):
     ("arguments", "message"),
     [
         (("--graphmend=a b-c",), "--graphmend: 'b-c' is not a module pattern; use a dotted name*"),
-        (("--graphmend=a", "--graphmend-rules=deferr"), "--graphmend-rules: there is no rule 'deferr'; use all,*"),
+        (
+            ("--graphmend=a", "--graphmend-rules=deferr"),
+            "--graphmend-rules: there is no rule 'deferr'; did you mean 'defer'? use all,*",
+        ),
         (("--graphmend=a", "--graphmend-deny=1x"), "--graphmend-deny: '1x' is not a module pattern;*"),
         (("--graphmend=a", "--graphmend-guards=no"), "--graphmend-guards: 'no' is not a way to treat guards; use*"),
         (("--graphmend=a", "-o", "graphmend_log=loud"), "graphmend_log in the ini file: 'loud' is not a level; use*"),

@@ -92,7 +92,10 @@ REFUSED = {
     ("--modules=a..b", "script.py"): "--modules: 'a..b' is not a module pattern",
     ("--modules=import", "script.py"): "--modules: 'import' is not a module pattern",
     ("--deny=1x", "script.py"): "--deny: '1x' is not a module pattern; use a dotted name",
-    ("--rules=deferr", "script.py"): "--rules: there is no rule 'deferr'; use all, none, or names out of defer",
+    (
+        "--rules=deferr",
+        "script.py",
+    ): "--rules: there is no rule 'deferr'; did you mean 'defer'? use all, none, or names out of defer",
     ("--log=loud", "script.py"): "--log: 'loud' is not a level; use debug",
 }
 
@@ -110,11 +113,11 @@ def test_wrong_use_is_refused_with_the_remedy(arguments, project, hooked):
 WRONG_VARIABLES = {
     "GRAPHMEND_MODULES": ("a b-c", "is not a module pattern; use a dotted name"),
     "GRAPHMEND_DENY": ("a..b", "is not a module pattern; use a dotted name"),
-    "GRAPHMEND_RULES": ("deferr", "there is no rule 'deferr'; use all, none, or names"),
+    "GRAPHMEND_RULES": ("deferr", "there is no rule 'deferr'; did you mean 'defer'? use all, none, or names"),
     "GRAPHMEND_STRICT": ("perhaps", "is neither on nor off; use 1 or 0"),
     "GRAPHMEND_DISABLE": ("perhaps", "is neither on nor off; use 1 or 0"),
     "GRAPHMEND_LOG": ("loud", "is not a level; use debug"),
-    "GRAPHMEND_MODULE": ("transformers", "is not a setting of graphmend_hook; it knows GRAPHMEND_CACHE_DIR"),
+    "GRAPHMEND_MODULE": ("transformers", "is not a setting of graphmend_hook; did you mean GRAPHMEND_MODULES?"),
 }
 
 
