@@ -14,15 +14,17 @@ from .version import __version__
 
 TYPE_CHECKING = False  # as typing has it; under `python -m` a typing.py of the user's could be found first
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
+    from .explaining.in_process import Explained
     from .hook.install import Hook
 
     T = TypeVar("T")
 
 __all__ = [
     "__version__",
+    "explain",
     "install",
     "load_ipython_extension",
     "mend",
@@ -125,6 +127,23 @@ def unmend(thing: T) -> T:
     return thing
 
 
+def explain(function: Callable[..., Any], *, backend: Any = "eager") -> Callable[..., Explained]:
+    """``print(graphmend_hook.explain(f)(*args))``: how many graphs a call of `f` makes, where they break, and why.
+
+    function: a function or module, compiled already or not.  backend: for one that is not.
+    Gives a function that calls it once, as `torch._dynamo.explain` does, and returns an `Explained`: its `result`, the
+    number of `graphs`, the `breaks` with their callers and what the hook says of each, and `as_dict()`.
+    Everything that was compiled before in this process is compiled anew at its next call.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Explained:
+        from .explaining.in_process import explained
+
+        return explained(function, args, kwargs, backend, "graphmend_hook.install modules")
+
+    return call
+
+
 def report() -> str:
     """What was mended so far in this process, and what was left alone and why, as text."""
     from .reporting.ledger import ledger
@@ -193,7 +212,7 @@ def _show_in_a_line(wrong: BaseException) -> None:
 def _is_the_program() -> bool:
     """Is this process our own command line?  Then that reads the environment, together with its options."""
     words = sys.orig_argv
-    ours = {("-m", __name__), ("-m", f"{__name__}.explain")}
+    ours = {("-m", __name__), ("-m", f"{__name__}.explaining")}
     if f"-m{__name__}" in words or not ours.isdisjoint(pairwise(words)):
         return True
     return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")

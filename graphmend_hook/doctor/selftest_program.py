@@ -13,7 +13,7 @@ import graphmend_selftest as mended  # type: ignore[import-not-found]  # noqa: E
 import torch  # noqa: E402
 
 from graphmend_hook.dynamo import refusals, trust  # noqa: E402
-from graphmend_hook.explain.observe import Observer  # noqa: E402
+from graphmend_hook.explaining.observe import Observer  # noqa: E402
 from graphmend_hook.reporting.ledger import ledger  # noqa: E402
 from graphmend_hook.rules.codes import REFUSALS  # noqa: E402
 from graphmend_hook.testing.equality import calls_of, differences  # noqa: E402

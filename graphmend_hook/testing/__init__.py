@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..explain.join import Break, Verdicts, breaks_of
-from ..explain.observe import Observer
-from ..reporting.text import counted
+from ..explaining.in_process import explained
 from .equality import assert_same_as_eager
 
 __all__ = ["assert_same_as_eager", "assert_single_graph"]
@@ -25,37 +23,14 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
     towards its recompile limit.
     """
     __tracebackhide__ = True
-    import torch
-
-    observer = Observer()
-    torch.compiler.reset()
-    try:
-        with observer.attached():
-            result = torch.compile(fn_or_module, backend=backend)(*args, **kwargs)
-    finally:
-        torch.compiler.reset()
-    if observer.count != 1 or observer.breaks:
-        seen = observer.as_json()
-        verdicts = Verdicts(seen["report"], "pytest --graphmend")
-        raise AssertionError(_text(observer.count, list(breaks_of([], seen["breaks"], verdicts))))
-    return result
-
-
-def _text(graphs: int, breaks: list[Break]) -> str:
-    got = f"{counted(graphs, 'graph')} and {counted(len(breaks), 'graph break')}"
-    lines = [f"expected one graph and no graph break, got {got}"]
-    for found in breaks:
-        lines += [
-            f"  {found.file}:{found.line} in {found.function}: {found.text}",
-            f"    Dynamo: {found.headline}",
-            f"    graphmend: {found.code}{found.code and ' '}{found.said}",
-        ]
-        if found.advice:
-            lines.append(f"    -> {found.advice}")
-    if not breaks:
-        lines.append(
-            "  Dynamo traced no tensor operation: is the function disabled for torch.compile?"
-            if graphs == 0
-            else "  several frames were compiled: is it called through code that Dynamo does not trace?"
-        )
-    return "\n".join(lines)
+    found = explained(fn_or_module, args, kwargs, backend, "pytest --graphmend")
+    if found.graphs != 1 or found.breaks:
+        text = f"expected one graph and no graph break, got {found}"
+        if not found.breaks:
+            text += (
+                "\n  Dynamo traced no tensor operation: is the function disabled for torch.compile?"
+                if found.graphs == 0
+                else "\n  several frames were compiled: is it called through code that Dynamo does not trace?"
+            )
+        raise AssertionError(text)
+    return found.result

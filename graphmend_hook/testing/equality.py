@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..explain.observe import name_of
+from ..explaining.observe import name_of
 
 # What the compiler itself says is no effect of the program.
 _COMPILER = ("torch", "graphmend_hook")

@@ -20,10 +20,11 @@ from rich.console import Console
 
 from graphmend_hook import cli, commands
 from graphmend_hook.commands import rules as manual
-from graphmend_hook.commands.explain import show, show_new
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region, Verdicts
+from graphmend_hook.explaining.baseline import compare
+from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break, Explanation, Region, Verdicts
+from graphmend_hook.explaining.text import show, show_compared
 from graphmend_hook.reporting.text import PLAIN
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
@@ -114,7 +115,9 @@ def explanation() -> Iterator[str]:
         show(Explanation((), regions, tuple(found), {}, {}), Console(file=written, width=110, **PLAIN))
         yield "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
     written = io.StringIO()
-    show_new(breaks[1:2], "known.json", Console(file=written, width=110, **PLAIN))
+    show_compared(
+        compare({breaks[1].key: 1, "gone": 2}, breaks[1:]), "known.json", Console(file=written, width=110, **PLAIN)
+    )
     yield written.getvalue()
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from graphmend_hook.cli import main
 from graphmend_hook.commands import explain as command
-from graphmend_hook.explain.join import REMAINING, Break, Explanation
+from graphmend_hook.explaining.join import REMAINING, Break, Explanation
 
 pytest.importorskip("torch")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from graphmend_hook.explain.join import explain
-from graphmend_hook.explain.page import html
+from graphmend_hook.explaining.join import explain
+from graphmend_hook.explaining.page import html
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MODEL = """\

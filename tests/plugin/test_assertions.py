@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import graphmend_hook
 from graphmend_hook.dynamo import refusals
-from graphmend_hook.explain.join import Verdicts
+from graphmend_hook.explaining.join import Verdicts
 from graphmend_hook.reporting.ledger import Ledger, ModuleRecord, Status, as_json, ledger
 from graphmend_hook.reporting.sources import statement_at
 from graphmend_hook.testing import assert_same_as_eager, assert_single_graph
@@ -101,7 +101,9 @@ def failure(function: Any, *args: Any) -> list[str]:
 
 @pytest.mark.parametrize(("function", "graphs"), [(breaking, 2), (calling, 3)])
 def test_breaks_are_told_once_with_line_reason_and_verdict(function, graphs):
-    first, place, dynamo, said, advice = failure(function, X)
+    first, place, dynamo, *callers, said, advice = failure(function, X)
+    assert len(callers) == (function is calling)
+    assert all(caller.endswith("in calling") for caller in callers)
     assert first == f"expected one graph and no graph break, got {graphs} graphs and 1 graph break"
     line = line_of(breaking, "graph_break()")
     assert place == f"  {__file__}:{line} in breaking: torch._dynamo.graph_break()"

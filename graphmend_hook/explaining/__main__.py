@@ -6,7 +6,7 @@ if __name__ == "__main__":
     if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
         del sys.path[:1]  # as in `graphmend_hook.__main__`
     from graphmend_hook.cli import run_main
-    from graphmend_hook.explain.observe import start
+    from graphmend_hook.explaining.observe import start
 
     start(sys.argv[1])
     sys.exit(run_main(sys.argv[2:], "graphmend explain"))

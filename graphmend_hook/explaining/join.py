@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from ..diagnostics import TOO_EARLY
@@ -13,10 +16,19 @@ from ..reporting.sources import Frame, module_of, statement_at
 from ..reporting.text import shorten
 from .observe import Graph
 
-SCHEMA = 1
+SCHEMA = 2
+_ADD = "add it: "  # the advice for a module that is not among those that are mended
 Json = dict[str, Any]
 Start = tuple[str, int]  # of a statement: its file, its first line
 REMOVED, REMAINING, NEW = "removed", "remaining", "new"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """How Dynamo came to a statement: the user's frames around it, outermost first; times: how often."""
+
+    stack: tuple[Frame, ...]
+    times: int
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,7 @@ class Break:
     state: "removed" by the hook, "remaining", or "new", which only the mended program has.
     times: how often it was met (in how many frames, layers, recompilations), without the hook and with it.
     code: that of a refusal, else "".
+    callers: from where it was met, with the hook if it is there still.
     """
 
     file: str
@@ -39,6 +52,12 @@ class Break:
     code: str = ""
     said: str = ""
     advice: str = ""
+    callers: tuple[Caller, ...] = ()
+
+    @property
+    def is_uncovered(self) -> bool:
+        """Is it in a module that is not among those that are mended, but may be?"""
+        return self.advice.startswith(_ADD)
 
     @property
     def headline(self) -> str:
@@ -77,6 +96,21 @@ class Explanation:
     before: Json = field(repr=False)
     after: Json = field(repr=False)
     flag: str = ""  # what is set, and the packages that hold breaks and are not mended; "" where there are none
+    interrupted: bool = False  # the run with the hook was ended before its end
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of python, torch and this package, and of the packages whose modules were looked at."""
+        report = self.after.get("report") or {"processes": [], "modules": []}
+        found = {
+            name: str(process[key])
+            for process in report["processes"][:1]
+            for name, key in (("python", "python"), ("torch", "torch"), ("graphmend_hook", "version"))
+        }
+        for package in sorted({module["name"].partition(".")[0] for module in report["modules"]}):
+            with contextlib.suppress(PackageNotFoundError):
+                found[package] = version(package)
+        return found
 
     @property
     def remaining(self) -> list[Break]:
@@ -86,6 +120,7 @@ class Explanation:
         return {
             "schema": SCHEMA,
             "command": list(self.command),
+            "versions": self.versions,
             "regions": [asdict(region) for region in self.regions],
             "breaks": [{**asdict(each), "key": each.key} for each in self.breaks],
             "flag": self.flag,
@@ -134,7 +169,9 @@ def breaks_of(before: Iterable[Json], after: Iterable[Json], verdicts: Verdicts)
         else:
             state, verdict = REMOVED, verdicts.of_removed(shown["stack"])
         times = (len(without), len(mended))
-        yield Break(*start, function, text, shown["kind"], _short(shown["reason"]), state, times, *verdict)
+        met = Counter(tuple((*frame,) for frame in each["stack"][:-1]) for each in mended or without)
+        callers = tuple(Caller(stack, count) for stack, count in met.most_common() if stack)
+        yield Break(*start, function, text, shown["kind"], _short(shown["reason"]), state, times, *verdict, callers)
 
 
 def _by_start(breaks: Iterable[Json]) -> dict[Start, list[Json]]:
@@ -219,7 +256,7 @@ class Verdicts:
             name = module_of(file)
             package = name.partition(".")[0]
             self.missing += [package] if package not in self.missing else []
-            return Verdict("", f"{name} is not among the modules that are mended", f"add it: {self.flag(package)}")
+            return Verdict("", f"{name} is not among the modules that are mended", f"{_ADD}{self.flag(package)}")
         name, status = module["name"], module["status"]
         if status == "imported too early":
             return Verdict("GM001", f"{name} was imported before the hook was installed, and runs as it is", TOO_EARLY)

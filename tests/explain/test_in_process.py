@@ -1,0 +1,63 @@
+"""`graphmend_hook.explain(f)(...)`: graphs, breaks and callers of one call, and Dynamo as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import graphmend_hook
+from graphmend_hook.testing import assert_single_graph
+
+
+def helper(x: torch.Tensor) -> torch.Tensor:
+    torch._dynamo.graph_break()
+    return x + 1
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    y = helper(x) * 2
+    return helper(y)
+
+
+def test_breaks_with_their_callers() -> None:
+    found = graphmend_hook.explain(twice)(torch.ones(2))
+    assert torch.equal(found.result, torch.tensor([5.0, 5.0]))
+    assert found.graphs == 3
+    (each,) = found.breaks
+    assert (Path(each.file).name, each.text, each.times) == (
+        "test_in_process.py",
+        "torch._dynamo.graph_break()",
+        (0, 2),
+    )
+    lines = {caller.stack[-1][1:]: caller.times for caller in each.callers}
+    first = twice.__code__.co_firstlineno + 1
+    assert lines == {(first, "twice"): 1, (first + 1, "twice"): 1}
+    text = str(found)
+    assert text.startswith("3 graphs and 1 graph break\n")
+    assert f"    from {__file__}:{first} in twice\n" in text
+    assert json.loads(json.dumps(found.as_dict()))["breaks"][0]["callers"][0]["times"] == 1
+
+
+def test_of_what_is_compiled_already() -> None:
+    graphs = []
+    compiled = torch.compile(lambda x: x + 1, backend=lambda graph, _: graphs.append(graph) or graph.forward)
+    assert graphmend_hook.explain(compiled)(torch.ones(2)).graphs == len(graphs) == 1
+
+
+def test_nothing_is_left_behind() -> None:
+    from torch._dynamo import convert_frame, output_graph
+
+    def state() -> list[object]:
+        classes = (output_graph.OutputGraph, torch._dynamo.symbolic_convert.InstructionTranslator)
+        return [dict(vars(each)) for each in classes] + [list(convert_frame._bytecode_hooks.values())]
+
+    assert_single_graph(lambda x: x + 1, torch.ones(2))
+    before = state()
+    graphmend_hook.explain(twice)(torch.ones(2))
+    with pytest.raises(ZeroDivisionError):
+        graphmend_hook.explain(lambda x: x / (1 // 0))(torch.ones(2))
+    assert state() == before
