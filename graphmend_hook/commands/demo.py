@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print both arms side by side.  Returns 0 if the hook lost nothing and left one graph, else 1."""
-    require("torch", "transformers")
     backend, variables = options.backend, passed_on(options)
     plain, mended = _run(backend, None), _run(backend, variables)
     if plain is None or mended is None:
@@ -69,6 +68,7 @@ def _run(backend: str, variables: dict[str, str] | None) -> dict[str, Any] | Non
         command = [sys.executable, *launcher, str(_PROGRAM), str(out), backend]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode != 0:
+            require("torch", "transformers")
             print(f"{' '.join(command)} failed:\n{done.stderr}", file=sys.stderr)
             return None
         seen: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))

@@ -75,7 +75,6 @@ def _check(options: argparse.Namespace) -> None:
             raise ConfigError(f"--{option.replace('_', '-')} needs --baseline FILE, the file to {what}")
     if options.format and options.json == "-":
         raise ConfigError("--format and --json - both want stdout; give --json a file")
-    require("torch")
 
 
 def _print(found: Explanation, failing: Collection[Break], options: argparse.Namespace) -> None:
@@ -127,6 +126,7 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> tuple[J
         if interrupted and not out.is_file():
             raise KeyboardInterrupt
         if not interrupted and (process.returncode or not out.is_file()):
+            require("torch")
             words = f"its last words:\n{errors[-4000:].rstrip()}"
             raise GraphmendError(f"{what}, the program ended with status {process.returncode}; {words}")
         observed: Json = json.loads(out.read_text(encoding="utf-8"))

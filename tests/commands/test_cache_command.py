@@ -157,7 +157,11 @@ BAD = {
     ("warm",): "name the modules to mend, or set GRAPHMEND_MODULES",
     ("warm", "absent"): "there is no module 'absent': this python",
     ("warm", "pkg", "--jobs=0"): "--jobs: 0 processes cannot work; use 1 or more",
-    ("warm", "pkg", "--rules=wear"): "--rules: there is no rule 'wear'; use all, none, or names out of",
+    (
+        "warm",
+        "pkg",
+        "--rules=wear",
+    ): "--rules: there is no rule 'wear'; did you mean 'where'? use all, none, or names out of",
     ("warm", "pkg.x*"): "'pkg.x*' matches no module that could be mended",
     ("warm", "p*.a"): "'p*.a': the name of the package cannot be a glob here; write it out",
     ("warm", "./absent"): "'./absent' is not a directory",

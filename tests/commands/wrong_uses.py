@@ -143,6 +143,7 @@ def answer(use: Use) -> tuple[str, int]:
         stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))
         stack.enter_context(mock.patch("sys.path", sys.path[:]))
         stack.enter_context(contextlib.redirect_stderr(said))
+        stack.enter_context(mock.patch.object(cli.children, "switch_on"))
         stack.callback(graphmend_hook.uninstall)
         try:
             status = cli.main(use.words)

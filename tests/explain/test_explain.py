@@ -139,7 +139,7 @@ def test_statuses_and_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert status(found(1, 2), baseline, "--update-baseline") == 0
     assert status(found(1, 2), baseline) == status(found(2), baseline) == 0
     assert status(found(1, 2, 3), baseline) == 1
-    assert "1 break that" in capsys.readouterr().err
+    assert "1 break more than" in capsys.readouterr().err
     (tmp_path / "known.json").write_text("[]")
     assert status(found(1), baseline) == 2
     assert "is not a baseline; make it anew with --update-baseline" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import pytest
 
 import graphmend_hook
 from graphmend_hook import cli, commands
-from graphmend_hook.commands import doctor, explain
+from graphmend_hook.commands import demo, doctor, explain
 from graphmend_hook.config import SETTINGS, Kind, Setting, Settings, changed
 from graphmend_hook.diagnostics import ConfigError
 from graphmend_hook.doctor import environment
@@ -147,7 +147,7 @@ def test_explain_hands_every_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(_what: str, _program: list[str], variables: dict[str, str]) -> Any:
         arms.append(Settings.from_env(variables))
-        return {"regions": []}
+        return {"regions": []}, False
 
     monkeypatch.setattr(explain, "_run", run)
     assert cli.main(["explain", *every_option(*MENDING), "train.py"]) == 2  # "compiled nothing"
@@ -163,6 +163,7 @@ def test_demo_hands_every_option_on(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         return subprocess.CompletedProcess(command, 1, "", "stopped")
 
     monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(demo, "require", lambda *_packages: None)
     assert cli.main(["demo", *every_option(*OPTIONS["demo"])]) == 1
     every = {each.name: EXAMPLES[each.name][1] for each in SETTINGS if each.kind in OPTIONS["demo"]}
     assert ran == [Settings(cache_dir=Settings.from_env().cache_dir), Settings(**every)]
