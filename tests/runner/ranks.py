@@ -11,6 +11,7 @@ import torch
 import torch.distributed
 
 log = logging.getLogger("ranks")
+WORLD = int(os.environ.get("WORLD_SIZE", "2"))
 
 
 class Net(torch.nn.Module):
@@ -30,7 +31,7 @@ class Net(torch.nn.Module):
 def train(rank, port):
     """Two steps of one rank."""
     torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}" if port else "env://", rank=rank, world_size=2
+        "gloo", init_method=f"tcp://127.0.0.1:{port}" if port else "env://", rank=rank, world_size=WORLD
     )
     graphs, records, losses = [], [], []
     handler = logging.Handler()
