@@ -144,12 +144,15 @@ def explain(function: Callable[..., Any], *, backend: Any = "eager") -> Callable
     return call
 
 
-def report() -> str:
-    """What was mended so far in this process, and what was left alone and why, as text."""
-    from .reporting.ledger import ledger
+def report(as_dict: bool = False) -> Any:
+    """What was mended so far in this process, and what was left alone and why, as text.
+
+    as_dict: as a dictionary instead, of what the JSON file of a report holds (docs/report.md).
+    """
+    from .reporting.ledger import as_json, ledger
     from .reporting.text import as_text
 
-    return as_text(ledger)
+    return as_json(ledger) if as_dict else as_text(ledger)
 
 
 def load_ipython_extension(shell: object) -> None:

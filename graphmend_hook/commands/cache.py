@@ -1,4 +1,4 @@
-"""``graphmend cache info|clear|warm``: look at the cache, empty it, or fill it ahead of time (for an image, say)."""
+"""``graphmend cache info|clear|prune|warm``: look at the cache, empty it, keep it small, or fill it ahead of time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import logging
 import os
 import sys
 from collections import Counter
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, time
 
 import rich.filesize
 import rich.progress
@@ -34,10 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     info = actions.add_parser("info", help="where it is, what it holds, and whether it can be used")
     clear = actions.add_parser("clear", help="delete its entries, and nothing else")
     clear.add_argument("--stale", action="store_true", help="only those of another version, python or choice of rules")
+    prune = actions.add_parser("prune", help="delete entries that are old, or more than there is room for")
+    prune.add_argument("--max-age", metavar="DAYS", help="delete what was neither written nor read for so many days")
+    prune.add_argument("--max-size", metavar="MB", help="delete what was not used for longest, down to this")
     fill = actions.add_parser("warm", help="mend modules ahead of time, without importing them")
     fill.add_argument("patterns", metavar="MODULES", nargs="*", help="what to mend (default: GRAPHMEND_MODULES)")
     fill.add_argument("--jobs", metavar="N", type=int, help="processes to use (default: one for each CPU)")
-    for action in (info, clear):
+    for action in (info, clear, prune):
         add_settings(action, settings_of_kind(Kind.REWRITING, Kind.STORAGE))
     modules = settings_of_kind(Kind.MODULES, Kind.REWRITING, Kind.STORAGE)
     add_settings(fill, [setting for setting in modules if setting.name != "modules"])  # MODULES is what that would be
@@ -45,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Returns 1 for a cache that cannot be used (info) or a module that cannot be mended (warm), else 0."""
-    actions = {"info": _info, "clear": _clear, "warm": _warm}
+    actions = {"info": _info, "clear": _clear, "prune": _prune, "warm": _warm}
     return actions[options.action](options, settings_of(options))
 
 
@@ -72,7 +76,41 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
     if problem:
         raise GraphmendError(problem)
     kept = fingerprint(active_rules(settings.rules)) if options.stale else ""
-    doomed = [file for file in entries if file.parent.name != kept]
+    _delete([file for file in entries if file.parent.name != kept], entries, root)
+    return 0
+
+
+def _prune(options: argparse.Namespace, settings: Settings) -> int:
+    age, size = _number(options.max_age, "--max-age"), _number(options.max_size, "--max-size")
+    if age is None and size is None:
+        raise ConfigError("say what may stay: --max-age DAYS, --max-size MB, or both")
+    root, entries, problem = take_stock(settings.cache_dir)
+    if problem:
+        raise GraphmendError(problem)
+    states = {file: file.stat() for file in entries if file.exists()}
+    used = {file: max(state.st_atime, state.st_mtime) for file, state in states.items()}
+    now, left, doomed = time(), 0.0, []
+    for file in sorted(used, key=used.__getitem__, reverse=True):
+        left += entries[file]
+        if (age is not None and now - used[file] > age * 86400) or (size is not None and left > size * 1e6):
+            doomed.append(file)
+            left -= entries[file]
+    _delete(doomed, entries, root)
+    return 0
+
+
+def _number(text: str | None, option: str) -> float | None:
+    """The number in `text`, None for none.  Raises ConfigError unless it is finite and at least 0."""
+    try:
+        number = None if text is None else float(text)
+    except ValueError:
+        number = -1.0
+    if number is not None and not 0 <= number < float("inf"):
+        raise ConfigError(f"{option}: {text!r} is not a number of 0 or more")
+    return number
+
+
+def _delete(doomed: list[Path], entries: dict[Path, int], root: Path | None) -> None:
     try:
         for file in doomed:
             file.unlink(missing_ok=True)  # another process may be at it too
@@ -81,7 +119,6 @@ def _clear(options: argparse.Namespace, settings: Settings) -> int:
     except OSError as error:
         raise GraphmendError(f"cannot delete {error.filename}: {error.strerror}") from None
     print(f"deleted {_amount([entries[file] for file in doomed])} in {root}")
-    return 0
 
 
 def _warm(options: argparse.Namespace, settings: Settings) -> int:

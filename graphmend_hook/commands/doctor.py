@@ -62,8 +62,8 @@ def _findings(env: dict[str, str], program: list[str]) -> Iterator[Finding]:
         yield from programs.check_program(program, status, seen)
         yield environment.check_cache(settings, seen)
     with Console(stderr=True).status("self-test: compiling with torch"):
-        last = environment.check_self(env)
-    yield last
+        last = list(environment.check_self(env))
+    yield from last
 
 
 def _print(finding: Finding) -> None:

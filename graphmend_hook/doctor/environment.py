@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -65,7 +65,10 @@ def _judge_versions(found: Mapping[str, str | None]) -> tuple[Level, str]:
         return Level.PROBLEM, "graphmend_hook needs bytecode: python -m pip install bytecode"
     torch = found["torch"]
     if torch is None:
-        return Level.WARNING, "nothing can be compiled without torch; is this the environment that you meant?"
+        return (
+            Level.WARNING,
+            'nothing can be compiled without torch; pip install "graphmend_hook[demo]"',
+        )
     release = tuple(map(int, re.findall(r"\d+", torch)[:2]))
     if release < _OLDEST_TORCH:
         return Level.PROBLEM, "graphmend_hook needs torch {}.{} or newer".format(*_OLDEST_TORCH)
@@ -157,22 +160,32 @@ def check_cache(settings: Settings, seen: Mapping[str, Any] | None) -> Finding:
     return Finding("cache", Level.OK, text, details=details)
 
 
-def check_self(env: Mapping[str, str]) -> Finding:
-    """The self-test: mend and compile a log line, a guard and a branch in a process of its own.
+def check_self(env: Mapping[str, str]) -> Iterator[Finding]:
+    """The self-test: mend and compile a log line, a guard and a branch in a process of its own; what the probes say.
 
     It has an empty cache, and no setting that is in `env`.
     """
     if find_spec("torch") is None:
-        return Finding("self-test", Level.SKIPPED, "torch is not installed here, so nothing can be compiled")
-    found = _failures({key: value for key, value in env.items() if not key.startswith("GRAPHMEND_")})
-    if not found:
-        text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-        return Finding("self-test", Level.OK, text)
+        yield Finding("self-test", Level.SKIPPED, "torch is not installed here, so nothing can be compiled")
+        return
+    found, probes = _self_test({key: value for key, value in env.items() if not key.startswith("GRAPHMEND_")})
     remedy = "please report this, with the output of `graphmend doctor --json`"
-    return Finding("self-test", Level.PROBLEM, "; ".join(found), remedy, {"failures": found})
+    if probes:
+        failed = [mechanism for mechanism, works in probes.items() if not works]
+        text = f"all {len(probes)} work on this torch"
+        if failed:
+            text = f"{counted(len(failed), 'probe')} of {len(probes)} failed on this torch: {'; '.join(failed)}"
+        level = Level.PROBLEM if failed else Level.OK
+        yield Finding("probes", level, text, remedy if failed else "", {"probes": probes})
+    if found:
+        yield Finding("self-test", Level.PROBLEM, "; ".join(found), remedy, {"failures": found})
+    else:
+        text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
+        yield Finding("self-test", Level.OK, text)
 
 
-def _failures(env: dict[str, str]) -> list[str]:
+def _self_test(env: dict[str, str]) -> tuple[list[str], dict[str, bool]]:
+    """What failed, in words, and of each mechanism that rests on torch's internals whether it works."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(_HERE / "selftest_module.py", f"{folder}/graphmend_selftest.py")
         program = shutil.copy(_HERE / "selftest_program.py", folder)
@@ -183,9 +196,10 @@ def _failures(env: dict[str, str]) -> list[str]:
                 command, env=env, cwd=folder, capture_output=True, text=True, check=False, timeout=_LIMIT
             )
         except subprocess.TimeoutExpired:
-            return [f"it took more than {_LIMIT} s"]
+            return [f"it took more than {_LIMIT} s"], {}
         lines = done.stdout.strip().splitlines()
         if done.returncode != 0 or not lines:
             words = done.stderr.strip().splitlines()
-            return [f"it ended with status {done.returncode}: {words[-1] if words else ''}"]
-        return list(json.loads(lines[-1]))
+            return [f"it ended with status {done.returncode}: {words[-1] if words else ''}"], {}
+        seen = json.loads(lines[-1])
+        return seen["failures"], seen["probes"]

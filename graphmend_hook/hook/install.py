@@ -117,7 +117,7 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
             sys.meta_path.insert(0, hook.finder)
             _active.append(hook)
             _follow_hooks()
-            report_at_exit(settings)
+            report_at_exit(settings, children.is_child())
         except BaseException:
             hook.uninstall()
             raise

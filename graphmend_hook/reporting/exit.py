@@ -18,8 +18,11 @@ from .files import claim, fill, write
 from .ledger import Status, as_json, ledger
 
 
-def report_at_exit(settings: Settings) -> None:
-    """Write the report that `settings.report` asks for when this process ends (not in a forked child of it)."""
+def report_at_exit(settings: Settings, is_child: bool) -> None:
+    """Write the report that `settings.report` asks for when this process ends (not in a forked child of it).
+
+    is_child: has the process its settings from another one?  Strict mode is about that one's status.
+    """
     if settings.report == "-":
         _at_exit(_show, "", os.getpid())
     elif settings.report:
@@ -27,7 +30,7 @@ def report_at_exit(settings: Settings) -> None:
         claim(target)
         _at_exit(_save, target, os.getpid())
     if settings.strict:
-        where = "site" if _is_starting() else "program"
+        where = "child" if is_child else "site" if _is_starting() else "program"
         _at_exit(_fail_if_nothing_was_mended, f"{where} {','.join(settings.modules)}", os.getpid())
 
 
@@ -83,11 +86,12 @@ def _save(target: str) -> None:
 
 
 def _fail_if_nothing_was_mended(given: str) -> None:
-    """given: "site" or "program", by where the hook was installed, and the modules to mend."""
+    """given: "child", "site" or "program", by where the hook was installed, and the modules to mend."""
     where, _, modules = given.partition(" ")
     if nothing_was_mended():
         say(notice("GM004", modules=modules) + "\n")
-        if where == "program" or "torch" in sys.modules:
+        is_job = "torch" in sys.modules and "torch.distributed.run" not in sys.modules  # the launcher mends nothing
+        if where == "program" or (where == "site" and is_job):
             status.fail_at_end()
 
 

@@ -17,11 +17,15 @@ def leave_to_runner() -> None:
 def fail_at_end() -> None:
     """Let the process, which is ending, end with status 1; one that an uncaught exception ends does so anyway.
 
+    Not a worker of `multiprocessing`, which does a part of the work.  A program that has called `sys.exit` with another
+    status than 0 ends with 1, too.
+
     Nothing in Python can change the status by then, short of `os._exit`, which would lose what is not flushed.  The C
     library can: a function that is registered with it runs after Python is gone, and there ``exit(1)`` goes on with
     what else is registered.  That is so in glibc; elsewhere the status stays what it is.
     """
-    if _left or getattr(sys, "last_type", None) is not None:
+    workers = sys.modules.get("multiprocessing.process")
+    if _left or getattr(sys, "last_type", None) is not None or (workers and workers.parent_process() is not None):
         return
     with contextlib.suppress(Exception):
         if (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):

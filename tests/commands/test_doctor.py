@@ -66,7 +66,7 @@ def test_versions(versions: Any) -> None:
 @pytest.mark.parametrize(
     ("found", "level", "remedy"),
     [
-        ({"torch": None}, "warning", "nothing can be compiled without torch; is this the environment that you meant?"),
+        ({"torch": None}, "warning", 'nothing can be compiled without torch; pip install "graphmend_hook[demo]"'),
         ({"torch": "2.6.0+cu124"}, "problem", "graphmend_hook needs torch 2.7 or newer"),
         ({"torch": "1.13.1"}, "problem", "graphmend_hook needs torch 2.7 or newer"),
         ({"torch": "2.9.1"}, "warning", UNTESTED),
@@ -492,14 +492,28 @@ def test_cache_that_does_not_exist_and_is_not_made(
 def test_self_test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "find_spec", lambda name: None)
     text = "torch is not installed here, so nothing can be compiled"
-    assert facts([environment.check_self({})]) == [("self-test", "skipped", text, "")]
+    assert facts([*environment.check_self({})]) == [("self-test", "skipped", text, "")]
 
 
 @pytest.mark.slow
 def test_self_test(env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     text = "a log line, a guard and a branch: one graph; results, records and exception as in eager"
-    assert facts([environment.check_self(env)]) == [("self-test", "ok", text, "")]
+    probes = ("probes", "ok", "all 8 work on this torch", "")
+    assert facts([*environment.check_self(env)]) == [probes, ("self-test", "ok", text, "")]
+
+
+@pytest.mark.slow
+def test_probes_that_fail(env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    for name in ("selftest_module.py", "selftest_program.py"):
+        text = (environment._HERE / name).read_text()
+        run = "\nfound = failures()\n"
+        (tmp_path / name).write_text(text.replace(run, f"{run}trust.failed = {{trust.Mechanism.DELIVERY}}\n"))
+    monkeypatch.setattr(environment, "_HERE", tmp_path)
+    probes = facts([*environment.check_self(env)])[0]
+    assert probes[:2] == ("probes", "problem")
+    assert probes[2].startswith("1 probe of 8 failed on this torch: what waits for the end of the graph")
 
 
 BROKEN = {
@@ -518,7 +532,8 @@ def test_self_test_that_fails(case: str, env: dict[str, str], tmp_path: Path, mo
         text = (environment._HERE / name).read_text()
         (tmp_path / name).write_text(text.replace(old, new))
     monkeypatch.setattr(environment, "_HERE", tmp_path)
-    [(_, level, text, remedy)] = facts([environment.check_self(env)])
+    [probes, (_, level, text, remedy)] = facts([*environment.check_self(env)])
+    assert probes == ("probes", "ok", "all 8 work on this torch", "")
     assert level == "problem"
     assert complaint in text
     assert remedy == "please report this, with the output of `graphmend doctor --json`"
@@ -529,7 +544,7 @@ def test_self_test_that_does_not_run(env: dict[str, str], tmp_path: Path, monkey
     (tmp_path / "selftest_program.py").write_text("raise RuntimeError('x')")
     monkeypatch.setattr(environment, "_HERE", tmp_path)
     monkeypatch.setattr(environment, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts([environment.check_self(env)])
+    [(_, level, text, _remedy)] = facts([*environment.check_self(env)])
     assert (level, text) == ("problem", "it ended with status 1: RuntimeError: x")
 
 
@@ -539,7 +554,7 @@ def test_self_test_that_does_not_end(env: dict[str, str], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(environment.subprocess, "run", wait)
     monkeypatch.setattr(environment, "find_spec", lambda name: True)
-    [(_, level, text, _remedy)] = facts([environment.check_self(env)])
+    [(_, level, text, _remedy)] = facts([*environment.check_self(env)])
     assert (level, text) == ("problem", f"it took more than {environment._LIMIT} s")
 
 
@@ -638,7 +653,7 @@ def test_whole_command(python: Any, write: Any) -> None:
     ran = python("-c", run, "doctor", "--modules", "app", "--json", "main.py")
     findings = json.loads(ran.stdout)["findings"]
     checks = [finding["check"] for finding in findings]
-    assert checks == ["versions", "settings", "start-up", "hook", "finders", "mended", "cache", "self-test"]
+    assert checks == ["versions", "settings", "start-up", "hook", "finders", "mended", "cache", "probes", "self-test"]
     assert {finding["level"] for finding in findings} <= {"ok", "warning", "skipped"}, findings
     assert (ran.returncode, ran.stderr) == (0, "value 7\n")
     assert findings[6]["text"].endswith("; 0 hits and 1 miss in this program")

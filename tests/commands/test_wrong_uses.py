@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,42 @@ def test_a_reader_that_has_enough(python) -> None:
     code = "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1); from graphmend_hook import cli; "
     ran = python("-c", code + "sys.exit(cli.main(['rules']))")
     assert (ran.returncode, ran.stderr) == (1, "")
+
+
+def test_strict_leaves_workers_alone(python, write, tmp_path: Path) -> None:
+    """A worker that mends nothing has done its part of the work, which its parent sees by its status."""
+    write("app.py", "def f(x):\n    print(x)\n")
+    script = write(
+        "main.py",
+        "import graphmend_hook, multiprocessing, os\n"
+        "if __name__ == '__main__':\n"
+        "    import app\n"
+        "    worker = multiprocessing.get_context('spawn').Process(target=os.getpid)\n"
+        "    worker.start(); worker.join(); print(worker.exitcode)\n",
+    )
+    env = {"GRAPHMEND_MODULES": "app", "GRAPHMEND_STRICT": "1", "GRAPHMEND_CACHE_DIR": str(tmp_path / "cache")}
+    ran = python(str(script), **env)
+    assert (ran.returncode, ran.stdout) == (0, "0\n")
+
+
+def test_a_report_for_programs(python, write, tmp_path: Path) -> None:
+    write("app.py", "def f(x):\n    print(x)\n")
+    code = "import graphmend_hook, app; print(graphmend_hook.report(as_dict=True)['modules'][0]['status'])"
+    ran = python("-c", code, GRAPHMEND_MODULES="app", GRAPHMEND_CACHE_DIR=str(tmp_path / "cache"))
+    assert ran.stdout == "mended\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "left"), [(("--max-age", "30"), 1), (("--max-size", "0"), 0), (("--max-age", "1"), 1)]
+)
+def test_a_cache_is_pruned(words: tuple[str, ...], left: int, python, write, tmp_path: Path) -> None:
+    """By when an entry was used last."""
+    cache = tmp_path / "cache"
+    for name in ("old", "new"):
+        write(f"{name}.py", "def f(x):\n    print(x)\n")
+    python("-c", "import graphmend_hook, old, new", GRAPHMEND_MODULES="old,new", GRAPHMEND_CACHE_DIR=str(cache))
+    (old,) = cache.glob("*/old.*.gmc")
+    os.utime(old, (0, 0))
+    ran = python("-m", "graphmend_hook", "cache", "prune", f"--cache-dir={cache}", *words)
+    assert ran.returncode == 0, ran.stderr
+    assert [file.name.partition(".")[0] for file in cache.glob("*/*.gmc")] == ["new"] * left

@@ -105,6 +105,8 @@ USES = (
     command("report", "show", "train.py"),
     command("cache", "warm"),
     command("cache", "warm", "transformers", "--jobs", "0"),
+    command("cache", "prune"),
+    command("cache", "prune", "--max-age", "soon"),
     command("doctor", "--modules", "1x?"),
     command("doctor", "-q"),
 )
