@@ -8,6 +8,7 @@ the other versions of Python.  A Python that is not installed is skipped; ``--er
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import nox
@@ -121,6 +122,19 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
+
+
+@nox.session(python="3.11")
+def package(session: nox.Session) -> None:
+    """What would be published: an sdist and a wheel that an index takes, and that import where they are installed."""
+    session.install("build", "twine")
+    with TemporaryDirectory() as folder:
+        session.run("python", "-m", "build", "--outdir", folder)
+        files = sorted(map(str, Path(folder).iterdir()))
+        session.run("twine", "check", "--strict", *files)
+        session.install(next(file for file in files if file.endswith(".whl")))
+        with session.chdir(folder):  # the checkout is no part of it
+            session.run("graphmend", "rules", "GM102-R05")
 
 
 @nox.session(python="3.11")
