@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         print("graphmend explain: interrupted before there was anything to compare", file=sys.stderr)
         return _INTERRUPTED
     compared = None if known is None else baseline.compare(known, found.remaining)
-    failing = compared.new if compared else found.remaining if options.fail_on_break else ()
+    failing = found.remaining if options.fail_on_break else compared.new if compared else ()
     _print(found, failing, options)
     if found.interrupted:
         print("graphmend explain: interrupted; this is what was seen until then", file=sys.stderr)

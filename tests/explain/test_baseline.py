@@ -43,6 +43,8 @@ def test_more_of_the_same_is_new(run: Any, capsys: Any) -> None:
     assert run(explanation(a=2, b=1), "--baseline=k", "--update-baseline") == 0
     assert run(explanation(a=2, b=1), "--baseline=k") == 0
     assert "no break more than k knows of" in capsys.readouterr().err
+    assert run(explanation(a=2, b=1), "--baseline=k", "--fail-on-break") == 1
+    capsys.readouterr()
     assert run(explanation(a=3, b=1), "--baseline=k") == 1
     assert "1 break more than k knows of:\n  m:f: stop(a) [K: x] (1)\n" in capsys.readouterr().err
 
