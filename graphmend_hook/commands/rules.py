@@ -17,6 +17,7 @@ from ..rewrite import SWITCHED_OFF
 from ..rules.base import Rule
 from ..rules.codes import BY_RULE, REFUSALS, RULE_OF_CODE
 from ..rules.order import ORDER
+from .remedies import EXAMPLES, remedy
 
 HELP = "list the rules and the codes, or explain one"
 _OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         meaning = f"declined while rewriting, unless {code.sentence}" if code.is_obligation else code.sentence
         console.print(f"{code.code}: {meaning}", style="bold")
         for line in _advice(code):
-            console.print(f"  {line}")
+            console.print(f"  {line}".rstrip())
     else:
         names = [*rules, *known]
         near = difflib.get_close_matches(options.name.upper(), names, 5, 0.7)
@@ -77,14 +78,13 @@ def _advice(code: Code) -> list[str]:
     """What to do about it, and where to read on; the text of a notice says so itself."""
     if not code.rule:
         return []
-    if code.is_obligation:
-        what = "The statement runs as it was written, and breaks the graph there.  Write it so that the above holds;"
-        where = "`graphmend diff MODULE` and `--report` name each place, and what is in the way there."
-    else:
-        what = "The statement is left as it was written in the trace at hand, and breaks the graph there;"
-        where = "`--report` names each place, GRAPHMEND_LOG=debug says it when it happens."
-    silence = f"`# graphmend: off[{code.rule}]` on its line says that it is to stay."
-    return [what, where, silence, f"Manual page: graphmend rules {code.rule}"]
+    lines = [remedy(code.code)]
+    example = EXAMPLES.get(code.code)
+    if example is not None:
+        lines += ["", *example.before.splitlines(), "", "becomes", "", *example.after.splitlines(), ""]
+    lines.append("`--report` and `graphmend explain` name each place, and what is in the way there.")
+    lines.append(f"`# graphmend: off[{code.rule}]` on its line says that it is to stay as it is.")
+    return [*lines, f"Manual page: graphmend rules {code.rule}"]
 
 
 @dataclass(frozen=True)
