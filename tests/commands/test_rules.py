@@ -54,16 +54,30 @@ def test_page_of_a_rule(rule: object, rules: Run) -> None:
 CODES = {
     "GM102-R05": """\
 GM102-R05: declined while rewriting, unless what is read later is bound on both sides, or before
-  The statement runs as it was written, and breaks the graph there.  Write it so that the above holds;
-  `graphmend diff MODULE` and `--report` name each place, and what is in the way there.
-  `# graphmend: off[where]` on its line says that it is to stay.
+  Bind the name on both sides, or before the branch.
+
+  def f(x):
+      if x.sum() > 0:
+          y = x + 1
+      return y
+
+  becomes
+
+  def f(x):
+      y = x
+      if x.sum() > 0:
+          y = x + 1
+      return y
+
+  `--report` and `graphmend explain` name each place, and what is in the way there.
+  `# graphmend: off[where]` on its line says that it is to stay as it is.
   Manual page: graphmend rules where
 """,
     "gm101-t03": """\
 GM101-T03: an argument is a tensor inside vmap, grad or another function transform
-  The statement is left as it was written in the trace at hand, and breaks the graph there;
-  `--report` names each place, GRAPHMEND_LOG=debug says it when it happens.
-  `# graphmend: off[defer]` on its line says that it is to stay.
+  Log around the function transform.
+  `--report` and `graphmend explain` name each place, and what is in the way there.
+  `# graphmend: off[defer]` on its line says that it is to stay as it is.
   Manual page: graphmend rules defer
 """,
     "GM004": "GM004: nothing was mended in this process: no module matched MODULES with a site that a rule could mend; "
