@@ -85,6 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         command = subparsers.add_parser(name, help=module.HELP, description=_description(module))
         module.add_arguments(command)
         command.set_defaults(run=module.run)
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
+        importlib.import_module("argcomplete").autocomplete(parser)
     program: list[str] = []
     if arguments and arguments[0] in commands.BEFORE_A_PROGRAM:
         arguments[1:], program = split(subparsers.choices[arguments[0]], arguments[1:])

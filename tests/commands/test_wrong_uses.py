@@ -124,3 +124,20 @@ def test_a_cache_is_pruned(words: tuple[str, ...], left: int, python, write, tmp
     ran = python("-m", "graphmend_hook", "cache", "prune", f"--cache-dir={cache}", *words)
     assert ran.returncode == 0, ran.stderr
     assert [file.name.partition(".")[0] for file in cache.glob("*/*.gmc")] == ["new"] * left
+
+
+def test_a_shell_is_told_what_may_follow(python, tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete")
+    out = tmp_path / "completions"
+    code = "from graphmend_hook.cli import main; main([])"
+    line = "graphmend cache "
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    python("-c", code, **asked)
+    assert {"clear", "info", "prune", "warm"} <= set(
+        out.read_text().replace("\x0b", "\n").replace("\x0c", "\n").split()
+    )
