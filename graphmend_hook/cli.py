@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import importlib
 import logging
@@ -76,17 +77,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not is_path_safe():
             del sys.path[:1]  # the directory of the console script; the program gets an entry of its own
         return run_main(arguments[1:], "graphmend run")
+    try:
+        try:
+            return _command(arguments)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has enough; what is still to be flushed at exit goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _command(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("graphmend", description="Frees PyTorch libraries of graph breaks.")
     parser.add_argument("--version", action="version", version=f"graphmend_hook {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    subparsers.add_parser("run", help="run a program with its libraries mended")
+    run = run_parser("graphmend run", add_help=False)
+    subparsers.add_parser("run", help="run a program with its libraries mended", parents=[run])
     for name in commands.NAMES:
         module = importlib.import_module(f".commands.{name}", __package__)
         command = subparsers.add_parser(name, help=module.HELP, description=_description(module))
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
-        importlib.import_module("argcomplete").autocomplete(parser)
+        with contextlib.suppress(ImportError):
+            importlib.import_module("argcomplete").autocomplete(parser)
     program: list[str] = []
     if arguments and arguments[0] in commands.BEFORE_A_PROGRAM:
         arguments[1:], program = split(subparsers.choices[arguments[0]], arguments[1:])
@@ -96,15 +111,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.program = program
     try:
-        done = int(options.run(options))
-        sys.stdout.flush()
-        return done
+        return int(options.run(options))
     except GraphmendError as error:
         print(f"graphmend {options.command}: error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # whoever reads has enough; what is still to be flushed at exit goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 def _description(command: ModuleType) -> str | None:

@@ -21,12 +21,13 @@ FOR_A_PROGRAM = {
 }
 
 
-def run_parser(prog: str) -> argparse.ArgumentParser:
+def run_parser(prog: str, add_help: bool = True) -> argparse.ArgumentParser:
     """The parser of the options that stand before a program that is run."""
     parser = argparse.ArgumentParser(
         prog,
         usage="%(prog)s [options] (script.py | -m module | -c code | -) [arguments ...]",
         allow_abbrev=False,
+        add_help=add_help,
         description="Run a program as python would, with its libraries mended for torch.compile.",
         epilog="Options of the program's own go after it.  Each option has a GRAPHMEND_* variable of the same name.",
     )

@@ -13,7 +13,7 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 
-_COMMENT = re.compile(r"#\s*graphmend:\s*off(?![\w-])(?:\[([\w,\s-]*)\])?")
+_COMMENT = re.compile(r"#\s*graphmend:\s*off(?:\[([\w,\s-]*)\]|(?![\w\[-]))")
 _MEANT = re.compile(r"#\s*graphmend\s*(?::|off\b).*")
 _EVERY = frozenset({"*"})
 

@@ -94,7 +94,6 @@ def _prune(options: argparse.Namespace, settings: Settings) -> int:
         left += entries[file]
         if (age is not None and now - used[file] > age * 86400) or (size is not None and left > size * 1e6):
             doomed.append(file)
-            left -= entries[file]
     _delete(doomed, entries, root)
     return 0
 

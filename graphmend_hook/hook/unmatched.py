@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import os
 import sys
@@ -12,6 +11,7 @@ from ..diagnostics import notice, say_failed
 from ..parsing import is_directory_pattern
 from ..reporting.exit import say
 from ..reporting.ledger import ledger
+from ..reporting.status import at_exit
 from .allowlist import PatternSet
 from .children import is_child
 from .install import Hook
@@ -23,12 +23,11 @@ def tell_at_exit(hook: Hook) -> None:
 
     Not in child processes, which inherit the patterns and may do something else, nor where torch was never imported.
     """
-    pid = os.getpid()
-    atexit.register(lambda: _tell(hook) if os.getpid() == pid else None)
+    at_exit(lambda: _tell(hook))
 
 
 def _tell(hook: Hook) -> None:
-    if is_child() or "torch" not in sys.modules or not hook.installed or hook.settings.strict:
+    if is_child() or "torch" not in sys.modules or not hook.installed:
         return
     try:
         ledger.complete()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import os
@@ -30,6 +29,7 @@ def report_at_exit(settings: Settings, is_child: bool) -> None:
         claim(target)
         _at_exit(_save, target, os.getpid())
     if settings.strict:
+        status.watch()
         where = "child" if is_child else "site" if _is_starting() else "program"
         _at_exit(_fail_if_nothing_was_mended, f"{where} {','.join(settings.modules)}", os.getpid())
 
@@ -53,16 +53,8 @@ def failed_strictly(settings: Settings) -> bool:
 
 @cache
 def _at_exit(function: Callable[[str], None], argument: str, pid: int) -> None:
-    """Register the call once, however often hooks are installed and removed; a forked child does not inherit it."""
-    atexit.register(lambda: _end(function, argument) if os.getpid() == pid else None)
-
-
-def _end(function: Callable[[str], None], argument: str) -> None:
-    function(argument)
-    if getattr(sys, "last_type", None) is KeyboardInterrupt:
-        # Python ends by the signal if the last text that it ran was interrupted; an import at exit may have run others.
-        with contextlib.suppress(KeyboardInterrupt):
-            exec("raise KeyboardInterrupt")
+    """Register the call once, however often hooks are installed and removed."""
+    status.at_exit(lambda: function(argument))
 
 
 def _show(_argument: str) -> None:

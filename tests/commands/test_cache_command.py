@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -311,3 +312,30 @@ def test_entry_that_cannot_be_deleted(cache: Run, cache_dir: Path, monkeypatch: 
     (file,) = entries(cache_dir)
     expected = f"graphmend cache: error: cannot delete {file}: Permission denied\n"
     assert cache("clear") == (2, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [
+        (("--max-age", "10"), {"b", "c"}),
+        (("--max-age", "0"), set()),
+        (("--max-size", "0.0003"), {"b", "c"}),
+        (("--max-size", "0.00015"), {"c"}),  # "a" was used before "b", and goes with it
+        (("--max-size", "0"), set()),
+        (("--max-age", "1", "--max-size", "1"), {"c"}),
+        (("--max-age", "100", "--max-size", "1"), {"a", "b", "c"}),
+    ],
+)
+def test_prune_by_age_and_size(arguments: tuple[str, ...], left: set[str], cache: Run, cache_dir: Path) -> None:
+    folder = cache_dir / ("0" * 16)
+    folder.mkdir(parents=True, mode=0o700)
+    for name, days, size in (("a", 30, 50), ("b", 5, 200), ("c", 0.5, 100)):
+        entry = folder / f"{name}.{'0' * 32}.gmc"
+        entry.write_bytes(bytes(size))
+        os.utime(entry, (time.time() - days * 86400,) * 2)
+    (folder / "notes.txt").write_text("not ours")
+    status, said, errors = cache("prune", *arguments)
+    assert (status, errors) == (0, "")
+    assert said.startswith(f"deleted {3 - len(left)} entr")
+    assert {file.name[0] for file in folder.glob("*.gmc")} == left
+    assert (folder / "notes.txt").exists()

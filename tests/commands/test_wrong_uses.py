@@ -73,20 +73,6 @@ def test_a_misspelt_comment_is_told_of_from_the_cache_too(python, write, tmp_pat
         assert f"GM020: {tmp_path}/app.py:2: '# graphmend: of' switches nothing off" in ran.stderr
 
 
-def test_commands_of_the_module(python, write) -> None:
-    """`python -m graphmend_hook rules` is `graphmend rules`; a script of that name has a path."""
-    write("rules", "print('a script')")
-    assert "GM102-R05" in python("-m", "graphmend_hook", "rules", "GM102-R05").stdout
-    assert python("-m", "graphmend_hook", "./rules").stdout == "a script\n"
-
-
-def test_a_reader_that_has_enough(python) -> None:
-    """A closed pipe ends a command quietly."""
-    code = "import os, sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1); from graphmend_hook import cli; "
-    ran = python("-c", code + "sys.exit(cli.main(['rules']))")
-    assert (ran.returncode, ran.stderr) == (1, "")
-
-
 def test_strict_leaves_workers_alone(python, write, tmp_path: Path) -> None:
     """A worker that mends nothing has done its part of the work, which its parent sees by its status."""
     write("app.py", "def f(x):\n    print(x)\n")

@@ -78,6 +78,7 @@ USES = (
     Use(comment="# graphmend: of"),
     Use(comment="# graphmend: off[whre]"),
     Use(comment="# graphmend: off[]"),
+    Use(comment="# graphmend: off[defer"),
     Use(comment="# graphmend: on"),
     Use(comment="# graphmend off"),
     command("run"),

@@ -62,6 +62,7 @@ OPTIONS = {
     "run": set(Kind),
     "cache info": {Kind.REWRITING, Kind.STORAGE},
     "cache clear": {Kind.REWRITING, Kind.STORAGE},
+    "cache prune": {Kind.REWRITING, Kind.STORAGE},
     "cache warm": {Kind.MODULES, Kind.REWRITING, Kind.STORAGE},
     "demo": {Kind.REWRITING, Kind.TRACING, Kind.STORAGE},
     "diff": {Kind.REWRITING},
