@@ -138,7 +138,7 @@ class Cache:
         except (OSError, RuntimeError) as error:  # no home directory, a read-only file system, a file in the way
             is_missing = isinstance(error, FileNotFoundError) and not self.writable
             self.problem = _unwritten(root) if is_missing else unused(root, error)
-            is_wrong = self._root is not None and isinstance(error, FileExistsError)
+            is_wrong = self._root is not None and self._root.is_file()
             log.log(logging.WARNING if is_wrong else logging.INFO, "%s", self.problem)
             return None
         if not self.writable:

@@ -91,7 +91,6 @@ USES = (
     command("run", "--modules", "transformers!", "train.py"),
     command("run", "--guards=never", "train.py"),
     command("run", "-X", "dev", "train.py"),
-    command("run", "folder"),
     command("explan", "train.py"),
     command("explain"),
     command("explain", "--update-baseline", "train.py"),
@@ -115,12 +114,11 @@ USES = (
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """A current directory with a script and a folder, which the uses name."""
+    """A current directory with a script, which the uses name."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         Path("train.py").write_text("print(1)\n")
-        Path("folder").mkdir()
         try:
             yield Path(place)
         finally:
