@@ -142,18 +142,15 @@ def constant_of(trace: Trace, found: object, prefix: str) -> Variable:
     return VariableTracker.build(trace.translator, found, source)
 
 
-@question(otherwise=True)
-def _is_transformed(trace: Trace) -> bool:
-    return _has_interpreter()
-
-
-def is_transformed() -> bool:
-    """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""
-    return _is_transformed() if is_dynamo_compiling() else _has_interpreter()
-
-
-def _has_interpreter() -> bool:
+def has_interpreter() -> bool:
+    """Is a function transform at work?"""
     return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+@question(otherwise=True, elsewhere=has_interpreter)
+def is_transformed(_trace: Trace) -> bool:
+    """Is the caller inside vmap, grad or another function transform, which has ways of its own with tensors?"""
+    return has_interpreter()
 
 
 @question(otherwise=False)

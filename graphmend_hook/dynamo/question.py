@@ -8,6 +8,7 @@
     if stores_plainly(module, "weight"):  # traced code: `owner` is Dynamo's variable for `module`
 
 A parameter that is annotated `Variable` takes Dynamo's variable for the argument; every other takes a constant.
+What is asked outside of traces too has a second function, which answers there: ``@question(otherwise, elsewhere=...)``.
 """
 
 from __future__ import annotations
@@ -79,11 +80,15 @@ class Question(Generic[T]):
             return self._otherwise
 
 
-def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Callable[P, T]]:
+def question(
+    otherwise: T, elsewhere: Callable[..., T] | None = None
+) -> Callable[[Callable[Concatenate[Trace, P], T]], Callable[P, T]]:
     """Make a function a question that traced code asks by calling it, without the argument for `trace`.
 
-    The answer is `otherwise` where nothing is being traced, and where this torch's tracer cannot tell.  Raises
-    TypeError for a signature that is none of a question.
+    otherwise: the answer where this torch's tracer cannot tell.
+    elsewhere: answers, given the same, where Dynamo does not trace; without it `otherwise` is the answer there too.
+
+    Raises TypeError for a signature that is none of a question.
     """
 
     def mark(function: Callable[Concatenate[Trace, P], T]) -> Callable[P, T]:
@@ -91,10 +96,24 @@ def question(otherwise: T) -> Callable[[Callable[Concatenate[Trace, P], T]], Cal
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
             if is_dynamo_compiling():
                 connect()  # from then on Dynamo hands the calls of this function to the question
-            return otherwise
+                return otherwise
+            return otherwise if elsewhere is None else elsewhere(*args, **kwargs)
 
         _questions.append((ask, Question(function, otherwise)))
         return ask
+
+    return mark
+
+
+def answers_for(function: Callable[..., Any], otherwise: T) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Let what the marked function says be the answer wherever traced code calls `function`, which eager runs as it is.
+
+    Until the tracer is told of the questions it traces `function`, which has to give the same then.
+    """
+
+    def mark(answer: Callable[..., T]) -> Callable[..., T]:
+        _questions.append((function, Question(answer, otherwise)))
+        return answer
 
     return mark
 

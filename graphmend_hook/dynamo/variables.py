@@ -11,6 +11,28 @@ from torch.utils._pytree import tree_iter
 Variable = Any  # `torch._dynamo.variables.base.VariableTracker`, which takes seconds to import
 
 
+def type_of(variable: Variable) -> type:
+    """The type of the value, as far as Dynamo knows it; `object` where it cannot tell.
+
+    A number that nothing has looked at stays one: Dynamo guards on its type, and not on what it is.
+    """
+    try:
+        kind: type = variable.python_type()
+    except NotImplementedError:
+        return object
+    return kind
+
+
+def is_tensor(variable: Variable) -> bool:
+    """Is it a tensor, of whatever class?"""
+    return issubclass(type_of(variable), torch.Tensor)
+
+
+def is_plain_tensor(variable: Variable) -> bool:
+    """Is it a tensor without behaviour of its own?"""
+    return type_of(variable) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
 def python_of(variable: Variable) -> Any:
     """The Python object that the variable stands for."""
     variable = variable.realize()
@@ -51,6 +73,13 @@ def is_unbacked(size: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     return bool(free_unbacked_symbols(size))
+
+
+def is_sure(condition: Any) -> bool:
+    """Does it hold, of numbers that may be symbols?  Of those that have a value in the trace that is guarded."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return condition if type(condition) is bool else bool(guard_or_false(condition))
 
 
 leaves_of = tree_iter  # of tuples, lists and dicts

@@ -12,11 +12,15 @@ import torch
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from ...dynamo import queue, ranges
-from ...dynamo.place import assert_in_graph, is_exported_here, is_transformed
+from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_transformed
+from ...dynamo.question import answers_for, question
+from ...dynamo.trace import Trace
+from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
+from ...dynamo.variables import is_tensor as is_any_tensor
 from ..effects.traced_defer import record
 from . import traced_sides
 from .traced_rounding import round_decisions
-from .traced_speculated import Unspeculable, has_known_shape, is_tensor
+from .traced_speculated import Unspeculable
 
 CALLED = (  # by rewritten code
     *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),
@@ -31,17 +35,21 @@ def compiling() -> bool:
     return is_dynamo_compiling() or (is_exporting() and is_exported_here())
 
 
-def undecided(test: object) -> bool:
+@answers_for(compiling, otherwise=True)
+def _is_compiling(_trace: Trace) -> bool:
+    return True
+
+
+@question(otherwise=False, elsewhere=lambda test: compiling() and isinstance(test, torch.Tensor))
+def undecided(_trace: Trace, test: Variable) -> bool:
     """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    return compiling() and isinstance(test, torch.Tensor)
+    return is_any_tensor(test)
 
 
 def truth(test: torch.Tensor) -> torch.Tensor:
     """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
-    if is_transformed():
-        raise Unspeculable("GM102-T07")
-    if not has_elements(test) or test.numel() != 1:
-        raise Unspeculable("GM102-T01")
+    if not has_truth(test):
+        raise Unspeculable("GM102-T07" if is_transformed() else "GM102-T01")
     flat = test if test.dim() == 0 else test.reshape(())
     predicate = flat if flat.dtype is torch.bool else flat != 0
     if is_dynamo_compiling():
@@ -125,14 +133,27 @@ def equal(left: Any, right: Any) -> Any:
     return (left == right).all() if left.shape == right.shape else False
 
 
-def has_elements(tensor: Any) -> bool:
+@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _holds_data(tensor))
+def holds_data(_trace: Trace, tensor: Variable) -> bool:
+    """Is it a tensor with elements, on which no function transform has ways of its own?"""
+    return is_plain_tensor(tensor) and _holds_data(fake_of(tensor))
+
+
+@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _holds_data(tensor))
+def has_elements(_trace: Trace, tensor: Variable) -> bool:
     """Does it hold data, as many elements as the trace can tell?"""
-    return holds_data(tensor) and has_known_shape(tensor)
+    return is_plain_tensor(tensor) and _holds_data(fake := fake_of(tensor)) and not is_unbacked(fake.shape)
 
 
-def holds_data(tensor: Any) -> bool:
-    return is_tensor(tensor) and tensor.device.type != "meta" and not is_transformed()
+@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _has_truth(tensor))
+def has_truth(_trace: Trace, tensor: Variable) -> bool:
+    """Does it hold one element?"""
+    return is_plain_tensor(tensor) and not is_unbacked((fake := fake_of(tensor)).shape) and _has_truth(fake)
 
 
-def has_truth(tensor: Any) -> bool:
-    return has_elements(tensor) and tensor.numel() == 1
+def _holds_data(tensor: torch.Tensor) -> bool:
+    return tensor.device.type != "meta" and not has_interpreter()
+
+
+def _has_truth(tensor: torch.Tensor) -> bool:
+    return _holds_data(tensor) and bool(tensor.numel() == 1)

@@ -16,7 +16,7 @@ from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
 from .traced_conditions import compiling, has_truth, of_range, truth, undecided
-from .traced_speculated import Unspeculable, is_tensor
+from .traced_speculated import Unspeculable
 
 CALLED = ("select", "nested")  # by rewritten code
 
@@ -56,7 +56,7 @@ def select(
             is_open = False
             traced_sides.end_sides()
         merged = _merged(predicate, left, right)
-        every = _conditional(predicate, taken, untaken)
+        every = _conditional(predicate, taken, untaken) if taken or untaken else []
         if effects is not None:
             effects.extend(every)
         elif every:
@@ -107,16 +107,12 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         for one, other, selected in known:
             if one is left and other is right:
                 return selected
-        if not _can_be_selected(left, right) or predicate.device != left.device:
-            raise Unspeculable("GM102-T02")
-        alone = traced_sides.trained_alone(left, right) if is_dynamo_compiling() else ""
-        if alone:
-            raise Unspeculable("GM102-T06", alone)
+        why = traced_sides.why_not_selected(predicate, left, right)
+        if why:
+            raise Unspeculable(*why)
         selected = torch.where(predicate, left, right)
-        if is_dynamo_compiling() and not traced_sides.is_alike(selected, left, right):
+        if not traced_sides.stands_for_both(selected, left, right):
             raise Unspeculable("GM102-T02")
-        if is_dynamo_compiling():
-            traced_sides.expect_no_writes(left, right, selected)
         known.append((left, right, selected))
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
@@ -124,17 +120,6 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
     if not _is_same(left, right):
         raise Unspeculable("GM102-T03")
     return left
-
-
-def _can_be_selected(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Do the tensors differ in their values only?"""
-    if type(left) is not type(right) or not is_tensor(left) or isinstance(left, torch.nn.Parameter):
-        return False
-    if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
-        return False
-    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
-        return False  # what is selected without gradients requires none
-    return bool(left.shape == right.shape) and left.stride() == right.stride()
 
 
 def _is_same(left: Any, right: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import operator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -15,18 +14,8 @@ from ...dynamo.operations import facts_of, name_of, only_computes
 from ...dynamo.question import question
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, bytes_of, fake_of, leaves_of, python_of, tensor_node, without_hooks
+from ...dynamo.variables import Variable, fake_of, python_of, tensor_node, type_of
 from ...dynamo.writes import are_apart, fakes_of, memory_of, memory_of_inference, operations, written_by
-
-# Bytes that an operation may ask for though nobody may need its result.
-_LITTLE = 1 << 24
-# Beside tensors, what an operation may be given while it is tried: nothing that has methods of the program's.
-_HANDED_OVER = frozenset(
-    {
-        *(int, float, bool, complex, str, type(None), type(...), slice, torch.Size, torch.dtype, torch.device),
-        *(torch.layout, torch.memory_format, torch.SymInt, torch.SymFloat, torch.SymBool),
-    }
-)
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -76,30 +65,6 @@ class Reads:
     """What branches have selected from tensors that may not be written to later."""
 
     found: list[_Read] = field(default_factory=list)
-
-
-@question(otherwise=False)
-def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, options: Variable) -> bool:
-    """Would the call succeed, and is the function the one of torch that has that name?
-
-    The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as
-    tracing it would; but a failure while tracing ends the trace.  What it needs of memory has to be little, or of the
-    order of what it is given.
-    """
-    called = python_of(function)
-    homes = (torch, torch.nn.functional, torch.Tensor, operator)
-    if not any(getattr(home, name, None) is called for home in homes):
-        return False
-    operands, named = fake_of(arguments), fake_of(options)
-    if not all(type(leaf) in _HANDED_OVER or isinstance(leaf, torch.Tensor) for leaf in leaves_of((operands, named))):
-        return False  # a method of the program's would be called, such as `__rmul__`
-    try:
-        with without_hooks(), trace.translator.fake_mode:
-            result = called(*operands, **named)
-    except Exception as error:
-        log.debug("%s would fail: %s", name, error)
-        return False
-    return bytes_of(result) <= max(_LITTLE, 4 * bytes_of([operands, named]))
 
 
 @question(otherwise=False)
@@ -202,14 +167,48 @@ def is_where_true(trace: Trace, depth: int) -> bool:
 watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
 
 
-@question(otherwise=False)
-def is_alike(trace: Trace, selected: Variable, left: Variable, right: Variable) -> bool:
-    """Are its strides, and the kind of its memory, those of what it was selected from?"""
+_DIFFERENT: tuple[str, ...] = ("GM102-T02",)
+
+
+@question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _differ_in_values(*given) else _DIFFERENT)
+def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
+    """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
+    kind, other = type_of(left), type_of(right)
+    if kind is not other or kind not in (torch.Tensor, torch.nn.Buffer):
+        return _DIFFERENT
+    if not _differ_in_values(*map(fake_of, (predicate, left, right))):
+        return _DIFFERENT
+    alone = _trained_alone(trace, left, right)
+    return ("GM102-T06", alone) if alone else ()
+
+
+def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Do the tensors differ in their values only?"""
+    if type(left) is not type(right) or isinstance(left, torch.nn.Parameter) or predicate.device != left.device:
+        return False
+    if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
+        return False
+    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
+        return False  # what is selected without gradients requires none
+    return bool(left.shape == right.shape and left.stride() == right.stride())
+
+
+@question(otherwise=False, elsewhere=lambda *_given: True)
+def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Variable) -> bool:
+    """Are its strides, and the kind of its memory, those of what it was selected from?
+
+    If so, the frame is traced anew, without the branch, if what is selected, or what it is selected from, is written in
+    place later: which of the two tensors a later write changes is for the data to decide.  So too if the write may be
+    behind the graph break that the graph ends in: if both are still there.
+    """
     sources = memory_of(map(tensor_node, (left, right)))
     if not torch.is_inference_mode_enabled() and not sources.isdisjoint(memory_of_inference(trace.output.graph)):
         return False
     fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
-    return len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) == 1
+    if len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) != 1:
+        return False
+    _expect(trace, (left, right), selected)
+    return True
 
 
 @question(otherwise=False)
@@ -236,8 +235,7 @@ def is_made_here(trace: Trace, tensor: Variable) -> bool:
     return memory.isdisjoint(memory_of(inputs)) and not (torch.is_grad_enabled() and wanted)
 
 
-@question(otherwise="?")
-def trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
+def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
     """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none.
 
     It would get zeros, where it has no gradient if that side is not taken.
@@ -256,18 +254,8 @@ def _called(node: torch.fx.Node) -> str:
 
 
 @question(otherwise=None)
-def expect_no_writes(trace: Trace, left: Variable, right: Variable, selected: Variable) -> None:
-    """Trace anew, without the branch, if what is selected, or what it is selected from, is written in place later.
-
-    Which of the two tensors a later write changes is for the data to decide.  So too if the write may be behind the
-    graph break that the graph ends in: if both are still there.
-    """
-    _expect(trace, (left, right), selected)
-
-
-@question(otherwise=None)
 def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
-    """The same of a copy that stands for a part of the table, which the graph may not give to anybody either."""
+    """As `stands_for_both`, of a copy that stands for a part of the table, which the graph may not give away either."""
     _expect(trace, (table,), item, is_part=True)
 
 

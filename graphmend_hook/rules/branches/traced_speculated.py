@@ -10,11 +10,8 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.operations import finds_extreme
-from ...dynamo.question import question
-from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
-from . import traced_rows, traced_sides
+from . import traced_operations, traced_rows, traced_sides
+from .traced_operations import has_known_shape, is_tensor
 
 CALLED = (  # by rewritten code
     *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
@@ -29,33 +26,6 @@ slice = builtins.slice  # for rewritten code, where the name may be bound to som
 
 class Unspeculable(Exception):  # noqa: N818  control flow, not an error
     """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
-
-
-def is_tensor(value: object) -> bool:
-    """Is it a tensor without behaviour of its own?  While exporting, the tracer's own kinds are."""
-    if isinstance(value, torch.Tensor):
-        if not is_dynamo_compiling():
-            return True
-        kind = type(value)
-        return kind is torch.Tensor or kind is torch.nn.Parameter or kind is torch.nn.Buffer
-    return False
-
-
-def has_known_shape(tensor: Any) -> bool:
-    """Are all sizes of the tensor numbers, or symbols with a value in the trace?  Asking for others breaks it."""
-    return not is_dynamo_compiling() or not _has_unbacked_size(tensor)
-
-
-@question(otherwise=True)
-def _has_unbacked_size(_trace: Trace, tensor: Variable) -> bool:
-    return is_unbacked(fake_of(tensor).shape)
-
-
-@question(otherwise=False)
-def _is_reduced(trace: Trace, tensor: Variable) -> bool:
-    """Does the graph find the least or the greatest element of the tensor already, and fails if it has none?"""
-    node = tensor_node(tensor)
-    return any(user.args == (node,) and finds_extreme(user) for user in trace.graph.nodes)
 
 
 def plain(value: Any) -> Any:
@@ -96,11 +66,12 @@ def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: An
 
     traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
-    _check(name, traits, arguments, options)
+    if traced_operations.can_fail(traits, arguments, options):
+        raise Unspeculable("GM102-T04", name)
     if is_dynamo_compiling():
-        if not traced_sides.succeeds(name, function, arguments, options):
+        if not traced_operations.succeeds(name, function, arguments, options):
             raise Unspeculable("GM102-T04", name)
-        if "smooth" not in traits and not _only_scales(name, arguments, options):
+        if traced_operations.may_be_infinite(name, traits, arguments, options):
             return function(*_sheltered(name, arguments), **options)
         return function(*arguments, **options)
     return _tried(function, arguments, options)
@@ -118,17 +89,16 @@ def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **opt
 
 def operate(name: str, traits: str, *operands: Any) -> Any:
     """The operator of that name in the module `operator`, if it cannot fail on these values."""
-    tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
-    if not tensors:
+    of_tensors = traced_operations.takes_tensors(name, operands)
+    if of_tensors is None:
+        raise Unspeculable("GM102-T04")
+    if not of_tensors:
         if not _is_little(name, *operands):
             raise Unspeculable("GM102-T04")
         for operand in operands:
             inert(operand)
-        return getattr(operator, name)(*operands)
-    for tensor in tensors:
-        if not is_tensor(tensor) or (name in ("floordiv", "mod") and not tensor.dtype.is_floating_point):
-            raise Unspeculable("GM102-T04")  # behaviour of its own; a division by zero
-    return attempt(name, traits, getattr(operator, name), *operands)
+    function = getattr(operator, name)
+    return attempt(name, traits, function, *operands) if of_tensors else function(*operands)
 
 
 def _is_little(name: str, left: Any, right: Any = None) -> bool:
@@ -173,27 +143,11 @@ def _is_static(index: Any) -> bool:
     return index is None or index is Ellipsis or type(index) is int
 
 
-def _only_scales(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Is a tensor multiplied, or divided, by a number that keeps a zero gradient zero: finite, and no divisor of 0?"""
-    divides = name in ("truediv", "true_divide", "div")
-    if not (divides or name in ("mul", "multiply")) or options or len(arguments) != 2:
-        return False
-    tensor, number = arguments if divides or isinstance(arguments[0], torch.Tensor) else arguments[::-1]
-    if not isinstance(tensor, torch.Tensor) or not tensor.dtype.is_floating_point:
-        return False
-    if type(number) is not int and type(number) is not float:
-        return False
-    limits = torch.finfo(tensor.dtype)
-    return abs(number) <= limits.max and (not divides or abs(number) >= limits.tiny)
-
-
 def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
 
     So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
     """
-    if not torch.is_grad_enabled() or not any([_is_trained(value) for value in arguments]):  # noqa: C419
-        return arguments
     taken = _taken()
     if taken is None:
         raise Unspeculable("GM102-T06", name)
@@ -217,54 +171,6 @@ def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
     if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
         raise Unspeculable("GM102-T06", name)
     return selected
-
-
-def _is_trained(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _check(name: str, traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Raise `Unspeculable` where the operation could fail when the graph runs."""
-    tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-    numbers = [value for value in [*arguments, *options.values()] if type(value) in (bool, int, float)]
-    operands = int(traits[0])
-    if any([isinstance(value, torch.Tensor) for value in [*arguments[operands:], *options.values()]]):  # noqa: C419
-        raise Unspeculable("GM102-T04", name)
-    reduces = "filled" in traits and len(arguments) == 1 and not options
-    for tensor in tensors:
-        floating = tensor.dtype.is_floating_point
-        if reduces and not has_known_shape(tensor) and _is_reduced(tensor):
-            continue
-        if (
-            not has_known_shape(tensor)
-            or tensor.layout is not torch.strided
-            or tensor.dtype.is_complex
-            or tensor.is_quantized
-            or ("floating" in traits and not floating)
-            or ("integral" in traits and floating)
-            or ("filled" in traits and tensor.numel() == 0)
-            or ("numeric" in traits and tensor.dtype is torch.bool)
-            or ("fitting" in traits and not _all_fit(numbers, options.get("dtype", tensor.dtype)))
-        ):
-            raise Unspeculable("GM102-T04", name)
-    if "numeric" in traits and any([type(number) is bool for number in numbers]):  # noqa: C419
-        raise Unspeculable("GM102-T04", name)
-    if "fitting" in traits and not tensors and not _all_fit(numbers, options.get("dtype", torch.float32)):
-        raise Unspeculable("GM102-T04", name)
-
-
-def _all_fit(numbers: list[Any], dtype: torch.dtype) -> bool:
-    """Can a tensor of `dtype` hold each of the numbers?  One of bool is a mask, or takes any."""
-    for number in numbers:
-        if type(number) is bool or dtype is torch.bool:
-            continue
-        if dtype.is_floating_point:
-            finite = number == number and number not in (float("inf"), float("-inf"))  # noqa: PLR0124
-            if finite and abs(number) > torch.finfo(dtype).max:
-                return False
-        elif type(number) is float or not torch.iinfo(dtype).min <= number <= torch.iinfo(dtype).max:
-            return False
-    return True
 
 
 def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from ...dynamo.trace import Trace, asks_for_gradients
 from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.writes import fakes_of, memory_of, memory_of_inference
-from ..branches.traced_speculated import is_tensor
+from ..branches.traced_operations import is_tensor
 from ..effects.traced_defer import record
 
 CALLED = ("is_trained_anyway",)  # by rewritten code

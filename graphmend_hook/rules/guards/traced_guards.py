@@ -12,7 +12,8 @@ from ...dynamo import place, queue
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler
 from ..branches import traced_sides
-from ..branches.traced_speculated import Unspeculable, is_tensor
+from ..branches.traced_operations import is_tensor
+from ..branches.traced_speculated import Unspeculable
 from ..effects import traced_defer
 from ..effects.traced_texts import kept as kept_now
 

@@ -20,10 +20,11 @@ from ...dynamo.place import is_autocast
 from ...dynamo.question import question
 from ...dynamo.restart import is_as_written
 from ...dynamo.trace import Trace, log, record
-from ...dynamo.variables import Variable, tensor_node
+from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
+MOST_CONSTANTS = 1024  # of a tensor, in the trace
 _MOST_OPERATIONS = 256
 _MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
 _DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06", Denied.BY_WORTH: "GM104-T08"}
@@ -36,12 +37,26 @@ class Asked:
     refusal: str = "GM104-T01"
 
 
-@question(otherwise="")
-def text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
-    """The elements of the tensor, parted by spaces; "" where they are not known.
+_NONE: tuple[Any, ...] | None = None
+
+
+@question(otherwise=_NONE)
+def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tuple[Any, ...] | None:
+    """The elements of the tensor, in order, where they are known and not too many for the trace.
 
     of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
     """
+    fake = fake_of(tensor)
+    if is_unbacked(fake.shape) or not 0 < fake.numel() <= MOST_CONSTANTS:
+        return None
+    parts = _text(trace, tensor, of_inputs).split()
+    if fake.dtype is torch.bool:
+        return tuple(part == "True" for part in parts) or None
+    return tuple(map(float if fake.dtype.is_floating_point else int, parts)) or None
+
+
+def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
+    """The elements, parted by spaces; "" where they are not known."""
     compilation = trace.compilation
     asked, compilation.of(Captured).denied = compilation.of(Asked), None
     asked.refusal = "GM101-T11"

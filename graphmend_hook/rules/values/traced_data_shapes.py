@@ -15,9 +15,10 @@ from torch.compiler import is_dynamo_compiling
 from ...dynamo import capture
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data
-from ..branches.traced_speculated import has_known_shape
+from ..branches.traced_operations import has_known_shape
 from . import traced_contents
-from .traced_value import as_tensor, is_asked, known_elements
+from .traced_contents import known_elements
+from .traced_value import as_tensor, is_asked
 
 CALLED = ("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "operated")  # by rewritten code
 

@@ -14,16 +14,20 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture, modes, queue
-from ..branches.traced_conditions import has_elements, has_truth, of_range, undecided
-from ..branches.traced_speculated import has_known_shape, is_tensor
+from ...dynamo.question import question
+from ...dynamo.trace import Trace
+from ...dynamo.variables import Variable
+from ...dynamo.variables import is_tensor as is_any_tensor
+from ..branches.traced_conditions import has_elements, has_truth, of_range
+from ..branches.traced_operations import is_tensor
 from . import traced_contents
+from .traced_contents import MOST_CONSTANTS, known_elements
 
 # By rewritten code:
 CALLED = (
     *("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered"),
     "default_device",
 )
-_MOST_CONSTANTS = 1024  # of a list, in the trace
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
@@ -50,11 +54,11 @@ def item(tensor: Any) -> Any:
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:
     """``tensor.tolist()``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
+    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
         return None
     numbers = known_elements(tensor)
     if numbers is not None:
-        return _nested(numbers, tensor.shape) if tensor.dim() else numbers[0]
+        return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
     if may_capture and tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = tensor.tolist()
         capture.end()
@@ -146,24 +150,10 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
     return original(*operands) if found is None else found
 
 
-def is_asked(tensor: Any) -> bool:
+@question(otherwise=False)
+def is_asked(_trace: Trace, tensor: Variable) -> bool:
     """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
-    return is_dynamo_compiling() and undecided(tensor)
-
-
-def known_elements(tensor: Any, of_inputs: bool = True) -> list[Any] | None:
-    """The elements of the tensor, in order, where they are known and not too many for the trace."""
-    if not has_known_shape(tensor) or not 0 < tensor.numel() <= _MOST_CONSTANTS:
-        return None
-    text = traced_contents.text(tensor, of_inputs)
-    if not text:
-        return None
-    parts = text.split(" ")
-    if tensor.dtype is torch.bool:
-        return [part == "True" for part in parts]
-    if tensor.dtype.is_floating_point:
-        return [float(part) for part in parts]
-    return [int(part) for part in parts]
+    return is_any_tensor(tensor)
 
 
 def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:
