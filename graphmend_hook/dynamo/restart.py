@@ -163,12 +163,6 @@ def _trace_as_written(compilation: Compilation, reason: str, *, even_one_graph: 
         trace_anew(reason)
 
 
-@question(otherwise=True)
-def is_written(trace: Trace) -> bool:
-    """Is every statement of this compilation to be traced as it was written?"""
-    return is_as_written(trace)
-
-
 def is_as_written(trace: Trace) -> bool:
     """Is every statement to be traced as it was written?  What a question asks of its trace."""
     return trace.compilation.attempts.of(Orders).as_written

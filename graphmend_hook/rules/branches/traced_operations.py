@@ -71,7 +71,25 @@ def _is_real(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _can_fail(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+_NOT: bool | None = None
+
+
+@question(otherwise=_NOT)
+def may_be_tried(
+    trace: Trace, known: tuple[str, str], function: Variable, arguments: Variable, options: Variable
+) -> bool | None:
+    """May the gradient of the operation be infinite?  None: it may fail, in the trace or when the graph runs.
+
+    known: the name that the operation has in torch, and what is known of it (`tensor_ops`).
+    """
+    name, traits = known
+    if _can_fail(trace, traits, arguments, options) or not _succeeds(trace, name, function, arguments, options):
+        return None
+    return _may_be_infinite(name, traits, arguments.realize().items, _named(options))
+
+
+def can_fail(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Could an operation with those traits fail on whatever data, outside of Dynamo's traces?"""
     values = [*arguments, *options.values()]
     if any(map(_is_real, values[int(traits[0]) :])):
         return True
@@ -81,9 +99,7 @@ def _can_fail(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) 
     return "fitting" in traits and not _all_fit(numbers, tensors, options.get("dtype"))
 
 
-@question(otherwise=True, elsewhere=_can_fail)
-def can_fail(trace: Trace, traits: str, arguments: Variable, options: Variable) -> bool:
-    """Could an operation with those traits (`tensor_ops`) fail when the graph runs, on whatever data?"""
+def _can_fail(trace: Trace, traits: str, arguments: Variable, options: Variable) -> bool:
     items, named = arguments.realize().items, _named(options)
     values = [*items, *named.values()]
     if any(map(is_any_tensor, values[int(traits[0]) :])):
@@ -146,15 +162,13 @@ def _fits(number: Any, dtype: torch.dtype) -> bool:
     return is_whole and is_sure(number >= limits.min) and is_sure(number <= limits.max)
 
 
-@question(otherwise=True)
-def may_be_infinite(_trace: Trace, name: str, traits: str, arguments: Variable, options: Variable) -> bool:
+def _may_be_infinite(name: str, traits: str, operands: list[Variable], options: dict[str, Variable]) -> bool:
     """Is a gradient computed with the operation that may be infinite where its operands are finite?"""
-    items = arguments.realize().items
     if "smooth" in traits or not torch.is_grad_enabled():
         return False
-    if not any(is_any_tensor(value) and fake_of(value).requires_grad for value in items):
+    if not any(is_any_tensor(value) and fake_of(value).requires_grad for value in operands):
         return False
-    return bool(_named(options)) or not _only_scales(name, items)
+    return bool(options) or not _only_scales(name, operands)
 
 
 def _only_scales(name: str, operands: list[Variable]) -> bool:
@@ -172,8 +186,7 @@ def _only_scales(name: str, operands: list[Variable]) -> bool:
     return is_sure(abs(by) <= limits.max) and (not divides or is_sure(abs(by) >= limits.tiny))
 
 
-@question(otherwise=False)
-def succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, options: Variable) -> bool:
+def _succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, options: Variable) -> bool:
     """Would the call succeed, and is the function the one of torch that has that name?
 
     The call is made on the fake tensors that stand for the traced ones, so it can only fail on types and shapes, as

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.restart import expect_success, is_written
+from ...dynamo.restart import expect_success
 from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
@@ -41,16 +41,14 @@ def select(
     try:
         predicate = truth(test)
         if is_dynamo_compiling():
-            if is_written():
-                raise Unspeculable("GM101-T11")
-            if not traced_sides.begin_sides():
-                raise Unspeculable("GM102-T11")
+            why_not = traced_sides.why_not_entered(predicate)
+            if why_not:
+                raise Unspeculable(why_not)
             is_open = True
         taken: list[Effect] = []
         untaken: list[Effect] = []
-        traced_sides.enter_side(predicate, True)
         left = sides[0](taken, *arguments)
-        traced_sides.enter_side(predicate, False)
+        traced_sides.enter_other_side()
         right = sides[1](untaken, *arguments)
         if is_open:
             is_open = False

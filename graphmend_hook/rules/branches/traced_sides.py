@@ -12,6 +12,7 @@ import torch
 from ...dynamo.compilation import Compilation, remembered, trace_anew
 from ...dynamo.operations import facts_of, name_of, only_computes
 from ...dynamo.question import question
+from ...dynamo.restart import is_as_written
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
 from ...dynamo.variables import Variable, fake_of, python_of, tensor_node, type_of
@@ -43,7 +44,7 @@ class _Open:
     """A branch whose sides are being traced.
 
     nodes, state: those that there were before.
-    predicate: its condition, once a side is entered; is_where_true: is that the side which is taken where it is true?
+    predicate: its condition, where that is known; is_where_true: is that the side which is taken where it is true?
     """
 
     nodes: set[torch.fx.Node]
@@ -138,11 +139,24 @@ def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
 
 
+@question(otherwise="GM102-T11")
+def why_not_entered(trace: Trace, predicate: Variable) -> str:
+    """As `begin_sides`, and from here on the side is traced that is taken where the predicate is true.
+
+    A code where the place may not be a branch.
+    """
+    if is_as_written(trace):
+        return "GM101-T11"
+    if is_harmful(trace):
+        return "GM102-T11"
+    trace.compilation.of(Sides).open.append(_Open(set(trace.graph.nodes), State(trace), predicate, True))
+    return ""
+
+
 @question(otherwise=None)
-def enter_side(trace: Trace, predicate: Variable, is_where_true: bool) -> None:
-    """Remember that the side is traced which is taken where the predicate is true, or where it is false."""
-    side = trace.compilation.of(Sides).open[-1]
-    side.predicate, side.is_where_true = predicate, is_where_true
+def enter_other_side(trace: Trace) -> None:
+    """From here on, the side is traced that is taken where the predicate is false."""
+    trace.compilation.of(Sides).open[-1].is_where_true = False
 
 
 @question(otherwise=0)

@@ -66,14 +66,13 @@ def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: An
 
     traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
+    if is_dynamo_compiling():
+        may_be_infinite = traced_operations.may_be_tried((name, traits), function, arguments, options)
+        if may_be_infinite is None:
+            raise Unspeculable("GM102-T04", name)
+        return function(*(_sheltered(name, arguments) if may_be_infinite else arguments), **options)
     if traced_operations.can_fail(traits, arguments, options):
         raise Unspeculable("GM102-T04", name)
-    if is_dynamo_compiling():
-        if not traced_operations.succeeds(name, function, arguments, options):
-            raise Unspeculable("GM102-T04", name)
-        if traced_operations.may_be_infinite(name, traits, arguments, options):
-            return function(*_sheltered(name, arguments), **options)
-        return function(*arguments, **options)
     return _tried(function, arguments, options)
 
 
