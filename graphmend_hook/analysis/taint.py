@@ -91,13 +91,20 @@ class Evidence:
             if len(found) == before:
                 return frozenset(found)
 
-    def is_of_arrays(self, node: ast.expr) -> bool:
-        """Is it a comparison in which a call of numpy takes part?"""
+    def is_of_strangers(self, node: ast.expr) -> bool:
+        """Is it a comparison in which a call of numpy takes part, or a number that Python's `random` has drawn?"""
         return isinstance(node, ast.Compare) and any(
-            self._scope.imports.qualified(part.func).startswith("numpy.")
+            self._calls(part, "numpy.") or self._calls(part, "random.") or getattr(part, "id", "") in self._drawn
             for part in walk(node)
-            if isinstance(part, ast.Call)
         )
+
+    def _calls(self, node: ast.AST, package: str) -> bool:
+        return isinstance(node, ast.Call) and self._scope.imports.qualified(node.func).startswith(package)
+
+    @cached_property
+    def _drawn(self) -> frozenset[str]:
+        """The names that are bound to calls of Python's `random`."""
+        return frozenset(target for target, value in self._bindings if self._calls(value, "random."))
 
     def _is_last_item(self, node: ast.expr) -> bool:
         """``positions[-1] + 1``, of a parameter that nobody says the type of: the length of a sequence."""

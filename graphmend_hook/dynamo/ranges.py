@@ -7,8 +7,9 @@ tensor's own dtype, so that they are rounded as the elements are.  `tests/compil
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -65,12 +66,26 @@ def truth(trace: Trace, test: Variable) -> Any:
     return False if found.low == found.high and not found.may_be_nan else None
 
 
+@question(otherwise=False)
+def is_drawn_before(_trace: Trace, test: Variable) -> bool:
+    """Is it made of a number of Python's `random`?  Dynamo draws it before the graph, whether it is used or not."""
+    return type(test).__name__ == "UnspecializedPythonVariable"
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """From a tensor to what it is made of.  drawn: the inputs that Python's `random` draws; seen: what it rests on."""
+
+    drawn: dict[torch.fx.Node, Range]
+    seen: set[torch.fx.Node] = field(default_factory=set)
+
+
 def range_of(trace: Trace, node: torch.fx.Node) -> Range | None:
     """Between which numbers the elements of a tensor lie; None where nothing is known."""
-    seen: set[torch.fx.Node] = set()
+    walk = _Walk(_drawn_by_python(trace))
     with torch._C.DisableTorchFunction(), _disable_current_modes():
-        found = _range_of(node, seen, _DEEPEST)
-    return found if found is not None and _are_as_made(trace.graph, seen) else None
+        found = _range_of(node, walk, _DEEPEST)
+    return found if found is not None and _are_as_made(trace.graph, walk.seen) else None
 
 
 def _are_as_made(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:
@@ -81,12 +96,15 @@ def _are_as_made(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:
     return all(node in nodes or memory.isdisjoint(written_by(node)) for node in graph.nodes)
 
 
-def _range_of(node: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
-    """The range of the elements; None where nothing is known.  What it rests on is added to `seen`."""
+def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
+    """The range of the elements; None where nothing is known.  What it rests on is added to what `walk` has seen."""
+    if node in walk.drawn:
+        walk.seen.add(node)
+        return walk.drawn[node]
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     if not isinstance(value, torch.Tensor) or not node.op.startswith("call") or not facts_of(node).is_of_torch:
         return None
-    seen.add(node)
+    walk.seen.add(node)
     name = name_of(node)
     drawn = _DRAWS.get(name)
     if drawn is not None:
@@ -99,12 +117,12 @@ def _range_of(node: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
     if depth == 0 or not node.args:
         return None
     if name in _OF_TRUTHS or name in _NEGATIONS:
-        return _joined(name, [_truths_of(operand, seen, depth - 1) for operand in node.args])
+        return _joined(name, [_truths_of(operand, walk, depth - 1) for operand in node.args])
     operands = [operand for operand in node.args if isinstance(operand, torch.fx.Node)]
     is_square = name == "mul" and len(operands) == 2 and operands[0] is operands[1]
     if (is_square or (name == "pow" and len(operands) == 1 and node.args[1] == 2)) and value.is_floating_point():
         return Range(*_OF_ANYTHING["square"], may_be_nan=True)
-    inner = _range_of(operands[0], seen, depth - 1) if len(operands) == 1 else None
+    inner = _range_of(operands[0], walk, depth - 1) if len(operands) == 1 else None
     return None if inner is None else _through(name, node, operands[0], inner)
 
 
@@ -154,12 +172,12 @@ def _clamped(node: torch.fx.Node) -> Range | None:
     return None if low is None or high is None else Range(min(low, high), high, may_be_nan=True)
 
 
-def _truths_of(operand: Any, seen: set[torch.fx.Node], depth: int) -> Range | None:
+def _truths_of(operand: Any, walk: _Walk, depth: int) -> Range | None:
     """The range of an operand that holds truths, both of them where nothing is known; None where it holds numbers."""
     value = operand.meta.get("example_value") if isinstance(operand, torch.fx.Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not torch.bool:
         return None
-    return _range_of(operand, seen, depth) or Range(0.0, 1.0)
+    return _range_of(operand, walk, depth) or Range(0.0, 1.0)
 
 
 def _joined(name: str, operands: list[Range | None]) -> Range | None:
@@ -215,6 +233,38 @@ _DRAWS: dict[str, Callable[[torch.fx.Node, torch.dtype], Bounds | None]] = {
     "bernoulli": _bernoulli,
     "bernoulli_": _bernoulli,
     "randint": _whole,
+}
+
+
+def _drawn_by_python(trace: Trace) -> dict[torch.fx.Node, Range]:
+    """The inputs of the graph that are numbers of Python's global generator, with their ranges."""
+    sources = {
+        node: getattr(node.meta.get("grapharg"), "source", None) for node in trace.graph.find_nodes(op="placeholder")
+    }
+    places = {node: getattr(source, "random_call_index", None) for node, source in sources.items()}
+    calls = {node: trace.output.random_calls[place] for node, place in places.items() if place is not None}
+    ranges = {node: _of_python(*call) for node, call in calls.items()}
+    return {node: found for node, found in ranges.items() if found is not None}
+
+
+def _of_python(function: Any, given: Sequence[Any], named: dict[str, Any]) -> Range | None:
+    bounds = _OF_PYTHON.get(getattr(function, "__name__", ""))
+    is_global = getattr(function, "__self__", None) is random._inst  # type: ignore[attr-defined, unused-ignore]
+    if bounds is None or not is_global or named or not all(type(number) in (int, float) for number in given):
+        return None
+    return Range(*bounds(*given))
+
+
+def _between(start: float, end: float) -> Bounds:
+    """Of ``start + (end - start) * random()``, which may be rounded beyond the end, unless it starts at zero."""
+    rounding = 4 * torch.finfo(torch.float64).eps * max(abs(start), abs(end)) if start else 0.0
+    return min(start, end) - rounding, max(start, end) + rounding
+
+
+_BELOW_ONE = (0.0, 1.0 - torch.finfo(torch.float64).eps / 2)
+_OF_PYTHON: dict[str, Callable[..., Bounds]] = {
+    "uniform": lambda start, end: _BELOW_ONE if (start, end) == (0, 1) else _between(start, end),
+    "randint": lambda first, last: (first, last),
 }
 
 

@@ -1,5 +1,7 @@
 """Tests that the range of a random draw decides, and some that it does not: each takes a tensor and a number."""
 
+import random
+
 import torch
 
 # --- decided -----------------------------------------------------------------------------------------------------------
@@ -133,3 +135,35 @@ def with_a_chance(x, p):
     if torch.rand([]) < p:
         return x * 2
     return x.cos().expand(2, 3)
+
+
+# --- numbers that Python draws -----------------------------------------------------------------------------------------
+
+
+def drawn_by_python(x, p):
+    drawn = random.uniform(0, 1)
+    if x.dim() == 1 and (drawn < 0.0):
+        return x.cos()
+    return x * 2
+
+
+def drawn_one_after_the_other(x, p):
+    for _ in range(3):
+        if random.randint(2, 4) < 2:
+            x = x.cos()
+        if random.uniform(-3, 2) > 2.5:
+            return x
+    return x * 2
+
+
+def drawn_with_a_chance(x, p):
+    drawn = random.uniform(0, 1)
+    if drawn < p:
+        return x.cos()
+    return x * 2
+
+
+def drawn_from_another(x, p):
+    if random.Random(3).uniform(0, 1) < 0:
+        return x.cos()
+    return x * 2

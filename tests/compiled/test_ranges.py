@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ PATH = HERE / "range_cases.py"
 PLAIN = import_file(PATH, "range_cases_plain")
 MENDED = import_mended(PATH, "range_cases_mended")
 DECIDED = ["below_zero", "at_least_one", "kept_for_certain", "scaled", "of_many", "joined", "negated", "spread"]
-DECIDED += ["never", "whole", "layer_dropped"]
+DECIDED += ["never", "whole", "layer_dropped", "drawn_by_python", "drawn_one_after_the_other"]
 UNDECIDED = [
     "rewritten",
     "rewritten_through_a_view",
@@ -30,13 +31,14 @@ FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 ODD = [math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1e-30, 65504.0, -65504.0]
 
 
-def seen(function: Any, call: int) -> tuple[torch.Tensor, torch.Tensor | None, int]:
-    """What it gives, the gradient, and the state of the random stream."""
+def seen(function: Any, call: int) -> tuple[torch.Tensor, torch.Tensor | None, int, float]:
+    """What it gives, the gradient, and the state of the random streams, torch's and Python's."""
     torch.manual_seed(call)
+    random.seed(call)
     x = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
     given = function(x, 0.5)
     given.sum().backward()
-    return given.detach(), x.grad, hash(torch.get_rng_state().numpy().tobytes())
+    return given.detach(), x.grad, hash(torch.get_rng_state().numpy().tobytes()), random.random()
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -48,11 +50,11 @@ def test_a_range_decides(name: str, backend: str) -> None:
         for call in range(3):
             expected, found = seen(getattr(PLAIN, name), call), seen(compiled, call)
             torch.testing.assert_close(found[:2], expected[:2])
-            assert found[2] == expected[2]
+            assert found[2:] == expected[2:]
     assert counting.graphs == 1
 
 
-@pytest.mark.parametrize("name", ["uniform", "squashed"])
+@pytest.mark.parametrize("name", ["uniform", "squashed", "drawn_from_another", "drawn_with_a_chance"])
 def test_another_test_may_break(name: str) -> None:
     compiled = torch.compile(getattr(MENDED, name), backend="eager")
     for call in range(3):
@@ -64,9 +66,11 @@ def test_no_range_decides(name: str) -> None:
     compiled = torch.compile(getattr(MENDED, name), backend=(counting := Counting("eager")))
     for call in range(6):
         torch.manual_seed(call)
+        random.seed(call)
         x = torch.tensor([0.5, -1.0, math.nan if call % 2 else 2.0])
         given = compiled(x.clone(), 0.5)
         torch.manual_seed(call)
+        random.seed(call)
         torch.testing.assert_close(given, getattr(PLAIN, name)(x.clone(), 0.5), equal_nan=True)
     assert counting.graphs > 1
 
@@ -132,3 +136,15 @@ def test_ranges_of_whole_draws() -> None:
         assert bounds == (0 if len(arguments) == 2 else arguments[0], arguments[-2] - 1)
         given = node.meta["example_value"]
         assert (given >= bounds[0]).all() and (given <= bounds[1]).all()
+
+
+def test_ranges_of_pythons_draws() -> None:
+    given = [(0, 1), (-3, 2), (1e-3, 1.0), (2.0, -5.0), (0.1, 0.3)]
+    for arguments in given:
+        found = ranges._of_python(random.uniform, arguments, {})
+        assert found is not None
+        assert all(found.low <= random.uniform(*arguments) <= found.high for _ in range(2**14)), arguments
+    assert ranges._of_python(random.randint, (2, 4), {}) == ranges.Range(2, 4)
+    assert ranges._of_python(random.uniform, (0, True), {}) is None
+    assert ranges._of_python(random.Random(0).uniform, (0, 1), {}) is None
+    assert ranges._of_python(random.gauss, (0, 1), {}) is None

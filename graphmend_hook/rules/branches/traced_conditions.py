@@ -63,7 +63,7 @@ def of_range(test: torch.Tensor) -> bool | None:
     The graph makes sure of it, and so keeps a draw that nothing else uses.
     """
     found: bool | None = ranges.truth(test) if is_dynamo_compiling() and queue.specialise else None
-    if found is not None:
+    if found is not None and not ranges.is_drawn_before(test):
         assert_in_graph(truth(test) if found else ~truth(test), "graphmend_hook: a random number is out of its range")
     return found
 

@@ -71,7 +71,7 @@ class Questions:
             if not forms.is_read(operand) and (
                 self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)
-                or self._evidence.is_of_arrays(operand)
+                or self._evidence.is_of_strangers(operand)
             ):
                 self._ask(operand, Question(question, (operand,)))
 
