@@ -38,6 +38,7 @@ class Mender:
         self.rules = active_rules(settings.rules)
         self.cache = Cache(settings.cache_dir, self.rules)
         self.ledger = ledger
+        self._failures: set[str] = set()  # by what the exception says: of how many modules, the report knows
 
     def mend(self, name: str, path: str, source: bytes) -> tuple[CodeType | None, bool]:
         """The code of the module `name`, None where it is to run as it is, and whether the cache had it.
@@ -67,7 +68,9 @@ class Mender:
         except SyntaxError:
             return None  # the stock loader reports it as Python does
         except Exception as error:
-            log.warning("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
+            say = log.debug if repr(error) in self._failures else log.warning
+            self._failures.add(repr(error))
+            say("%s", notice("GM002", module=name, error=repr(error)), exc_info=log.isEnabledFor(logging.DEBUG))
             self.ledger.add(ModuleRecord(name, path, Status.FAILED, why=repr(error)))
             return None
         status = Status.UNCHANGED if result.code is None else Status.MENDED

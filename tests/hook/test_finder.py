@@ -510,6 +510,24 @@ def test_error_of_ours_leaves_the_module_as_it_is(
     assert "GRAPHMEND_DENY=gm_unlucky" in warning.getMessage()
 
 
+def test_one_failure_of_many_modules_is_said_once(
+    install: Install, write: Write, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"gm_unlucky_{number}" for number in range(3)]
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("the same")
+
+    monkeypatch.setattr(loader_module, "rewrite", fail)
+    for name in names:
+        write(f"{name}.py", NOISY)
+    install(*names)
+    for name in names:
+        importlib.import_module(name)
+    assert [record(name).status for name in names] == [Status.FAILED] * 3
+    assert [said.getMessage().split()[1] for said in caplog.records if said.levelno == logging.WARNING] == names[:1]
+
+
 def test_syntax_error_is_that_of_python(install: Install, write: Write, caplog: pytest.LogCaptureFixture) -> None:
     path = write("gm_wrong.py", "print('x')\nif x = 1: pass\n")
     install("gm_wrong")

@@ -1,10 +1,11 @@
 """Each function of ours that runs in a user's process fails in turn: ``python -m tests.hunt.faults [--every N]``.
 
-For each function that the import, the mending, the compilation and the calls of `faulty_module` run, and for each of an
-exception, a MemoryError and an interrupt, a fresh process (a fork, with torch imported) makes every call of the function
-raise it.  An exception must change nothing that the program can see, and be said once.  An interrupt must arrive where the
-program can catch it.  Either way nothing half-made is left: no module, no finder of ours once it is uninstalled, no other
-settings or modes, no effect that waits, no temporary file in the cache.
+For each function that the import, the mending (also late, and of a module that is loaded by its place), the compilation
+and the calls of `faulty_module` and `faulty_plugin` run, and for each of an exception, a MemoryError and an interrupt, a
+fresh process (a fork, with torch imported) makes every call of the function raise it.  An exception must change nothing
+that the program can see, and be said once.  An interrupt must arrive where the program can catch it.  Either way nothing
+half-made is left: no module, no finder of ours once it is uninstalled, no other settings or modes, no effect that waits,
+no temporary file in the cache.
 
 Exit status: 0 if nothing differs.
 """
@@ -15,6 +16,7 @@ import argparse
 import contextlib
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import logging
@@ -26,7 +28,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from observing import Kept
@@ -35,7 +37,7 @@ from hunt.checking import OF_FAILED_GRAPHS, SWITCHED
 
 EXCEPTIONS = {"exception": RuntimeError, "memory": MemoryError, "interrupt": KeyboardInterrupt}
 PACKAGE = "graphmend_hook"
-LIBRARY = "faulty_module"
+LIBRARY, PLUGIN, LOADED = "faulty_module", "faulty_plugin", "faulty_plugin_by_location"
 # What Python, Dynamo, the program and mended code call themselves, so that nothing of ours stands around it: each hands
 # on to what may fail, and handles that.
 NETS = frozenset(
@@ -48,8 +50,6 @@ NETS = frozenset(
         *["dynamo.epilogue:_read_all", "rules.effects.traced_draws:deliver"],
     ]
 )
-# Dynamo traces it as a part of the program.
-TRACED = frozenset(["dynamo.place:is_transformed"])
 
 
 def _modules() -> Iterator[str]:
@@ -86,12 +86,14 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
     import graphmend_hook
 
     notices, records, printed, results = Kept(), Kept(), io.StringIO(), []
+    early = importlib.import_module(PLUGIN)  # mended late
     logging.getLogger(PACKAGE).addHandler(notices)
     logging.getLogger(PACKAGE).propagate = False
     logging.getLogger(LIBRARY).addHandler(records)
     logging.getLogger(LIBRARY).setLevel(logging.INFO)
     if mend:
-        os.environ.update(GRAPHMEND_MODULES=LIBRARY, GRAPHMEND_CACHE_DIR=str(cache))
+        modules = ",".join((LIBRARY, PLUGIN, LOADED))
+        os.environ.update(GRAPHMEND_MODULES=modules, GRAPHMEND_LATE="1", GRAPHMEND_CACHE_DIR=str(cache))
         graphmend_hook._install_from_environment()  # as its import does
     torch.manual_seed(0)
     np.random.seed(0)
@@ -109,6 +111,7 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
             (library.experts, (x,)),
             (library.first, (x, torch.tensor([0, 2]))),
             (library.first, (x, torch.tensor([7]))),
+            *((plugin.halved, (given,)) for plugin in (early, by_location(LOADED)) for given in (x, x * 50)),
         ]
         compiled = {function: torch.compile(function, backend="eager") for function, _ in calls}
         for function, given in calls:
@@ -128,6 +131,16 @@ def program(cache: Path, mend: bool) -> dict[str, Any]:
         "printed": printed.getvalue(),
         "notices": [text for text in notices.texts if not text.startswith(OF_FAILED_GRAPHS)],
     }
+
+
+def by_location(name: str) -> ModuleType:
+    """The plugin, as programs load their plugins: not through `import`."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{PLUGIN}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def left_behind(cache: Path) -> list[str]:
@@ -265,7 +278,7 @@ def main() -> int:
         if isinstance(names, dict):
             raise SystemExit(names["died"])
         by_name = {name_of(function): function for function in functions().values()}
-        chosen = [name for name in names if given.only in name and name not in NETS | TRACED][:: given.every]
+        chosen = [name for name in names if given.only in name and name not in NETS][:: given.every]
         for number, name in enumerate(chosen):
             for kind in given.kinds.split(","):
                 cache = Path(folder, f"{number}-{kind}")
