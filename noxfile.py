@@ -1,4 +1,4 @@
-"""Sessions that do all their own set-up: ``python -m nox -s demo | quick | tests | lint | bench``.
+"""Sessions that do all their own set-up: ``python -m nox -s demo | quick | tests | lint | docs | bench``.
 
 ``quick`` answers a developer in three minutes.  ``tests`` runs everything on Python 3.11 with torch 2.13.0 and
 transformers 4.52.4, ``tests_torch`` on the other versions too, ``tests_without_torch`` the parts that need no torch on
@@ -138,6 +138,14 @@ def package(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def docs(session: nox.Session) -> None:
+    """The site of the docs, in build/site; a link that leads nowhere is an error."""
+    session.install("-c", "constraints/docs.txt", ".[docs]")
+    session.env["NO_MKDOCS_2_WARNING"] = "1"  # it is an advertisement
+    session.run("mkdocs", "build", "--strict", *session.posargs)
+
+
+@nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
     """Every number of docs/costs.md, as ratios measured in one run; ``-- --quick`` for a first look."""
     with_torch(session, "bench")
@@ -159,11 +167,3 @@ def ecosystem(session: nox.Session) -> None:
     session.env.update(CLEAN)
     session.run("python", "-m", "bench.ecosystem", *session.posargs)
     session.run("python", "-m", "bench.ecosystem", "--page")
-
-
-@nox.session(python="3.11")
-def docs(session: nox.Session) -> None:
-    """The site of the docs, in build/site; a link that leads nowhere is an error."""
-    session.install("-c", "constraints/docs.txt", ".[docs]")
-    session.env["NO_MKDOCS_2_WARNING"] = "1"
-    session.run("mkdocs", "build", "--strict", *session.posargs)

@@ -7,7 +7,7 @@ import re
 import links
 
 from graphmend_hook.commands.remedies import EXAMPLES, remedy
-from graphmend_hook.commands.rules import Code, codes, page, title
+from graphmend_hook.commands.rules import Code, codes, page
 from graphmend_hook.config import SETTINGS, Setting, Settings
 from graphmend_hook.pytest_plugin import _ini, _option
 from graphmend_hook.rules.order import ORDER
@@ -56,8 +56,8 @@ def codes_page() -> str:
     """Each code, what it means and what to do, in the order of `graphmend rules`."""
     lines = [
         "# Codes\n",
-        "What reports, `graphmend explain` and the log say by a code, and what to do about it. `graphmend rules CODE` prints",
-        "the same. A code is never reused for another meaning.",
+        "What reports, `graphmend explain` and the log say by a code, and what to do about it. `graphmend rules CODE`",
+        "prints the same. A code is never reused for another meaning.",
     ]
     group = None
     for code in codes().values():
@@ -92,8 +92,8 @@ def appendix(name: str) -> str:
     mine = [code for code in codes().values() if code.rule == rule.name]
     rows = [f"| [{code.code}](codes.md#{code.code.lower()}) | {_escaped(remedy(code.code))} |" for code in mine]
     table = ["| code | what to do |", "|---|---|", *rows]
-    manual = f"What `graphmend rules {rule.name}` prints: {title(rule)[0].lower()}{title(rule)[1:]}\n\n```text\n{page(rule)}\n```"
-    return "\n".join(["\n## Remedies\n", *table, "\n## Manual page\n", manual, ""])
+    manual = [f"`graphmend rules {rule.name}` prints it.\n", f"```text\n{page(rule)}\n```", ""]
+    return "\n".join(["\n## Remedies\n", *table, "\n## Manual page\n", *manual])
 
 
 PAGES = {"codes.md": codes_page, "settings.md": settings_page}

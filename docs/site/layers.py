@@ -1,6 +1,6 @@
 """Draws the layers of the package: ``python docs/site/layers.py`` writes docs/layers.svg.
 
-`tests/docs/test_layers_picture.py` holds it to what the files import.
+`tests/docs/test_site.py` holds it to what the files import.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ WIDTH, LEFT, STEP, HEIGHT = 930, 640, 84, 60
 BOX = '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8" fill="{fill}" stroke="#3f51b5"/>'
 TEXT = '<text x="{x}" y="{y}" font-size="{size}" fill="#1a237e">{text}</text>'
 ARROW = '<path d="M{x} {y} v{length}" stroke="#3f51b5" marker-end="url(#head)"/>'
-HEAD = '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="6" refY="3" orient="auto"><path d="M0 0 L6 3 L0 6 z" fill="#3f51b5"/></marker></defs>'
+HEAD = (
+    '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="6" refY="3" orient="auto">'
+    '<path d="M0 0 L6 3 L0 6 z" fill="#3f51b5"/></marker></defs>'
+)
 
 
 def shapes() -> Iterator[str]:

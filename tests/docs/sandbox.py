@@ -87,7 +87,9 @@ def write_wheel(folder: Path) -> Path:
         for file in sorted(PACKAGE.rglob("*"))
         if file.is_file() and "__pycache__" not in file.parts
     }
-    needs = "".join(f"Requires-Dist: {each}\n" for each in said.get_all("Requires-Dist") or () if "extra ==" not in each)
+    needs = "".join(
+        f"Requires-Dist: {each}\n" for each in said.get_all("Requires-Dist") or () if "extra ==" not in each
+    )
     texts[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: graphmend_hook\nVersion: {version}\n{needs}".encode()
     texts[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     texts[f"{info}/entry_points.txt"] = b"[console_scripts]\ngraphmend = graphmend_hook.cli:main\n"

@@ -23,7 +23,10 @@ PYTHON = [block for page in pages.PAGES for block in pages.blocks(page, "python"
 WRONG_ON_PURPOSE = {"wrong-uses.md", "CHANGELOG.md"}
 CHECKED = [page for page in pages.PAGES if page.name not in WRONG_ON_PURPOSE]
 INLINE = re.compile(r"`((?:graphmend|python -m graphmend_hook) [\w ./=,*:-]+)`")
-LINE = re.compile(r"^(?:\$ | *- run: |RUN )?(?:\w+=\S* )*((?:graphmend(?! \w+:)|python -m graphmend_hook) .*?)(?: +#.*| \|.*| 2>.*)?$", re.MULTILINE)
+LINE = re.compile(
+    r"^(?:\$ | *- run: |RUN )?(?:\w+=\S* )*((?:graphmend(?! \w+:)|python -m graphmend_hook) .*?)(?: +#.*| \|.*| 2>.*)?$",
+    re.MULTILINE,
+)
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)

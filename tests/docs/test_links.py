@@ -44,7 +44,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_a_wrong_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A *Heading*, in code\n[a](#a-heading-in-code) [b](#b) [c](gone.md) ![d](http://x)\n```\n[e](f)\n```\n")
+    page.write_text(
+        "# A *Heading*, in code\n[a](#a-heading-in-code) [b](#b) [c](gone.md) ![d](http://x)\n```\n[e](f)\n```\n"
+    )
     assert wrong_links(page) == ["#b", "gone.md"]
 
 

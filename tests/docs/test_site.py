@@ -13,6 +13,7 @@ from graphmend_hook.config import SETTINGS
 from graphmend_hook.rules.order import ORDER
 
 sys.path.insert(0, str(pages.ROOT / "docs" / "site"))
+import docstrings
 import generated
 import layers
 import links
@@ -83,8 +84,8 @@ def test_a_layer_imports_only_what_is_below_it() -> None:
 
 
 def test_docstrings_become_lists() -> None:
-    pytest.importorskip("griffe")
-    from docstrings import as_list
-
     text = "What it does.\n\na, b: one thing,\n    or two.\nc: another.\n\nMore: this stays."
-    assert as_list(text) == "What it does.\n\n\n- `a`, `b`: one thing,\nor two.\n- `c`: another.\n\nMore: this stays."
+    assert (
+        docstrings.as_list(text)
+        == "What it does.\n\n\n- `a`, `b`: one thing,\nor two.\n- `c`: another.\n\nMore: this stays."
+    )
