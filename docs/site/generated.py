@@ -22,11 +22,12 @@ def settings_page() -> str:
     lines = [
         "# Settings\n",
         "Each setting has a variable, an option of the commands, an argument of `graphmend_hook.install`, an option of",
-        "pytest and a key of pytest's ini file. What is said last wins: ini file, variable, option or argument; but",
-        "`GRAPHMEND_DENY` adds to what is denied, and `GRAPHMEND_DISABLE` wins over everything.",
+        "pytest and a key of pytest's ini file. An option or an argument wins over the key of the ini file, and that over",
+        "the variable. But what `GRAPHMEND_DENY` names is left alone, whatever is said elsewhere, and `GRAPHMEND_DISABLE`",
+        "wins over everything.",
     ]
     for setting in SETTINGS:
-        lines += ["", f"## {setting.variable()}\n", *_names(setting), "", f"{_sentence(meanings[setting.variable()])}"]
+        lines += ["", f"## {setting.variable()}\n", _sentence(meanings[setting.variable()]), "", *_names(setting)]
     return _on_docs("\n".join(lines)) + "\n"
 
 
@@ -40,7 +41,7 @@ def _names(setting: Setting) -> list[str]:
         "decides": "",
     }
     shown = [f"| {what} | `{text}` |" for what, text in rows.items() if text]
-    return ["| | |", "|---|---|", *shown, f"| decides | {setting.kind.value} |"]
+    return ["| where | as |", "|---|---|", *shown, f"| decides | {setting.kind.value} |"]
 
 
 def _sentence(text: str) -> str:

@@ -7,11 +7,15 @@ from typing import Any
 
 import generated
 import links
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 # Not loaded from elsewhere, and so not drawn: the site has the picture of the layers in its place.
 DIAGRAM = re.compile(r"```mermaid\n.*?```\n", re.DOTALL)
 PICTURE = "![The layers of the package](layers.svg)\n"
+LOADS = re.compile(
+    r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//[^>]*>|<link[^>]*stylesheet[^>]* href=\"(?:https?:)?//[^>]*>"
+)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -28,3 +32,10 @@ def on_page_markdown(markdown: str, page: Any, **_more: Any) -> str:
     name = page.file.src_uri
     text = DIAGRAM.sub(PICTURE, links.rewritten(markdown, name))
     return text + generated.appendix(name)
+
+
+def on_post_page(output: str, page: Any, **_more: Any) -> str:
+    """Refuse a page that loads something from elsewhere, such as a script or a font."""
+    for tag in LOADS.findall(output):
+        raise PluginError(f"{page.file.src_uri} loads from elsewhere: {tag}")
+    return output

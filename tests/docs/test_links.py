@@ -53,4 +53,4 @@ def test_a_wrong_link_is_found(tmp_path: Path) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     site = (pages.ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
     for page in pages.ROOT.glob("docs/*.md"):
-        assert f"- {page.name}\n" in site, page
+        assert f": {page.name}\n" in site, page
