@@ -22,9 +22,9 @@ def settings_page() -> str:
     lines = [
         "# Settings\n",
         "Each setting has a variable, an option of the commands, an argument of `graphmend_hook.install`, an option of",
-        "pytest and a key of pytest's ini file. An option or an argument wins over the key of the ini file, and that over",
-        "the variable. But what `GRAPHMEND_DENY` names is left alone, whatever is said elsewhere, and `GRAPHMEND_DISABLE`",
-        "wins over everything.",
+        "pytest and a key of pytest's ini file. An option or an argument wins over the key of the ini file, and that",
+        "over the variable. But what `GRAPHMEND_DENY` names is left alone, whatever is said elsewhere, and",
+        "`GRAPHMEND_DISABLE` wins over everything.",
     ]
     for setting in SETTINGS:
         lines += ["", f"## {setting.variable()}\n", _sentence(meanings[setting.variable()]), "", *_names(setting)]
