@@ -29,6 +29,7 @@ CHANGING = {
     r"\+cpu|\+cu\d+": "",
     r"\b\d+(\.\d+)? [KM]i?B\b": "N MB",
     r"│ \d+ of \d+ ": "│ N of N ",
+    r" +│": " │",  # a column is as wide as what is in it
     r"deleted \d+ entries": "deleted N entries",
 }
 pytestmark = [
