@@ -1,4 +1,4 @@
-"""Sessions that do all their own set-up: ``python -m nox -s demo | quick | tests | lint | bench``.
+"""Sessions that do all their own set-up: ``python -m nox -s demo | quick | tests | lint | docs | bench``.
 
 ``quick`` answers a developer in three minutes.  ``tests`` runs everything on Python 3.11 with torch 2.13.0 and
 transformers 4.52.4, ``tests_torch`` on the other versions too, ``tests_without_torch`` the parts that need no torch on
@@ -21,7 +21,7 @@ nox.options.sessions = ["lint", "tests", "tests_without_torch"]
 PAPER = "constraints/torch-2.13.0.txt"
 TODAY = "constraints/transformers-5.23.0.txt"
 ECOSYSTEM = "constraints/ecosystem.txt"
-# Each pair of torch and Python that the README says is supported.
+# Each pair of torch and Python that the README and docs/tested.md say is supported.
 MATRIX = [
     *((torch, "3.11") for torch in ("2.12.1", "2.13.0", "2.14.1", "2.15.0")),
     *(("2.15.0", python) for python in ("3.12", "3.13")),
@@ -76,7 +76,7 @@ def tests_torch(session: nox.Session, torch: str) -> None:
 
 @nox.session(python=False, default=False)
 def matrix(session: nox.Session) -> None:
-    """The README's table of the last whole run of each session of `tests_torch`."""
+    """The table of docs/tested.md: the last whole run of each session of `tests_torch`."""
     print("| torch | Python | passed | failed | skipped |\n|---|---|---|---|---|")
     for torch, python in MATRIX:
         counts = "not run | |"
@@ -138,8 +138,16 @@ def package(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def docs(session: nox.Session) -> None:
+    """The site of the docs, in build/site; a link that leads nowhere is an error."""
+    session.install("-c", "constraints/docs.txt", ".[docs]")
+    session.env["NO_MKDOCS_2_WARNING"] = "1"  # it is an advertisement
+    session.run("mkdocs", "build", "--strict", *session.posargs)
+
+
+@nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
-    """Every number of the README, as ratios measured in one run; ``-- --quick`` for a first look."""
+    """Every number of docs/costs.md, as ratios measured in one run; ``-- --quick`` for a first look."""
     with_torch(session, "bench")
     session.run("python", "-m", "bench", *session.posargs)
 

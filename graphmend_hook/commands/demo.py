@@ -76,7 +76,8 @@ def _run(backend: str, variables: dict[str, str] | None) -> dict[str, Any] | Non
         if variables is not None:
             modules = json.loads(report.read_text(encoding="utf-8"))["modules"]
             mended = f"{sum(module['status'] == 'mended' for module in modules)} of {len(modules)}"
-            cached = f"{sum(bool(module['cached']) for module in modules)} of {len(modules)}"
+            asked = [module["cached"] for module in modules if module["cached"] is not None]
+            cached = f"{sum(asked)} of {len(asked)}"
     counts = (seen["graphs"], seen["graphs"] - 1, len(seen["records"]))
     seen["cells"] = (*map(str, counts), f"{seen['first_result']:.1f} s", mended, cached)
     return seen
