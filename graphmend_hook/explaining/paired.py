@@ -1,0 +1,134 @@
+"""The source of a function beside what runs in its place: aligned line by line, in tokens for colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pygments.lexers.python import PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+
+from ..diagnostics import Outcome
+from ..parsing import RULE_NAMES
+from ..reporting.listing import Line, listings
+from ..reporting.sources import function_at, lines_around
+from ..rewrite import active_rules, changes_of
+from .join import Json
+
+# The class that a token has in the page, by the first of these kinds that it is of.
+_CLASSES = (
+    (Comment, "c"),
+    (String, "s"),
+    (Number, "m"),
+    (Operator.Word, "k"),
+    (Keyword, "k"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+    (Name.Decorator, "f"),
+    (Name.Builtin, "b"),
+)
+_WHOLE = 1_000_000  # lines of context: all of the function
+
+Tokens = list[str]  # texts and classes in turn: text, class, text, class ...
+Row = tuple[int, Tokens | None, Tokens | None]  # number, as it is written, as it runs; None: there is no such line
+
+
+class Paired(NamedTuple):
+    """A function by its lines.  is_mended: does anything run that is not written?"""
+
+    rows: list[Row]
+    is_mended: bool
+
+
+class Sources:
+    """Functions beside what the run with the hook made of them, as its report has it."""
+
+    def __init__(self, report: Json) -> None:
+        hooks = [hook for process in report.get("processes", ()) for hook in process["hooks"]]
+        names = {name for hook in hooks for name in hook["rules"]} if hooks else set(RULE_NAMES)
+        self._rules = active_rules(sorted(names))
+        self._modules = {each["path"]: each for each in report["modules"] if each["status"] == "mended"}
+        self._listings: dict[str, list[list[Line]]] = {}
+
+    def paired(self, file: str, function: str, line: int = 0) -> Paired | None:
+        """A function, or what stands around `line` where there is none of that name; None where nothing can be read."""
+        first, text = function_at(file, function)
+        if not text and line:
+            first, text = lines_around(file, line)
+        if not text:
+            return None
+        written = text.split("\n")
+        runs = self._running(file, first, first + len(written) - 1)
+        return Paired(list(_rows(first, written, runs)), bool(runs))
+
+    def _running(self, file: str, first: int, last: int) -> list[Line]:
+        """The lines that run in the place of those from `first` to `last`; none where nothing in them is mended."""
+        if file not in self._listings:
+            self._listings[file] = self._listed(file)
+        for lines in self._listings[file]:
+            inside, part = False, []
+            for each in lines:
+                inside = first <= each.number <= last if each.number else inside
+                part += [each] if inside else []
+            if any(not each.number for each in part):
+                return part
+        return []
+
+    def _listed(self, file: str) -> list[list[Line]]:
+        module = self._modules.get(file)
+        if module is None:
+            return []
+        mended = {(site["line"], site["rule"]) for site in module["sites"] if site["outcome"] == Outcome.MENDED.value}
+        try:
+            source = Path(file).read_bytes()
+            changes = [
+                each
+                for each in changes_of(source, file, self._rules)
+                if (each.site.line, each.site.rule) in mended or not each.emitted
+            ]
+        except (OSError, SyntaxError, ValueError):
+            return []
+        return [[line for line in each.lines if line] for each in listings(source, changes, _WHOLE)]
+
+
+def _rows(first: int, written: list[str], runs: list[Line]) -> Iterator[Row]:
+    """Every line of both sides once, in the order of both."""
+    original = _tokens(written)
+    if not runs:
+        for offset, tokens in enumerate(original):
+            yield first + offset, tokens, tokens
+        return
+    running = [each for each in runs if not each.replaced]
+    tokens_of = dict(zip(map(id, running), _tokens([each.text for each in running]), strict=True))
+    following = first
+    for each in runs:
+        if not each.number:
+            yield 0, None, tokens_of[id(each)]
+            continue
+        for number in range(following, each.number):  # a head in whose place another runs
+            yield number, original[number - first], None
+        yield each.number, original[each.number - first], tokens_of.get(id(each))
+        following = each.number + 1
+    for number in range(following, first + len(written)):
+        yield number, original[number - first], None
+
+
+def _tokens(lines: list[str]) -> list[Tokens]:
+    """The tokens of each line, neighbours of one class put together."""
+    found: list[Tokens] = [[]]
+    for kind, text in PythonLexer(stripnl=False, ensurenl=False).get_tokens("\n".join(lines)):
+        name = _class_of(kind)
+        for index, part in enumerate(text.split("\n")):
+            if index:
+                found.append([])
+            line = found[-1]
+            if part and line and line[-1] == name:
+                line[-2] += part
+            elif part:
+                line += [part, name]
+    return found
+
+
+def _class_of(kind: _TokenType) -> str:
+    return next((name for each, name in _CLASSES if kind in each), "")

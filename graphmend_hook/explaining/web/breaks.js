@@ -1,0 +1,61 @@
+// The breaks, by their causes.
+const everyBreak = data.causes.flatMap((cause) => cause.breaks);
+const cards = []; // of each break: its node, its state, and the text that a filter looks at
+
+function times([before, after]) {
+  if (before === after) return before === 1 ? "met once" : `met ${before} times`;
+  return `met ${counted(before, "time")} without the hook, ${after} with it`;
+}
+
+function callers(each) {
+  const total = each.callers.reduce((sum, caller) => sum + caller.times, 0);
+  const title = make("summary", {}, `Called from ${counted(each.callers.length, "place")}, ${counted(total, "time")}`);
+  const node = make("details", { class: "callers" }, title);
+  const fill = () => node.append(make("ul", {}, ...each.callers.map(({ stack, times: met }) =>
+    make("li", {}, counted(met, "time"), make("ol", {}, ...stack.map((frame) => make("li", {}, framed(frame))))))));
+  node.addEventListener("toggle", fill, { once: true });
+  return node;
+}
+
+function card(each, cause) {
+  const place = make("span", { class: "path" }, breakable(where(each.file, each.line)));
+  const open = opener({ file: each.file, line: each.line, function: each.function }, { class: "open" },
+    place, " in ", breakable(each.function), make("code", {}, breakable(each.text)));
+  const node = make("li", { class: `break ${each.state}` }, open, make("p", { class: "met" }, times(each.times)));
+  if (each.state !== "removed") node.append(make("p", {}, breakable(`Dynamo: ${each.headline}`)));
+  if (!cause.title.endsWith(each.said) && !cause.title.includes(`${each.said}: `)) node.append(make("p", {}, breakable(each.said)));
+  if (each.advice && !cause.advice) node.append(make("p", { class: "advice" }, breakable(`→ ${each.advice}`)));
+  if (each.callers.length) node.append(callers(each));
+  const frames = each.callers.flatMap((caller) => caller.stack).map(([file, line, name]) => `${where(file, line)} ${name}`);
+  const texts = [where(each.file, each.line), each.function, each.text, each.reason, each.code, each.said, each.advice, cause.title];
+  cards.push({ node, state: each.state, text: [...texts, ...frames].join("\n").toLowerCase() });
+  return node;
+}
+
+function group(cause) {
+  const state = make("span", { class: `state ${cause.state}` }, cause.state);
+  const title = make("h3", {}, state, " ", breakable(cause.title), make("span", { class: "count" }, ` (${cause.breaks.length})`));
+  const isOpen = cause.state !== "removed" || everyBreak.length <= 20;
+  const node = make("details", { class: "cause", ...(isOpen ? { open: "" } : {}) }, make("summary", {}, title));
+  if (cause.advice) node.append(make("p", { class: "advice" }, breakable(`→ ${cause.advice}`)));
+  node.append(make("ul", { class: "list" }, ...cause.breaks.map((each) => card(each, cause))));
+  return node;
+}
+
+function matches(text, words) {
+  return words.every((word) => text.includes(word));
+}
+
+// Hide what the filter leaves out; gives how many breaks are shown.
+function filterBreaks(words, states) {
+  for (const { node, state, text } of cards) node.hidden = !states.has(state) || !matches(text, words);
+  for (const node of byId("breaks").querySelectorAll(".cause")) {
+    node.hidden = !node.querySelector(".break:not([hidden])");
+    if (words.length && !node.hidden) node.open = true;
+  }
+  return cards.filter(({ node }) => !node.hidden).length;
+}
+
+byId("breaks-title").textContent = `Breaks: ${everyBreak.length}`;
+byId("breaks").append(...data.causes.map(group));
+if (!everyBreak.length) byId("breaks").append(make("p", {}, "There is none, with the hook or without it."));

@@ -1,0 +1,51 @@
+"use strict";
+// What the others are made of. Text of the program's becomes nodes of text only, never markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+const ARMS = ["without the hook", "with the hook"];
+const STATES = ["remaining", "new", "removed"];
+
+const byId = (id) => document.getElementById(id);
+
+function make(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+// The text, which may be wrapped behind the separators of paths and dotted names; behind underscores if it must.
+function breakable(text) {
+  const node = document.createDocumentFragment();
+  for (const part of text.split(/(?<=[/\\.:,=])(?=\w)/)) {
+    const pieces = part.length > 24 ? part.split(/(?<=_)(?=\w)/) : [part];
+    for (const piece of pieces) {
+      if (node.lastChild) node.append(make("wbr"));
+      node.append(piece);
+    }
+  }
+  return node;
+}
+
+function where(file, line) {
+  const { where: path } = data.files[file];
+  return line ? `${path}:${line}` : path;
+}
+
+// A button that opens the source of a function, at a line of it if one is given.
+function opener(target, attributes, ...label) {
+  const open = (event) => {
+    event.preventDefault(); // it may stand in a summary, which is not to be opened by it
+    show(target, event.currentTarget);
+  };
+  return make("button", { type: "button", ...attributes, onclick: open }, ...label);
+}
+
+function framed([file, line, name]) {
+  const place = make("span", { class: "path" }, breakable(where(file, line)));
+  return opener({ file, line, function: name }, { class: "link" }, place, " in ", breakable(name));
+}
