@@ -12,7 +12,9 @@ from . import trust
 
 @contextlib.contextmanager
 def observed(on_graph: Callable[[Any, str], None], on_break: Callable[[str, BaseException], None]) -> Iterator[None]:
-    """Call `on_graph` with each `GraphModule` and the name of the backend that is given it; `on_break` with Dynamo's reason for each break.
+    """Call `on_graph` with each `GraphModule` and the name of the backend that is to have it, before it does.
+
+    `on_break` is called with Dynamo's reason for each break.
 
     The two functions of Dynamo that are wrapped are asked for every graph and for every break, under any backend.
     """

@@ -14,11 +14,12 @@ _UNCOVERED = "in modules that are not among those that are mended"
 class Cause:
     """Why breaks are gone, or are there still.
 
-    title: what is said of all of them.  advice: what to do, where that is the same for all.
+    title: what is said of all of them.  reason, advice: Dynamo's words, what to do, where they are the same for all.
     """
 
     state: str
     title: str
+    reason: str
     advice: str
     breaks: tuple[Break, ...]
 
@@ -28,15 +29,20 @@ def causes_of(breaks: Iterable[Break]) -> list[Cause]:
     found: dict[tuple[str, str], list[Break]] = {}
     for each in breaks:
         found.setdefault((each.state, each.code or _title(each)), []).append(each)
-    causes = [_cause(state, group) for (state, _), group in found.items()]
+    causes = [_cause(state, tuple(group)) for (state, _), group in found.items()]
     return sorted(causes, key=lambda cause: (cause.state == REMOVED, -len(cause.breaks)))
 
 
-def _cause(state: str, breaks: list[Break]) -> Cause:
-    titles = {_title(each) for each in breaks}
-    advice = {each.advice for each in breaks}
-    title = titles.pop() if len(titles) == 1 else breaks[0].code  # what each has of its own is said there
-    return Cause(state, title, advice.pop() if len(advice) == 1 else "", tuple(breaks))
+def _cause(state: str, breaks: tuple[Break, ...]) -> Cause:
+    title = _common(map(_title, breaks)) or breaks[0].code  # what each has of its own is said there
+    reason = "" if state == REMOVED else _common(each.headline for each in breaks)
+    return Cause(state, title, reason, _common(each.advice for each in breaks), breaks)
+
+
+def _common(texts: Iterable[str]) -> str:
+    """The text that all are; "" if there are several."""
+    different = set(texts)
+    return different.pop() if len(different) == 1 else ""
 
 
 def _title(each: Break) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,9 @@ class Sources:
             return None
         written = text.split("\n")
         runs = self._running(file, first, first + len(written) - 1)
-        return Paired(list(_rows(first, written, runs)), bool(runs))
+        margin = len(written[0]) - len(written[0].lstrip())  # a method is shown as a function is
+        runs = [replace(each, text=_without(margin, each.text)) for each in runs]
+        return Paired(list(_rows(first, [_without(margin, text) for text in written], runs)), bool(runs))
 
     def _running(self, file: str, first: int, last: int) -> list[Line]:
         """The lines that run in the place of those from `first` to `last`; none where nothing in them is mended."""
@@ -112,6 +115,10 @@ def _rows(first: int, written: list[str], runs: list[Line]) -> Iterator[Row]:
         following = each.number + 1
     for number in range(following, first + len(written)):
         yield number, original[number - first], None
+
+
+def _without(margin: int, text: str) -> str:
+    return text if text[:margin].strip() else text[margin:]  # a string may go on further left
 
 
 def _tokens(lines: list[str]) -> list[Tokens]:

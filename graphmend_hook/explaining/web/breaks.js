@@ -17,13 +17,19 @@ function callers(each) {
   return node;
 }
 
+// Do the title of the cause and the place of the break say all that is said of it?
+function isSaid(each, cause) {
+  const texts = [each.said, `${each.code} ${each.said}`, `${each.said}: ${each.kind}`];
+  return texts.includes(cause.title) || each.said === `${cause.title} at ${where(each.file, each.line)}`;
+}
+
 function card(each, cause) {
   const place = make("span", { class: "path" }, breakable(where(each.file, each.line)));
   const open = opener({ file: each.file, line: each.line, function: each.function }, { class: "open" },
     place, " in ", breakable(each.function), make("code", {}, breakable(each.text)));
   const node = make("li", { class: `break ${each.state}` }, open, make("p", { class: "met" }, times(each.times)));
-  if (each.state !== "removed") node.append(make("p", {}, breakable(`Dynamo: ${each.headline}`)));
-  if (!cause.title.endsWith(each.said) && !cause.title.includes(`${each.said}: `)) node.append(make("p", {}, breakable(each.said)));
+  if (each.state !== "removed" && !cause.reason) node.append(make("p", {}, breakable(`Dynamo: ${each.headline}`)));
+  if (!isSaid(each, cause)) node.append(make("p", {}, breakable(each.said)));
   if (each.advice && !cause.advice) node.append(make("p", { class: "advice" }, breakable(`→ ${each.advice}`)));
   if (each.callers.length) node.append(callers(each));
   const frames = each.callers.flatMap((caller) => caller.stack).map(([file, line, name]) => `${where(file, line)} ${name}`);
@@ -37,6 +43,7 @@ function group(cause) {
   const title = make("h3", {}, state, " ", breakable(cause.title), make("span", { class: "count" }, ` (${cause.breaks.length})`));
   const isOpen = cause.state !== "removed" || everyBreak.length <= 20;
   const node = make("details", { class: "cause", ...(isOpen ? { open: "" } : {}) }, make("summary", {}, title));
+  if (cause.reason) node.append(make("p", {}, breakable(`Dynamo: ${cause.reason}`)));
   if (cause.advice) node.append(make("p", { class: "advice" }, breakable(`→ ${cause.advice}`)));
   node.append(make("ul", { class: "list" }, ...cause.breaks.map((each) => card(each, cause))));
   return node;

@@ -18,11 +18,11 @@ function make(tag, attributes, ...children) {
 
 const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-// The text, which may be wrapped behind the separators of paths and dotted names; behind underscores if it must.
+// The text, which may be wrapped behind the separators of paths, names and code; behind underscores if it must.
 function breakable(text) {
   const node = document.createDocumentFragment();
-  for (const part of text.split(/(?<=[/\\.:,=])(?=\w)/)) {
-    const pieces = part.length > 24 ? part.split(/(?<=_)(?=\w)/) : [part];
+  for (const part of text.split(/(?<=[/\\.:,=([`])(?=[\w'\"`])/)) {
+    const pieces = part.length > 40 ? part.split(/(?<=_)(?=\w)/) : [part];
     for (const piece of pieces) {
       if (node.lastChild) node.append(make("wbr"));
       node.append(piece);

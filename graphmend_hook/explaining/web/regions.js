@@ -17,6 +17,7 @@ function bar(operations, total) {
 
 function amount(call, arm, region) {
   const operations = call.operations[arm];
+  if (!operations.length) return make("span", { class: "amount" }, "none");
   const text = `${counted(operations.length, "graph")}, ${counted(sum(operations), "operation")}`;
   const node = make("span", { class: "amount" }, text);
   if (region.graphs[arm] <= FEW) node.prepend(bar(operations, sum(region.tree.operations[arm])));
@@ -46,7 +47,7 @@ function entry(region) {
     make("b", {}, breakable(region.name)), ` ${before} → ${counted(after, "graph")}${again} `, make("span", { class: "path" }, breakable(place))));
   const fill = () => node.append(
     make("div", { class: "row head", "aria-hidden": "true" }, ...["call", ...ARMS].map((text) => make("span", {}, text))),
-    tree(region.tree, region, 0));
+    ...region.tree.calls.map((call) => tree(call, region, 0)));
   node.addEventListener("toggle", fill, { once: true });
   node.open = data.regions.length <= 3;
   return { node, text: `${region.name}\n${place}`.toLowerCase() };

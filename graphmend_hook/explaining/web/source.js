@@ -4,22 +4,30 @@ let opened = null; // the button that has opened it
 const stateAt = new Map(data.causes.flatMap((cause) => cause.breaks)
   .map((each) => [`${each.file}:${each.line}`, each.state]));
 
+const textOf = (tokens) => (tokens || []).filter((_, index) => index % 2 === 0).join("");
+const indentOf = (tokens) => textOf(tokens).search(/\S|$/);
+
 function code(tokens, side) {
   const cell = make("td", { class: `code ${side}` });
   if (!tokens) return cell;
   for (let index = 0; index < tokens.length; index += 2) {
-    const [text, kind] = [tokens[index], tokens[index + 1]];
+    const [text, kind] = [breakable(tokens[index]), tokens[index + 1]];
     cell.append(kind ? make("span", { class: `t-${kind}` }, text) : text);
   }
-  const indent = cell.textContent.search(/\S|$/); // where a line that is wrapped goes on
-  cell.style.setProperty("--indent", `${indent + 4}ch`);
+  cell.style.setProperty("--indent", `${indentOf(tokens) + 4}ch`); // where a line that is wrapped goes on
   return cell;
+}
+
+// What becomes of a line: it is the same, only further right, another, gone, or added.
+function kindOf(written, runs) {
+  if (!written || !runs) return written ? "gone" : "added";
+  if (textOf(written) === textOf(runs)) return "same";
+  return textOf(written).trim() === textOf(runs).trim() ? "moved" : "changed";
 }
 
 function lineOf([number, written, runs], file, isMended) {
   const state = number ? stateAt.get(`${file}:${number}`) : undefined;
-  const isSame = JSON.stringify(written) === JSON.stringify(runs);
-  const kind = !isMended || isSame ? "same" : !written ? "added" : runs ? "changed" : "gone";
+  const kind = isMended ? kindOf(written, runs) : "same";
   const mark = state ? make("span", { class: "mark", role: "img", "aria-label": `break, ${state}`, title: `break, ${state}` }, "●") : "";
   const row = make("tr", { class: `line ${kind} ${state || ""}` },
     make("th", { scope: "row", class: "number" }, mark, number ? String(number) : ""), code(written, "written"));
