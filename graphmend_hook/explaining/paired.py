@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -63,7 +64,7 @@ class Sources:
         runs = self._running(file, first, first + len(written) - 1)
         margin = len(written[0]) - len(written[0].lstrip())  # a method is shown as a function is
         runs = [replace(each, text=_without(margin, each.text)) for each in runs]
-        return Paired(list(_rows(first, [_without(margin, text) for text in written], runs)), bool(runs))
+        return Paired(list(_beside(_rows(first, [_without(margin, text) for text in written], runs))), bool(runs))
 
     def _running(self, file: str, first: int, last: int) -> list[Line]:
         """The lines that run in the place of those from `first` to `last`; none where nothing in them is mended."""
@@ -115,6 +116,19 @@ def _rows(first: int, written: list[str], runs: list[Line]) -> Iterator[Row]:
         following = each.number + 1
     for number in range(following, first + len(written)):
         yield number, original[number - first], None
+
+
+def _beside(rows: Iterable[Row]) -> Iterator[Row]:
+    """The same, with lines that are gone beside those that have come in their place."""
+    for is_whole, group in itertools.groupby(rows, key=lambda row: None not in row):
+        if is_whole:
+            yield from group
+            continue
+        found = list(group)
+        gone = [row for row in found if row[1] is not None]
+        added = [row for row in found if row[1] is None]
+        for left, right in itertools.zip_longest(gone, added, fillvalue=(0, None, None)):
+            yield left[0], left[1], right[2]
 
 
 def _without(margin: int, text: str) -> str:

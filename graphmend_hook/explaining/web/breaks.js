@@ -1,6 +1,6 @@
 // The breaks, by their causes.
 const everyBreak = data.causes.flatMap((cause) => cause.breaks);
-const cards = []; // of each break: its node, its state, and the text that a filter looks at
+const groups = []; // of each cause: its node, and of each of its breaks the node, the state, the text that a filter looks at
 
 function times([before, after]) {
   if (before === after) return before === 1 ? "met once" : `met ${before} times`;
@@ -34,8 +34,7 @@ function card(each, cause) {
   if (each.callers.length) node.append(callers(each));
   const frames = each.callers.flatMap((caller) => caller.stack).map(([file, line, name]) => `${where(file, line)} ${name}`);
   const texts = [where(each.file, each.line), each.function, each.text, each.reason, each.code, each.said, each.advice, cause.title];
-  cards.push({ node, state: each.state, text: [...texts, ...frames].join("\n").toLowerCase() });
-  return node;
+  return { node, state: each.state, text: [...texts, ...frames].join("\n").toLowerCase() };
 }
 
 function group(cause) {
@@ -45,7 +44,11 @@ function group(cause) {
   const node = make("details", { class: "cause", ...(isOpen ? { open: "" } : {}) }, make("summary", {}, title));
   if (cause.reason) node.append(make("p", {}, breakable(`Dynamo: ${cause.reason}`)));
   if (cause.advice) node.append(make("p", { class: "advice" }, breakable(`→ ${cause.advice}`)));
-  node.append(make("ul", { class: "list" }, ...cause.breaks.map((each) => card(each, cause))));
+  const cards = cause.breaks.map((each) => card(each, cause));
+  const more = make("button", { type: "button", class: "plain", onclick: () => { made.isWhole = true; filter(); } });
+  const made = { node, cards, more, isWhole: false };
+  node.append(make("ul", { class: "list" }, ...cards.map((each) => each.node)), more);
+  groups.push(made);
   return node;
 }
 
@@ -53,14 +56,20 @@ function matches(text, words) {
   return words.every((word) => text.includes(word));
 }
 
-// Hide what the filter leaves out; gives how many breaks are shown.
+// Hide what the filter leaves out, and of long lists all but the first; gives how many breaks are not left out.
 function filterBreaks(words, states) {
-  for (const { node, state, text } of cards) node.hidden = !states.has(state) || !matches(text, words);
-  for (const node of byId("breaks").querySelectorAll(".cause")) {
-    node.hidden = !node.querySelector(".break:not([hidden])");
-    if (words.length && !node.hidden) node.open = true;
+  let total = 0;
+  for (const { node, cards, more, isWhole } of groups) {
+    const found = cards.filter(({ state, text }) => states.has(state) && matches(text, words));
+    const listed = new Set(isWhole ? found : found.slice(0, FIRST));
+    for (const each of cards) each.node.hidden = !listed.has(each);
+    node.hidden = !found.length;
+    if (words.length && found.length) node.open = true;
+    more.hidden = listed.size === found.length;
+    more.textContent = `Show all ${found.length}`;
+    total += found.length;
   }
-  return cards.filter(({ node }) => !node.hidden).length;
+  return total;
 }
 
 byId("breaks-title").textContent = `Breaks: ${everyBreak.length}`;

@@ -4,6 +4,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const ARMS = ["without the hook", "with the hook"];
 const STATES = ["remaining", "new", "removed"];
 
+const FIRST = 20; // of a list are shown at once
+
 const byId = (id) => document.getElementById(id);
 
 function make(tag, attributes, ...children) {
@@ -21,7 +23,7 @@ const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 // The text, which may be wrapped behind the separators of paths, names and code; behind underscores if it must.
 function breakable(text) {
   const node = document.createDocumentFragment();
-  for (const part of text.split(/(?<=[/\\.:,=([`])(?=[\w'\"`])/)) {
+  for (const part of text.split(/(?<=[/\\.:,=([])(?=[\w'\"`])/)) {
     const pieces = part.length > 40 ? part.split(/(?<=_)(?=\w)/) : [part];
     for (const piece of pieces) {
       if (node.lastChild) node.append(make("wbr"));

@@ -1,6 +1,4 @@
 // What was compiled, as a list; each has the tree of its calls with the graphs that they are in.
-const FIRST = 20; // are listed at once
-
 const sum = (operations) => operations.reduce((total, [, count]) => total + count, 0);
 const hue = (graph) => (210 + graph * 137.5) % 360; // neighbours differ
 

@@ -32,7 +32,7 @@ function lineOf([number, written, runs], file, isMended) {
   const row = make("tr", { class: `line ${kind} ${state || ""}` },
     make("th", { scope: "row", class: "number" }, mark, number ? String(number) : ""), code(written, "written"));
   if (number) row.dataset.line = number;
-  if (isMended) row.append(make("td", { class: "sign" }, kind === "added" ? "+" : ""), code(runs, "runs"));
+  if (isMended) row.append(make("td", { class: "sign" }, ["added", "changed"].includes(kind) ? "+" : ""), code(runs, "runs"));
   return row;
 }
 
