@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class Sources:
         runs = self._running(file, first, first + len(written) - 1)
         margin = len(written[0]) - len(written[0].lstrip())  # a method is shown as a function is
         runs = [replace(each, text=_without(margin, each.text)) for each in runs]
-        return Paired(list(_beside(_rows(first, [_without(margin, text) for text in written], runs))), bool(runs))
+        return Paired(list(_rows(first, [_without(margin, text) for text in written], runs)), bool(runs))
 
     def _running(self, file: str, first: int, last: int) -> list[Line]:
         """The lines that run in the place of those from `first` to `last`; none where nothing in them is mended."""
@@ -97,38 +97,36 @@ class Sources:
 
 
 def _rows(first: int, written: list[str], runs: list[Line]) -> Iterator[Row]:
-    """Every line of both sides once, in the order of both."""
-    original = _tokens(written)
+    """Every line of both sides once, in the order of both; lines that are gone beside those in their place."""
+    original = dict(enumerate(_tokens(written), first))
     if not runs:
-        for offset, tokens in enumerate(original):
-            yield first + offset, tokens, tokens
+        for number, tokens in original.items():
+            yield number, tokens, tokens
         return
-    running = [each for each in runs if not each.replaced]
-    tokens_of = dict(zip(map(id, running), _tokens([each.text for each in running]), strict=True))
-    following = first
-    for each in runs:
-        if not each.number:
-            yield 0, None, tokens_of[id(each)]
-            continue
-        for number in range(following, each.number):  # a head in whose place another runs
-            yield number, original[number - first], None
-        yield each.number, original[each.number - first], tokens_of.get(id(each))
-        following = each.number + 1
-    for number in range(following, first + len(written)):
-        yield number, original[number - first], None
+    running = _tokens([each.text for each in runs])
+    left: list[Row] = []  # what is gone, and what is added, of one site
+    right: list[Row] = []
+    for each, tokens in zip(runs, running, strict=True):
+        if each.number:
+            gone = [number for number in original if number < each.number]  # a head in whose place another runs
+            left += [(number, original.pop(number), None) for number in gone]
+        same = each.number and not each.replaced
+        if same or (right and (each.number or each.marks)):  # it is of no site, or of the next one
+            yield from _beside(left, right)
+            left, right = [], []
+        if same:
+            yield each.number, original.pop(each.number), tokens
+        elif each.number:
+            left.append((each.number, original.pop(each.number), None))
+        else:
+            right.append((0, None, tokens))
+    left += [(number, tokens, None) for number, tokens in original.items()]
+    yield from _beside(left, right)
 
 
-def _beside(rows: Iterable[Row]) -> Iterator[Row]:
-    """The same, with lines that are gone beside those that have come in their place."""
-    for is_whole, group in itertools.groupby(rows, key=lambda row: None not in row):
-        if is_whole:
-            yield from group
-            continue
-        found = list(group)
-        gone = [row for row in found if row[1] is not None]
-        added = [row for row in found if row[1] is None]
-        for left, right in itertools.zip_longest(gone, added, fillvalue=(0, None, None)):
-            yield left[0], left[1], right[2]
+def _beside(gone: list[Row], added: list[Row]) -> Iterator[Row]:
+    for left, right in itertools.zip_longest(gone, added, fillvalue=(0, None, None)):
+        yield left[0], left[1], right[2]
 
 
 def _without(margin: int, text: str) -> str:

@@ -23,7 +23,7 @@ const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 // The text, which may be wrapped behind the separators of paths, names and code; behind underscores if it must.
 function breakable(text) {
   const node = document.createDocumentFragment();
-  for (const part of text.split(/(?<=[/\\.:,=([])(?=[\w'\"`])/)) {
+  for (const part of text.split(/(?<=[/\\.:,=([])(?=[\w'\"`])(?!pyi?\b)/)) {
     const pieces = part.length > 40 ? part.split(/(?<=_)(?=\w)/) : [part];
     for (const piece of pieces) {
       if (node.lastChild) node.append(make("wbr"));

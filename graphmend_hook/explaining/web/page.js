@@ -20,5 +20,5 @@ byId("theme").addEventListener("change", (event) => {
 byId("summary").replaceChildren(breakable(data.about.summary));
 byId("interrupted").hidden = !data.about.interrupted;
 for (const [name, value] of Object.entries({ command: data.about.command, ...data.about.versions }))
-  byId("about").append(make("div", {}, make("dt", {}, name), make("dd", {}, breakable(value))));
+  byId("about").append(make("div", {}, make("dt", {}, name), " ", make("dd", {}, breakable(value))));
 filter();

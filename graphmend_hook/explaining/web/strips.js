@@ -1,5 +1,6 @@
 // All graphs in little room: a strip for each arm with a cell for each graph. The arrow keys go from one to the next.
 const FEW = 40; // cells are as wide as their graphs are large, if there are no more than so many
+const CROWD = 300; // from here on cells are as small as can be
 
 const strips = ARMS.map((_, arm) => data.regions.flatMap((region) => {
   const operations = new Map(region.tree.operations[arm]);
@@ -27,6 +28,7 @@ function choose(arm, index) {
   const { region, graph } = strips[arm][index];
   const calls = callsOf(region.tree, arm, graph).map(([call, own]) => make("li", {},
     opener({ ...call, line: 0 }, { class: "link" }, breakable(call.function)), ` ${counted(own, "operation")}`));
+  byId("strips").children[arm].append(byId("chosen"));
   byId("chosen").replaceChildren(
     make("p", {}, breakable(`${ARMS[arm]}: ${titled(strips[arm], index)}, called at ${where(region.file, region.line)}`)),
     make("ul", { class: "calls" }, ...calls));
@@ -38,6 +40,14 @@ function cell(arm, index) {
     "aria-label": title, "aria-selected": "false", tabindex: index ? "-1" : "0" });
   node.style.setProperty("--size", strips[arm][index].operations + 1);
   return node;
+}
+
+// How many graphs, and how large they are.
+function sized(cells) {
+  const sizes = cells.map(({ operations }) => operations).sort((one, other) => one - other);
+  if (sizes.length < 2) return counted(sizes.length, "graph") + sizes.map((size) => `, ${counted(size, "operation")}`).join("");
+  const total = sizes.reduce((whole, size) => whole + size, 0);
+  return `${sizes.length} graphs, ${total} operations, from ${sizes[0]} to ${sizes.at(-1)} in a graph`;
 }
 
 function strip(arm) {
@@ -52,7 +62,7 @@ function strip(arm) {
     choose(arm, cells.indexOf(node));
   };
   const box = make("div", { role: "listbox", "aria-label": `graphs ${ARMS[arm]}`, "aria-orientation": "horizontal",
-    class: cells.length > FEW ? "strip many" : "strip" }, ...cells);
+    class: `strip ${cells.length > FEW ? "many" : ""} ${cells.length > CROWD ? "crowd" : ""}` }, ...cells);
   box.addEventListener("click", (event) => { if (event.target !== box) select(cells.indexOf(event.target)); });
   box.addEventListener("keydown", (event) => {
     const at = cells.indexOf(document.activeElement);
@@ -61,7 +71,7 @@ function strip(arm) {
     event.preventDefault();
     select(next);
   });
-  return make("div", { class: "arm" }, make("span", { class: "count" }, `${ARMS[arm]}: ${counted(cells.length, "graph")}`),
+  return make("div", { class: "arm" }, make("p", { class: "count" }, `${ARMS[arm]}: ${sized(strips[arm])}`),
     ...(cells.length ? [box] : []));
 }
 
