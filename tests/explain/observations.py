@@ -61,10 +61,16 @@ def long_page(graphs: int, folder: Path) -> Path:
     names = [f"step_{index}_of_a_program_with_many_small_functions_in_it" for index in range((graphs + 1) // 2)]
     lines = ["import logging, torch", "logger = logging.getLogger(__name__)"]
     for name in names:
-        lines += [f"def {name}(x):", "    x = x + 1", "    logger.warning('a step')", "    return x * 2", ""]
+        lines += [
+            f"def {name}(x):",
+            "    x = x + len('a')",
+            "    logger.warning('%s', 1)  # a step",
+            "    return x * 2",
+            "",
+        ]
     Path(file).write_text("\n".join(lines), encoding="utf-8")
     starts = {name: 5 * index + 3 for index, name in enumerate(names)}
-    first = {name: [([(file, start + 1, name)], 1 + start % 7)] for name, start in starts.items()}
+    first = {name: [([(file, start + 1, name)], 1 + (start % 7) ** 3)] for name, start in starts.items()}
     second = {name: [([(file, start + 3, name)], 2)] for name, start in starts.items()}
     breaks = [broken([("train.py", 3, "run"), (file, start + 2, name)]) for name, start in starts.items()]
     before = [region(name, file, 1, [first[name], second[name]]) for name in names]
