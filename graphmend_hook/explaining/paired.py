@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pygments.lexers.python import PythonLexer
-from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
 from ..diagnostics import Outcome
 from ..parsing import RULE_NAMES
@@ -149,5 +149,5 @@ def _tokens(lines: list[str]) -> list[Tokens]:
     return found
 
 
-def _class_of(kind: _TokenType) -> str:
+def _class_of(kind: Any) -> str:
     return next((name for each, name in _CLASSES if kind in each), "")

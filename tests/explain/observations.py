@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,13 @@ def written(found: Explanation, folder: Path) -> Path:
     path = folder / "page.html"
     path.write_text(html(found), encoding="utf-8")
     return path
+
+
+def data_of(text: str) -> dict[str, Any]:
+    """What the script of a page is given."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    data: dict[str, Any] = json.loads(found)
+    return data
 
 
 def long_page(graphs: int, folder: Path) -> Path:

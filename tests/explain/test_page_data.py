@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from observations import broken, joined, mended, observed, region
+from observations import broken, data_of, joined, mended, observed, region
 
 from graphmend_hook.explaining.causes import causes_of
 from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break
@@ -42,12 +42,6 @@ def experts(mask, x, out):
         x = x - 1
     return x
 """
-
-
-def data_of(text: str) -> dict[str, Any]:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
-    data: dict[str, Any] = json.loads(found)
-    return data
 
 
 def sources(file: Path, *sites: dict[str, Any], status: str = "mended", rules: tuple[str, ...] = RULE_NAMES) -> Sources:
@@ -156,12 +150,15 @@ def test_what_is_left_comes_first_and_stands_by_its_cause() -> None:
 def test_what_it_was_run_with(write: Write) -> None:
     file = str(write("m.py", MODULE))
     seen = observed([region("f", file, 1, [])], [])
-    data = data_of(html(joined(seen, {**seen, "backends": ["inductor", "eager"]}, {}, "train.py", "a b")))
+    found = joined(seen, {**seen, "backends": ["inductor", "eager"]}, {}, "train.py", "a b")
+    data = data_of(html(found))
     assert data["about"]["command"] == "train.py 'a b'"
     assert data["about"]["versions"] == {
         **{"python": "3.11.7", "torch": "2.13.0+cpu", "graphmend_hook": "0.1.0"},
         "backend": "inductor, eager",
     }
+    assert not data["about"]["interrupted"]
+    assert data_of(html(replace(found, interrupted=True)))["about"]["interrupted"]
 
 
 def test_what_comes_from_the_program_ends_nothing(write: Write) -> None:
