@@ -94,6 +94,17 @@ def test_no_word_is_torn(long_pages: dict[int, Path], opened: Open, width: int) 
     assert tab.evaluate(TORN) == []
 
 
+def test_where_a_line_may_end(long_pages: dict[int, Path], opened: Open) -> None:
+    tab = opened(long_pages[4])
+    long = "_".join(["of"] * 20)
+    for text in (
+        *("package/|module.py:12", "two words, a_name", "a.|name.|of", "a_name == another_name.|that_is", "torch 2.13"),
+        *("f(|x, g(|'y'))", "C:\\|folder\\|file.pyi", long.replace("_", "_|"), f"short_name {long.replace('_', '_|')}"),
+    ):
+        ends = "text => [...breakable(text).childNodes].map((each) => each.data ?? '|').join('')"
+        assert tab.evaluate(ends, text.replace("|", "")) == text
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 @pytest.mark.parametrize("width", [480, 1600])
 def test_every_text_can_be_read(long_pages: dict[int, Path], opened: Open, mode: str, width: int) -> None:

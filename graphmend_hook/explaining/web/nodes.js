@@ -20,16 +20,20 @@ function make(tag, attributes, ...children) {
 
 const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-// The text, which may be wrapped behind the separators of paths, names and code; behind underscores if it must.
+// Where a line may end: behind what separates paths, names and code, if no suffix or number follows.
+const SEPARATED = /(?<=[/\\.:,=([])(?=[\w'"`])(?!pyi?\b)(?!(?<=[.:])\d)|(?<=\s)(?=\S)/;
+
+// The text, which may be wrapped at its separators; a word that is long by itself at its underscores.
 function breakable(text) {
   const node = document.createDocumentFragment();
-  for (const part of text.split(/(?<=[/\\.:,=([])(?=[\w'\"`])(?!pyi?\b)/)) {
+  for (const part of text.split(SEPARATED)) {
     const pieces = part.length > 40 ? part.split(/(?<=_)(?=\w)/) : [part];
     for (const piece of pieces) {
-      if (node.lastChild) node.append(make("wbr"));
+      if (node.lastChild && !node.lastChild.data?.endsWith(" ")) node.append(make("wbr"));
       node.append(piece);
     }
   }
+  node.normalize();
   return node;
 }
 
