@@ -55,6 +55,7 @@ def test_breaks_come_first_by_cause(page: Path, opened: Open) -> None:
     gone = tab.locator(".break.removed")
     assert "met 2 times without the hook, 0 with it" in gone.inner_text()
     gone.get_by_text("Called from 2 places").click()
+    gone.locator("ol").first.wait_for()  # they are made when they are opened
     callers = gone.locator("ol").all_inner_texts()
     assert [text.split("/")[-1] for text in callers] == [f"model.py:{line} in Model.forward" for line in (ONE, TWO)]
     gone.locator("ol button").first.click()

@@ -73,6 +73,8 @@ def open_all(tab: Any) -> None:
     tab.locator(".callers > summary").first.click()
     if not tab.locator(".region").first.evaluate("each => each.open"):
         tab.locator(".region > summary").first.click()
+    for made in (".callers ol", ".region .row .link"):  # when what is around them was opened
+        tab.locator(made).first.wait_for()
     tab.locator("[role=option]").last.click()
     tab.locator(".break .open").first.click()
 
