@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="also write it for machines; - is stdout, and nothing else there"
     )
-    parser.add_argument("--html", metavar="FILE", help="also write it as a page: the calls, their graphs, the source")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write it as a page: breaks, graphs, the source beside what runs"
+    )
     parser.add_argument("--fail-on-break", action="store_true", help="exit with 1 if a break remains")
     parser.add_argument("--format", choices=FORMATS, help="print the breaks that remain for a service for CI instead")
     parser.add_argument("--baseline", metavar="FILE", help="exit with 1 if a break remains that FILE does not know")

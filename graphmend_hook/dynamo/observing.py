@@ -11,8 +11,10 @@ from . import trust
 
 
 @contextlib.contextmanager
-def observed(on_graph: Callable[[Any], None], on_break: Callable[[str, BaseException], None]) -> Iterator[None]:
-    """Call `on_graph` with each `GraphModule` before a backend has it; `on_break` with Dynamo's reason for each break.
+def observed(on_graph: Callable[[Any, str], None], on_break: Callable[[str, BaseException], None]) -> Iterator[None]:
+    """Call `on_graph` with each `GraphModule` and the name of the backend that is to have it, before it does.
+
+    `on_break` is called with Dynamo's reason for each break.
 
     The two functions of Dynamo that are wrapped are asked for every graph and for every break, under any backend.
     """
@@ -25,7 +27,7 @@ def observed(on_graph: Callable[[Any], None], on_break: Callable[[str, BaseExcep
 
     def graph(output: Any, module: Any, *args: Any) -> Any:
         if not trust.is_proving:
-            on_graph(module)
+            on_graph(module, _name_of(output.compiler_fn))
         return compile_graph(output, module, *args)
 
     def broken(translator: Any, options: Any, reason: str, exc: Any) -> None:
@@ -36,6 +38,13 @@ def observed(on_graph: Callable[[Any], None], on_break: Callable[[str, BaseExcep
     breaks = patch.object(InstructionTranslatorBase, "log_graph_break", broken)
     with patch.object(OutputGraph, "call_user_compiler", graph), breaks:
         yield
+
+
+def _name_of(backend: Any) -> str:
+    """What `torch.compile` was told to use; it stands on a wrapper of the backend, or on what that wraps."""
+    wrapped = getattr(backend, "_torchdynamo_orig_backend", None)
+    names = (getattr(backend, "compiler_name", None), getattr(wrapped, "compiler_name", None))
+    return str(next(filter(None, (*names, getattr(backend, "__name__", None))), type(backend).__name__))
 
 
 def stack_of(error: BaseException) -> traceback.StackSummary:

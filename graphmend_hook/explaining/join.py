@@ -113,6 +113,11 @@ class Explanation:
         return found
 
     @property
+    def backends(self) -> list[str]:
+        """The names of the backends that were given a graph, without the hook or with it."""
+        return [*dict.fromkeys((*self.before.get("backends", ()), *self.after.get("backends", ())))]
+
+    @property
     def remaining(self) -> list[Break]:
         return [each for each in self.breaks if each.state != REMOVED]
 
@@ -121,6 +126,7 @@ class Explanation:
             "schema": SCHEMA,
             "command": list(self.command),
             "versions": self.versions,
+            "backends": self.backends,
             "regions": [asdict(region) for region in self.regions],
             "breaks": [{**asdict(each), "key": each.key} for each in self.breaks],
             "flag": self.flag,

@@ -31,12 +31,14 @@ class Observer:
 
     graphs: by region, which is what one call of `torch.compile` made, called from one place, and by its calls.
     count: how many graphs there are.
+    backends: the names of those that were given one.
     breaks: each once for a compilation.
     """
 
     def __init__(self) -> None:
         self.graphs: dict[tuple[str, str, int], list[list[Graph]]] = {}
         self.count = 0
+        self.backends: dict[str, None] = {}
         self.breaks: list[dict[str, Any]] = []
         self._met: set[tuple[object, ...]] = set()
 
@@ -46,13 +48,14 @@ class Observer:
             {"name": name, "file": file, "line": line, "graphs": graphs}
             for (name, file, line), graphs in self.graphs.items()
         ]
-        return {"regions": regions, "breaks": self.breaks, "report": as_json(ledger)}
+        return {"regions": regions, "breaks": self.breaks, "backends": [*self.backends], "report": as_json(ledger)}
 
     def attached(self) -> contextlib.AbstractContextManager[None]:
         """Observes as long as it is entered; imports torch."""
         return observed(self._on_graph, self._on_break)
 
-    def _on_graph(self, module: Any) -> None:
+    def _on_graph(self, module: Any, backend: str) -> None:
+        self.backends[backend] = None
         outside, graphs = self._around()
         calls: Counter[tuple[Frame, ...]] = Counter()
         for node in module.graph.nodes:

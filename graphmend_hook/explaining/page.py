@@ -1,103 +1,109 @@
-"""The explanation as one HTML file: the tree of calls with its graphs, and each function before and after."""
+"""The explanation as one HTML file: the breaks by their causes, the graphs, and each function beside what runs."""
 
 from __future__ import annotations
 
-import ast
+import base64
+import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+import shlex
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from ..parsing import RULE_NAMES
-from ..reporting.sources import function_at, statement_at
+from ..reporting.sources import Frame, statement_at
 from ..reporting.text import shorten
-from ..rewrite import active_rules, changes_of
-from ..templates import readable
-from .join import Explanation, Json, Region, by_region
+from .calls import Call, tree_of
+from .causes import causes_of
+from .join import Break, Caller, Explanation, Json
+from .paired import Sources
+from .text import summary
 
-_TEMPLATE = Path(__file__).with_name("page.html")
-_ARMS = ("before", "after")
-
-
-@dataclass
-class Call:
-    """A function called from a line of another, and the operations of it and below it, by graph and arm."""
-
-    function: str
-    file: str
-    line: int
-    operations: dict[str, Counter[int]] = field(default_factory=lambda: {arm: Counter() for arm in _ARMS})
-    calls: dict[tuple[str, str, int], Call] = field(default_factory=dict)
-
-    def add(self, arm: str, graph: int, stack: Iterable[tuple[str, int, str]], count: int) -> None:
-        """Count the operations of a graph whose traceback is `stack`, outermost first."""
-        self.operations[arm][graph] += count
-        call, line = self, 0
-        for file, at, _ in stack:
-            key = (statement_at(file, at).function, file, line)
-            call = call.calls.setdefault(key, Call(*key))
-            call.operations[arm][graph] += count
-            line = at
-
-    def as_json(self) -> Json:
-        return {
-            **vars(self),
-            "where": shorten(self.file),
-            "operations": {arm: sorted(counts.items()) for arm, counts in self.operations.items()},
-            "calls": [call.as_json() for call in self.calls.values()],
-        }
+_WEB = Path(__file__).with_name("web")
+_SCRIPTS = ("nodes.js", "source.js", "breaks.js", "strips.js", "regions.js", "page.js")
 
 
 def html(found: Explanation) -> str:
-    """The page; it needs no network and no other file."""
-    regions = [_tree(found, region) for region in found.regions]
-    data = {
-        "command": " ".join(found.command),
-        "regions": [
-            {**asdict(region), "where": shorten(region.file), "tree": tree.as_json()}
-            for region, tree in zip(found.regions, regions, strict=True)
-        ],
-        "breaks": [{**asdict(each), "where": shorten(each.file)} for each in found.breaks],
-        "sources": _sources(found, regions),
-    }
-    text = json.dumps(data).replace("</", "<\\/")  # it stands in a script element
-    return _TEMPLATE.read_text(encoding="utf-8").replace("/*DATA*/null", text)
+    """The page; it needs no network and no other file.
+
+    What comes from the program is in one element, as data that no browser runs: the script makes text of it, never
+    markup.  Any other script is refused by the page's own policy, which names ours by their hashes.
+    """
+    script, style = "".join(map(_read, _SCRIPTS)), _read("page.css")
+    data = json.dumps(_Data(found).as_json(), separators=(",", ":")).replace("<", "\\u003c")  # no end of the element
+    policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}"
+    # The data come last: what is in them is no place to fill in.
+    page = _read("page.html").replace("/*STYLE*/", style).replace("/*SCRIPT*/", script).replace("POLICY", policy)
+    before, after = page.split("/*DATA*/")
+    return f"{before}{data}{after}"
 
 
-def _tree(found: Explanation, region: Region) -> Call:
-    root = Call(region.name, region.file, region.line)
-    for arm, observed in zip(_ARMS, (found.before, found.after), strict=True):
-        first, *_later = by_region(observed).get((region.name, region.file, region.line), [[]])
-        for index, graph in enumerate(first):
-            for call in graph:
-                root.add(arm, index, call["stack"], call["operations"])
-    return root
+def _read(name: str) -> str:
+    return (_WEB / name).read_text(encoding="utf-8")
 
 
-def _sources(found: Explanation, regions: list[Call]) -> dict[str, Any]:
-    """By ``file:function``: its first line, its text, and the text that runs instead where something is mended."""
-    wanted: set[tuple[str, str]] = {(each.file, each.function) for each in found.breaks}
-    waiting = list(regions)
-    while waiting:
-        call = waiting.pop()
-        waiting += call.calls.values()
-        wanted.add((call.file, call.function))
-    mended = {file: _mended_functions(file) for file in {file for file, _ in wanted}}
-    texts = {}
-    for file, function in sorted(wanted):
-        first, text = function_at(file, function)
-        if text:
-            texts[f"{file}:{function}"] = {"line": first, "text": text, "mended": mended[file].get(function)}
-    return texts
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _mended_functions(file: str) -> dict[str, str]:
-    """The text of each function of a file that has a mended site, by its qualified name."""
-    try:
-        changes = changes_of(Path(file).read_bytes(), file, active_rules(RULE_NAMES))
-    except (OSError, SyntaxError, ValueError):
-        return {}
-    functions = {change.site.function: change.function.node for change in changes if change.emitted}
-    return {name: readable(ast.unparse(node)) for name, node in functions.items()}
+class _Data:
+    """What the script is given.  Files stand once, and are spoken of by their numbers."""
+
+    def __init__(self, found: Explanation) -> None:
+        self._found = found
+        self._numbers: dict[str, int] = {}
+        self._wanted: dict[tuple[str, str], int] = {}  # functions to be shown, and a line of each
+
+    def as_json(self) -> Json:
+        found = self._found
+        causes = [
+            {**asdict(cause), "breaks": [self._break(each) for each in cause.breaks]}
+            for cause in causes_of(found.breaks)
+        ]
+        trees = [tree_of(found, region) for region in found.regions]
+        regions = [
+            {**asdict(region), "file": self._number(region.file), "tree": self._tree(tree)}
+            for region, tree in zip(found.regions, trees, strict=True)
+        ]
+        data = {"causes": causes, "regions": regions, "sources": self._sources(), "about": self._about()}
+        return {**data, "files": [{"path": file, "where": shorten(file)} for file in self._numbers]}
+
+    def _about(self) -> Json:
+        found = self._found
+        backends = {"backend": ", ".join(found.backends)} if found.backends else {}
+        return {
+            "summary": summary(found),
+            "command": shlex.join(found.command),
+            "versions": {**found.versions, **backends},
+            "interrupted": found.interrupted,
+        }
+
+    def _number(self, file: str) -> int:
+        return self._numbers.setdefault(file, len(self._numbers))
+
+    def _break(self, each: Break) -> Json:
+        self._wanted.setdefault((each.file, each.function), each.line)
+        callers = [self._caller(caller) for caller in each.callers]
+        return {**asdict(each), "file": self._number(each.file), "headline": each.headline, "callers": callers}
+
+    def _caller(self, caller: Caller) -> Json:
+        return {"stack": [self._frame(frame) for frame in caller.stack], "times": caller.times}
+
+    def _frame(self, frame: Frame) -> tuple[int, int, str]:
+        """With the qualified name of the function, if that is known."""
+        file, line, name = frame
+        function = statement_at(file, line).function or name
+        self._wanted.setdefault((file, function), line)
+        return self._number(file), line, function
+
+    def _tree(self, tree: Call) -> Json:
+        for call in tree.everything():
+            self._wanted.setdefault((call.file, call.function), 0)
+        return tree.as_json(self._number)
+
+    def _sources(self) -> Json:
+        """By the number of the file and the name of the function; without those that cannot be read."""
+        sources = Sources(self._found.after["report"])
+        paired = {
+            f"{self._number(file)}:{function}": sources.paired(file, function, line)
+            for (file, function), line in self._wanted.items()
+        }
+        return {key: found for key, found in paired.items() if found}

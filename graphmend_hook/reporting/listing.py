@@ -20,11 +20,15 @@ _INDENT = "    "
 
 @dataclass
 class Line:
-    """One line.  number: its place in the file, 0 for an added one.  marks: rules or codes of sites that begin here."""
+    """One line.  number: its place in the file, 0 for an added one.  marks: rules or codes of sites that begin here.
+
+    replaced: what was added stands in its place; it does not run.
+    """
 
     text: str
     number: int = 0
     marks: tuple[str, ...] = ()
+    replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,9 @@ class _Page:
         if before.strip() or not self._ends_its_line(at) or not _is_switch(change):
             added = "\n".join(ast.unparse(statement) for statement in change.emitted)
             self.rows[_end(at)[0]] += _added(added, re.sub(r"\S", " ", before), change)
+            if not before.strip() and self._ends_its_line(at):
+                for number in range(at.lineno, _end(at)[0] + 1):
+                    self.own[number].replaced = True
             return
         switch = change.emitted[0]
         assert isinstance(switch, ast.If)

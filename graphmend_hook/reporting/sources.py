@@ -71,6 +71,15 @@ def function_at(file: str, function: str) -> tuple[int, str]:
     return first, "".join(source.lines[first - 1 : last]).rstrip("\n") if first else ""
 
 
+def lines_around(file: str, line: int, context: int = 8) -> tuple[int, str]:
+    """The first line and the text of what stands around a line of a file; (0, "") where there is no such line."""
+    lines = _source(file).lines
+    if not 0 < line <= len(lines):
+        return 0, ""
+    first = max(line - context, 1)
+    return first, "".join(lines[first - 1 : line + context]).rstrip("\n")
+
+
 def module_of(file: str) -> str:
     """The dotted name under which a file would be imported, by the packages around it."""
     path = Path(file)

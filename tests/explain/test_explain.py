@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import data_of
 
 from graphmend_hook.cli import main
 from graphmend_hook.commands import explain as command
@@ -88,8 +89,17 @@ def by_place(explanation: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any
 
 
 @pytest.mark.slow
-def test_each_break_is_named_and_the_advice_helps(explained: Any, program: list[str], write: Write) -> None:
-    found, text = explained(*program, RANK="0", WORLD_SIZE="2")  # a report at exit would have a rank in its name
+def test_each_break_is_named_and_the_advice_helps(
+    explained: Any, program: list[str], write: Write, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    found, text = explained(f"--html={page}", *program, RANK="0", WORLD_SIZE="2")  # no report at exit, with a rank
+    assert found["backends"] == ["eager"]
+    data = data_of(page.read_text())
+    assert {each["line"] for cause in data["causes"] for each in cause["breaks"]} == {9, 11, 6, 14}
+    assert [name for name, source in data["sources"].items() if source[1]] == [
+        f"{file}:Model.forward" for file, each in enumerate(data["files"]) if each["where"].endswith("model.py")
+    ]
     breaks = by_place(found)
     said = {place: (each["state"], each["code"], each["said"], each["advice"]) for place, each in breaks.items()}
     assert said["model.py", 9] == ("removed", "", "mended by [defer] at app/model.py:9", "")

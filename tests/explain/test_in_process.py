@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import graphmend_hook
+from graphmend_hook.explaining.observe import Observer
 from graphmend_hook.testing import assert_single_graph
 
 
@@ -35,6 +36,19 @@ def test_breaks_with_their_callers() -> None:
     assert text.startswith("2 graphs and 1 graph break\n")
     assert f"    from {__file__}:{first} in twice\n" in text
     assert json.loads(json.dumps(found.as_dict()))["breaks"][0]["callers"][0]["times"] >= 1
+
+
+def test_the_names_of_backends() -> None:
+    def mine(module: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> torch.fx.GraphModule:
+        return module
+
+    observer = Observer()
+    with observer.attached():
+        for backend in ("eager", "aot_eager", mine):
+            torch.compiler.reset()
+            torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    torch.compiler.reset()
+    assert observer.as_json()["backends"] == ["eager", "aot_eager", "mine"]
 
 
 def test_of_what_is_compiled_already() -> None:

@@ -43,7 +43,7 @@ LAYERS = {
     },
     "runner": {"hook", "parsing", "program"},
     "options": {"config", "program", "version"},
-    "explaining": {"config", "diagnostics", "dynamo", "parsing", "reporting", "rewrite", "templates", "version"},
+    "explaining": {"config", "diagnostics", "dynamo", "parsing", "reporting", "rewrite", "version"},
     "doctor": {
         *(
             "codes",
