@@ -35,6 +35,7 @@ from .variables import Variable, fake_of, is_unbacked, python_of, tensor_node, w
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+_LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
 _UNBACKED = re.compile(r"\bu\d+\b")  # how PyTorch spells a number that the data decides
@@ -365,6 +366,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
     helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
+    if has_failed and len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph:
+        _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
     if not orders.above_one and orders.most == math.inf and helps and not has_failed:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = True

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _PATH = Path(__file__).parents[1]
@@ -20,6 +21,25 @@ _QUEUE = f"{__package__}.queue"
 # How Dynamo names this package's modules in guards: the global of rewritten code (`templates.RUNTIME`), and what it
 # makes of the modules of inlined functions; and what follows: attributes.
 _OWN = re.compile(r"G\['(?:_@graphmend|__import_(graphmend_hook\w*))'\]((?:\.\w+)*)")
+
+
+def own_code() -> Iterator[CodeType]:
+    """The code of this package's functions that traced code may call, so far as their modules are imported."""
+    modules = [module for module in [*sys.modules.values()] if getattr(module, "__file__", None) in OWN_FILES]
+    for module in modules:
+        values = [*vars(module).values()]
+        values += [part for value in values if isinstance(value, type) for part in vars(value).values()]
+        for value in values:
+            function = getattr(value, "fget", None) or getattr(value, "__func__", value)
+            if isinstance(function, FunctionType) and function.__code__.co_filename in OWN_FILES:
+                yield from _with_inner(function.__code__)
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _with_inner(const)
 
 
 def forget_own_guards(output: Any) -> None:

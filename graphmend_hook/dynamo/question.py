@@ -23,6 +23,7 @@ from torch.compiler import is_dynamo_compiling
 
 from . import defects, trust
 from .compilation import NotTracingError
+from .own import own_code
 from .trace import Trace, log
 from .variables import Variable
 
@@ -143,6 +144,18 @@ def _announce() -> None:
     dispatch = VariableBuilder._id_dispatch()  # as `torch.compiler.substitute_in_graph` does
     for function, asked in _questions:
         dispatch[id(function)] = functools.partial(_variable_of, asked, LambdaVariable)
+    _skip_own_frames()
+
+
+def _skip_own_frames() -> None:
+    """Let Dynamo never compile a function of this package as a frame of its own; it inlines them all the same.
+
+    It would where a frame that Dynamo has given up calls one in eager, or where a break lies in one.
+    """
+    from torch._dynamo.eval_frame import skip_code
+
+    for code in own_code():
+        skip_code(code)
 
 
 def connect() -> None:

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .operations import facts_of, name_of
 from .question import question
-from .restart import is_as_written
+from .restart import expect_success_of, is_as_written
 from .trace import Trace
 from .variables import Variable, tensor_node
 from .writes import memory_of, written_by
@@ -54,16 +54,22 @@ class Range:
     high: float
     may_be_nan: bool = False
 
+    @property
+    def truth(self) -> bool | None:
+        """That of all its numbers; None where they differ."""
+        if self.low > 0 or self.high < 0:
+            return True
+        return False if self.low == self.high and not self.may_be_nan else None
+
 
 @question(otherwise=None)
 def truth(trace: Trace, test: Variable) -> Any:
     """The truth of a tensor of one element where the range of its numbers decides it, else None."""
     found = None if is_as_written(trace) else range_of(trace, tensor_node(test))
-    if found is None:
-        return None
-    if found.low > 0 or found.high < 0:
-        return True
-    return False if found.low == found.high and not found.may_be_nan else None
+    decided = None if found is None else found.truth
+    if decided is not None:
+        expect_success_of(trace.compilation)
+    return decided
 
 
 @question(otherwise=False)

@@ -601,4 +601,28 @@ def f(self, x, y, n, flag):
     return y * 2
 """
     ),
+    "a backend that fails behind a decision on a buffer": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.s.add_(1)
+    if self.s.sum() > n:
+        y = x.sin()
+    w2 = x.view(-1)
+    w2.neg_()
+    return (x, y)
+""",
+        train=True,
+        leaf=False,
+        seed=4564072766899517,
+    ),
+    "an unused draw before a branch that a buffer decides": Program(
+        """\
+def f(self, x, y, n, flag):
+    b = torch.rand_like(x.float())
+    b = x * 2
+    if self.s.sum() > n:
+        return x, b, torch.rand(y.shape), y.tolist()
+    return x, y, b, torch.rand(y.shape)
+"""
+    ),
 }

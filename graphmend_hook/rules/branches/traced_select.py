@@ -123,7 +123,7 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
 def _is_same(left: Any, right: Any) -> bool:
     """Can no one tell the two values apart?"""
     kind = type(left)
-    if kind is not type(right):
+    if kind is not type(right) or kind is tuple:  # Dynamo cannot tell whether two tuples are one
         return False
     if kind is float:
         return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen

@@ -18,7 +18,7 @@ from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_cheap, only_writes
 from ...dynamo.place import is_autocast
 from ...dynamo.question import question
-from ...dynamo.restart import is_as_written
+from ...dynamo.restart import expect_success_of, is_as_written
 from ...dynamo.trace import Trace, log, record
 from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by
@@ -50,9 +50,12 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
     if is_unbacked(fake.shape) or not 0 < fake.numel() <= MOST_CONSTANTS:
         return None
     parts = _text(trace, tensor, of_inputs).split()
+    if not parts:
+        return None
+    expect_success_of(trace.compilation)
     if fake.dtype is torch.bool:
-        return tuple(part == "True" for part in parts) or None
-    return tuple(map(float if fake.dtype.is_floating_point else int, parts)) or None
+        return tuple(part == "True" for part in parts)
+    return tuple(map(float if fake.dtype.is_floating_point else int, parts))
 
 
 def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:

@@ -43,9 +43,10 @@ def taken(container: Any, index: Any) -> Any:
     if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
         return None  # of which Dynamo has no shape
     places = _positions(container, index)
-    if any([_is_mask(part) for part in _parts(places)]):  # noqa: C419
-        return _captured(operator.getitem, container, places)
-    return None if places is index else container[places]
+    selecting = index if places is None else places
+    if any([_is_mask(part) for part in _parts(selecting)]):  # noqa: C419
+        return _captured(operator.getitem, container, selecting)
+    return None if places is None else container[places]
 
 
 def _row(table: Any, index: Any) -> Any:
@@ -66,16 +67,22 @@ def written_to(container: Any, index: Any, value: Any) -> Any:
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.
     """
     converts = isinstance(value, torch.Tensor) and is_asked(container) and value.dtype != container.dtype
-    return index if converts else _positions(container, index)
+    places = None if converts else _positions(container, index)
+    return index if places is None else places
 
 
-def _positions(container: Any, index: Any) -> Any:
-    """`index`, with the places that a mask selects instead of the mask, where they are known."""
+def _positions(container: Any, index: Any) -> tuple[Any, ...] | None:
+    """`index`, with the places that masks select instead of the masks; None where those of none are known."""
     parts = _parts(index)
     if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
-        return index
-    found = [place for part in parts for place in _positions_of(part)]
-    return index if len(found) == 1 and found[0] is index else tuple(found)
+        return None
+    known = [_positions_of(part) for part in parts]
+    if all([places is None for places in known]):  # noqa: C419  Dynamo: no generators
+        return None
+    found: list[Any] = []
+    for part, places in zip(parts, known):  # noqa: B905  Dynamo: no strict=
+        found.extend((part,) if places is None else places)
+    return tuple(found)
 
 
 def _parts(index: Any) -> tuple[Any, ...]:
@@ -105,12 +112,9 @@ def _is_mask(part: Any) -> bool:
     return isinstance(part, torch.Tensor) and part.dtype is torch.bool
 
 
-def _positions_of(part: Any) -> tuple[Any, ...]:
-    if is_asked(part) and part.dtype is torch.bool and part.dim() and holds_data(part):
-        found = _places(part)
-        if found is not None:
-            return found
-    return (part,)
+def _positions_of(part: Any) -> tuple[Any, ...] | None:
+    is_mask = is_asked(part) and part.dtype is torch.bool and part.dim() and holds_data(part)
+    return _places(part) if is_mask else None
 
 
 def distinct(tensor: Any, name: str, counts: bool) -> Any:
