@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..reporting.text import counted
-from .join import SCHEMA, Break, Verdicts, breaks_of
+from .join import SCHEMA, Break, breaks_of
 from .observe import Observer
+from .verdicts import Verdicts
 
 
 @dataclass(frozen=True)
