@@ -49,7 +49,7 @@ class Verdicts:
         """Which rule took the break away: that of the innermost statement around it that is mended."""
         for file, line, _ in reversed(stack):
             site = self._sites.get(start_of(file, line))
-            if site is not None and site["outcome"] == "mended":
+            if site is not None and site["outcome"] != "declined":
                 return Verdict("", f"mended by [{site['rule']}] at {shorten(file)}:{site['line']}", "")
         return Verdict("", "gone with another break that was mended", "")
 

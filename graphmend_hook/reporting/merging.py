@@ -9,6 +9,7 @@ from typing import Any
 from ..diagnostics import GraphmendError
 from ..version import __version__
 from .ledger import SCHEMA, Document
+from .left import mark, unmarked
 
 
 class ReportError(GraphmendError):
@@ -18,8 +19,8 @@ class ReportError(GraphmendError):
 def merge(reports: Sequence[tuple[str, Document]]) -> Document:
     """One report of all the processes in `reports`, which are pairs of a file's name and its document.
 
-    An entry of one process is that of another if everything in it is the same but times and cache.  Raises ReportError
-    if two files hold the same process.
+    An entry of one process is that of another if everything in it is the same but times, cache, and what was left while
+    tracing: a site is, if one process left it.  Raises ReportError if two files hold the same process.
     """
     owners: dict[tuple[str, int, str], str] = {}
     processes: list[Document] = []
@@ -35,12 +36,13 @@ def merge(reports: Sequence[tuple[str, Document]]) -> Document:
             owners[identity] = file
             processes.append(process)
         for entry in document["modules"]:
-            known = _united(modules, entry, first, cached=None, seconds=0)
+            known = _united(modules, unmarked(entry), first, cached=None, seconds=0)
             asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
             known["cached"] = all(asked) if asked else None
             known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
         for entry in document["traced"]:
             _united(traced, entry, first)
+    mark(modules.values(), traced.values())
     return {
         "schema": SCHEMA,
         "version": __version__,
