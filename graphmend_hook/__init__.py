@@ -226,7 +226,20 @@ def _is_relaunched() -> bool:
     return os.environ.get("_GRAPHMEND_RELAUNCHED") == str(os.getpid())
 
 
+def _without_collecting(act: Callable[[], None]) -> None:
+    """What is imported lives on: to look for garbage among it is a twentieth of the start."""
+    import gc
+
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        act()
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
 if os.environ.get("GRAPHMEND_MODULES") and (_is_relaunched() or not _is_the_program()):
-    _install_from_environment()
+    _without_collecting(_install_from_environment)
 elif any(name.startswith("GRAPHMEND_M") and name != "GRAPHMEND_MODULES" for name in os.environ):
     _tell_of_unknown_variables()  # no other setting begins so
