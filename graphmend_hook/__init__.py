@@ -138,8 +138,11 @@ def explain(function: Callable[..., Any], *, backend: Any = "eager") -> Callable
 
     def call(*args: Any, **kwargs: Any) -> Explained:
         from .explaining.in_process import explained
+        from .explaining.verdicts import NOTEBOOK, PROGRAM
 
-        return explained(function, args, kwargs, backend, "graphmend_hook.install modules")
+        extension = sys.modules.get(f"{__name__}.ipython")
+        is_notebook = extension is not None and extension.is_loaded()
+        return explained(function, args, kwargs, backend, NOTEBOOK if is_notebook else PROGRAM)
 
     return call
 

@@ -24,16 +24,30 @@ class Verdict(NamedTuple):
     advice: str
 
 
+class Ways(NamedTuple):
+    """How one says, where the program is run, which modules are to be mended, and which inputs have few values."""
+
+    modules: str
+    values: str
+
+
+COMMAND_LINE = Ways("--modules={}", "--values={}")
+PYTEST = Ways("pytest --graphmend={}", "pytest --graphmend-values={}")
+PROGRAM = Ways("graphmend_hook.install({})", "graphmend_hook.install(..., values={})")
+# Its extension has the settings of the environment, and a process traces under one choice of values.
+NOTEBOOK = Ways(PROGRAM.modules, "%env GRAPHMEND_VALUES={}, then %reload_ext graphmend_hook, and run the cells again")
+
+
 class Verdicts:
     """What a report says of the lines of the program that it is about.
 
-    option: that which names the modules to mend, where the program is run.
+    ways: how settings are given, where the program is run.
     missing: the packages that hold breaks of which was asked, and are not among those that are mended.
     """
 
-    def __init__(self, report: Report, option: str = "--modules") -> None:
+    def __init__(self, report: Report, ways: Ways = COMMAND_LINE) -> None:
         hooks = [hook for process in report.get("processes", ())[:1] for hook in process["hooks"]]  # not of children
-        self._option = option
+        self._ways = ways
         self._values = [name for hook in hooks for name in hook["values"]]
         self._set = [pattern for hook in hooks for pattern in hook["modules"]]
         self.missing: list[str] = []
@@ -77,13 +91,12 @@ class Verdicts:
         )
 
     def flag(self, *names: str) -> str:
-        """The option that adds the modules to those that are set."""
-        return f"{self._option}=" + shlex.quote(",".join(dict.fromkeys([*self._set, *names])))
+        """What adds the modules to those that are set."""
+        return _filled(self._ways.modules, [*self._set, *names])
 
     def values_flag(self, *names: str) -> str:
-        """The option that adds the inputs to those that are set."""
-        option = self._option.replace("modules", "values")
-        return f"{option}=" + shlex.quote(",".join(dict.fromkeys([*self._values, *names])))
+        """What adds the inputs to those that are set."""
+        return _filled(self._ways.values, [*self._values, *names])
 
     def _of_module(self, file: str) -> Verdict | None:
         """Why nothing in the file was mended; None where it was looked at."""
@@ -106,6 +119,11 @@ class Verdicts:
 
 def start_of(file: str, line: int) -> Start:
     return file, statement_at(file, line).line
+
+
+def _filled(way: str, names: Iterable[str]) -> str:
+    text = ",".join(dict.fromkeys(names))
+    return way.format(repr(text) if way.endswith(")") else shlex.quote(text))
 
 
 def _refused(code: str, said: str) -> Verdict:
