@@ -101,12 +101,11 @@ def _print(found: Explanation, failing: Collection[Break], options: argparse.Nam
 
 def _explain(options: argparse.Namespace) -> Explanation:
     """Raises KeyboardInterrupt if nothing was seen with the hook."""
-    variables = passed_on(options) | ({CALLS: options.calls} if options.calls else {})
-    without = {**variables, "GRAPHMEND_DISABLE": "1"}
-    before, interrupted = _run("without the hook", options.program, without)
+    variables, calls = passed_on(options), {CALLS: options.calls} if options.calls else {}
+    before, interrupted = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1", **calls})
     if interrupted:
         raise KeyboardInterrupt
-    after, interrupted = _run("with the hook", options.program, {**variables, "GRAPHMEND_DISABLE": ""})
+    after, interrupted = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables, **calls})
     if not before["regions"] and not after["regions"]:
         require("torch")
         raise GraphmendError("the program compiled nothing: nowhere in it did torch.compile meet a function to trace")
