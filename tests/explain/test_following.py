@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,3 +164,32 @@ def test_the_last_line_names_the_inputs_that_free_a_break(python: Python, write:
     assert last == f"0 of 2 breaks gone, 2 left; 1 of the 2 left goes with {option}, if few values are met"
     done = python(*GRAPHMEND, "explain", option, program)
     assert done.stdout.splitlines()[-1] == "1 of 2 breaks gone, 1 left"
+
+
+WAITING = """\
+import os, threading, worker
+worker.work()
+if os.environ["GRAPHMEND_DISABLE"] != "1":
+    open("reached", "w").close()
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_was_seen_until_an_interrupt_is_shown(write: Write, tmp_path: Path, clean_environment: Any) -> None:
+    """As Ctrl-C does at a terminal: every process of the group is interrupted."""
+    pytest.importorskip("torch")
+    write("app/worker.py", WORKER)
+    reached = write("app/waiting.py", WAITING).with_name("reached")
+    os.mkfifo(reached)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    command = [sys.executable, *GRAPHMEND, "explain", "waiting.py"]
+    process = subprocess.Popen(command, cwd=reached.parent, env=clean_environment(), **streams)
+    reached.read_bytes()  # returns when the program has opened it, and has closed it again
+    os.killpg(process.pid, signal.SIGINT)
+    shown, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors.endswith("graphmend explain: interrupted; this is what was seen until then\n")
+    assert "Traceback" not in errors
+    assert shown.endswith("\nNo graph break remains.\n")
