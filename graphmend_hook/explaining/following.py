@@ -128,7 +128,7 @@ class _Watch(MetaPathFinder):
         with contextlib.suppress(ValueError):  # another thread was first
             sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.origin:
+        if spec is not None and spec.origin and type(spec.loader) is SourceFileLoader:
             spec.loader = loader = _Loader(fullname, spec.origin)
             loader.then = self._then
         return spec
