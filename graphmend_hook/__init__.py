@@ -138,8 +138,11 @@ def explain(function: Callable[..., Any], *, backend: Any = "eager") -> Callable
 
     def call(*args: Any, **kwargs: Any) -> Explained:
         from .explaining.in_process import explained
+        from .explaining.verdicts import NOTEBOOK, PROGRAM
 
-        return explained(function, args, kwargs, backend, "graphmend_hook.install modules")
+        extension = sys.modules.get(f"{__name__}.ipython")
+        is_notebook = extension is not None and extension.is_loaded()
+        return explained(function, args, kwargs, backend, NOTEBOOK if is_notebook else PROGRAM)
 
     return call
 
@@ -226,7 +229,20 @@ def _is_relaunched() -> bool:
     return os.environ.get("_GRAPHMEND_RELAUNCHED") == str(os.getpid())
 
 
+def _without_collecting(act: Callable[[], None]) -> None:
+    """What is imported lives on: to look for garbage among it is a twentieth of the start."""
+    import gc
+
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        act()
+    finally:
+        if is_enabled:
+            gc.enable()
+
+
 if os.environ.get("GRAPHMEND_MODULES") and (_is_relaunched() or not _is_the_program()):
-    _install_from_environment()
+    _without_collecting(_install_from_environment)
 elif any(name.startswith("GRAPHMEND_M") and name != "GRAPHMEND_MODULES" for name in os.environ):
     _tell_of_unknown_variables()  # no other setting begins so

@@ -32,6 +32,7 @@ class Outcome(Enum):
 
     MENDED = "mended"
     DECLINED = "declined"
+    LEFT = "left while tracing"  # mended, and yet a traced value showed that the original has to run: it breaks
 
 
 @dataclass(frozen=True)

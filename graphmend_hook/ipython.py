@@ -130,6 +130,11 @@ class CellMender:
 _loaded: dict[int, CellMender] = {}
 
 
+def is_loaded() -> bool:
+    """Does a session of this process have the extension?"""
+    return bool(_loaded)
+
+
 def load(shell: Any) -> None:
     """Mend the cells of `shell` from now on.  IPython loads an extension once; twice is no error here either."""
     if id(shell) not in _loaded:

@@ -22,6 +22,10 @@ def _switch_on():  # type: () -> None
         from graphmend_hook.hook import relaunch
 
         relaunch.relaunch()
+        if "_GRAPHMEND_OBSERVED" in os.environ:  # `graphmend explain` follows the processes of its program
+            from graphmend_hook.explaining import following
+
+            following.start()
     except Exception as error:
         _say("graphmend_hook: not active in process %d: %s\n" % (os.getpid(), error))  # noqa: UP031
 

@@ -16,8 +16,10 @@ from rich.console import Console
 
 from ..diagnostics import ConfigError, GraphmendError
 from ..explaining import baseline, page
+from ..explaining.following import CALLS, FOLDER
 from ..explaining.formats import FORMATS
 from ..explaining.join import Break, Explanation, Json, explain
+from ..explaining.processes import gather
 from ..explaining.text import show, show_compared
 from ..options import FOR_A_PROGRAM, OF_MENDING, add_settings, passed_on
 from ..reporting.text import PLAIN, counted
@@ -35,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--html", metavar="FILE", help="also write it as a page: breaks, graphs, the source beside what runs"
+    )
+    parser.add_argument(
+        "--calls", metavar="N", help="end each process of the program after N calls of compiled functions"
     )
     parser.add_argument("--fail-on-break", action="store_true", help="exit with 1 if a break remains")
     parser.add_argument("--format", choices=FORMATS, help="print the breaks that remain for a service for CI instead")
@@ -75,6 +80,8 @@ def _check(options: argparse.Namespace) -> None:
         if getattr(options, option) and not options.baseline:
             what = "write" if option == "update_baseline" else "compare with"
             raise ConfigError(f"--{option.replace('_', '-')} needs --baseline FILE, the file to {what}")
+    if options.calls is not None and not (options.calls.isdecimal() and int(options.calls)):
+        raise ConfigError(f"--calls: {options.calls!r} is no number of calls; give a whole number from 1 on")
     if options.format and options.json == "-":
         raise ConfigError("--format and --json - both want stdout; give --json a file")
 
@@ -96,27 +103,28 @@ def _print(found: Explanation, failing: Collection[Break], options: argparse.Nam
 
 def _explain(options: argparse.Namespace) -> Explanation:
     """Raises KeyboardInterrupt if nothing was seen with the hook."""
-    variables = passed_on(options)
-    before, interrupted = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1"})
+    variables, calls = passed_on(options), {CALLS: options.calls} if options.calls else {}
+    before, interrupted = _run("without the hook", options.program, {"GRAPHMEND_DISABLE": "1", **calls})
     if interrupted:
         raise KeyboardInterrupt
-    after, interrupted = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables})
+    after, interrupted = _run("with the hook", options.program, {"GRAPHMEND_DISABLE": "", **variables, **calls})
     if not before["regions"] and not after["regions"]:
+        require("torch")
         raise GraphmendError("the program compiled nothing: nowhere in it did torch.compile meet a function to trace")
     return replace(explain(options.program, before, after), interrupted=interrupted)
 
 
 def _run(what: str, program: list[str], variables: Mapping[str, str]) -> tuple[Json, bool]:
-    """What was observed of the program in a fresh process, and whether it was interrupted.
+    """What was observed of the program in a fresh process, and in its children, and whether it was interrupted.
 
     Its words are kept back, unless it fails.  Raises KeyboardInterrupt if it was interrupted, and nothing was observed.
     """
     print(f"graphmend explain: running {what} ...", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder, "observed.json")
-        command = [sys.executable, "-m", "graphmend_hook.explaining", str(out), "--", *program]
+        command = [sys.executable, "-m", "graphmend_hook.explaining", "--", *program]
+        environment = os.environ | variables | {FOLDER: folder}
         process = subprocess.Popen(
-            command, env=os.environ | variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         interrupted = False
         while True:
@@ -125,11 +133,11 @@ def _run(what: str, program: list[str], variables: Mapping[str, str]) -> tuple[J
                 break
             except KeyboardInterrupt:  # the terminal has interrupted both; it writes what it has seen, and ends
                 interrupted = True
-        if interrupted and not out.is_file():
+        observed = gather(Path(folder))
+        if interrupted and observed is None:
             raise KeyboardInterrupt
-        if not interrupted and (process.returncode or not out.is_file()):
+        if observed is None or (process.returncode and not interrupted):
             require("torch")
             words = f"its last words:\n{errors[-4000:].rstrip()}"
             raise GraphmendError(f"{what}, the program ended with status {process.returncode}; {words}")
-        observed: Json = json.loads(out.read_text(encoding="utf-8"))
     return observed, interrupted

@@ -128,6 +128,36 @@ EXAMPLES = {
     ),
 }
 
+_CONFIG = "class Config:\n    size = 3\n\nconfig = Config()\n"
+# Of codes while tracing: `f` is compiled.
+EXAMPLES_TRACED = {
+    "GM101-T03": Example(
+        "def g(x):\n    logger.info('in %s', x)\n    return x + 1\n\ndef f(x):\n    return torch.vmap(g)(x)\n",
+        "def g(x):\n    return x + 1\n\ndef f(x):\n    logger.info('in %s', x)\n    return torch.vmap(g)(x)\n",
+    ),
+    "GM101-T04": Example(
+        f"{_CONFIG}\ndef f(x):\n    logger.info('%s', config)\n    return x + 1\n",
+        f"{_CONFIG}text = str(config)\n\ndef f(x):\n    logger.info('%s', text)\n    return x + 1\n",
+    ),
+    "GM102-T02": Example(
+        "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x.long()\n",
+        "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x.trunc()\n",
+    ),
+    "GM102-T03": Example(
+        "def f(x):\n    if x.sum() > 0:\n        factor = 1.0\n    else:\n        factor = 2.0\n    return x * factor\n",
+        "def f(x):\n    if x.sum() > 0:\n        y = x * 1.0\n    else:\n        y = x * 2.0\n    return y\n",
+    ),
+    "GM104-T07": Example(
+        "def f(x, n):\n    while n > 0:\n        x, n = x + 1, n - 1\n    return x\n",
+        "def f(x, n):\n    for step in range(3):\n        x = torch.where(step < n, x + 1, x)\n    return x\n",
+    ),
+    "GM106-T02": Example(
+        "def f(x):\n    y = x * 2\n    y.requires_grad_()\n    return y * 2\n",
+        "def f(x):\n    y = x * 2\n    return y * 2\n",
+    ),
+}
+EXAMPLES |= EXAMPLES_TRACED
+
 
 def remedy(code: str) -> str:
     """What to do about the refusal `code`.  Raises KeyError for what is none."""

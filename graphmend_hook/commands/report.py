@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from ..diagnostics import GraphmendError
 from ..reporting import files
 from ..reporting.ledger import SCHEMA, Document
+from ..reporting.merging import ReportError, merge
 from ..reporting.text import PLAIN, draw
 from ..version import __version__
 
@@ -20,10 +20,6 @@ HELP = "show report files (GRAPHMEND_REPORT=PATH), or merge those of a job"
 _SCHEMA = Path(files.__file__).with_name("schema.json")
 # What JSON Schema calls the values that `json` reads.
 _TYPES = {dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-class ReportError(GraphmendError):
-    """A file is not a report that can be used; the message names it and what is wrong."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,49 +73,6 @@ def load(file: str) -> Document:
     if any(index not in known for entry in entries for index in entry["processes"]):
         raise ReportError(f"{file}: an entry names a process that 'processes' does not have")
     return document
-
-
-def merge(reports: Sequence[tuple[str, Document]]) -> Document:
-    """One report of all the processes in `reports`, which are pairs of a file's name and its document.
-
-    An entry of one process is that of another if everything in it is the same but times and cache.  Raises ReportError
-    if two files hold the same process.
-    """
-    owners: dict[tuple[str, int, str], str] = {}
-    processes: list[Document] = []
-    modules: dict[str, Document] = {}
-    traced: dict[str, Document] = {}
-    for file, document in reports:
-        first = len(processes)
-        for process in document["processes"]:
-            identity = (process["host"], process["pid"], process["started"])
-            if identity in owners:
-                who = f"process {process['pid']} of {process['host']}"
-                raise ReportError(f"{file}: {who} is in {owners[identity]} too; give each report once")
-            owners[identity] = file
-            processes.append(process)
-        for entry in document["modules"]:
-            known = _united(modules, entry, first, cached=None, seconds=0)
-            asked = [each for each in (known["cached"], entry["cached"]) if each is not None]
-            known["cached"] = all(asked) if asked else None
-            known["seconds"] = round(known["seconds"] + entry["seconds"], 6)
-        for entry in document["traced"]:
-            _united(traced, entry, first)
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "processes": processes,
-        "modules": list(modules.values()),
-        "traced": list(traced.values()),
-    }
-
-
-def _united(known: dict[str, Document], entry: Document, first: int, **varying: Any) -> Document:
-    """The one in `known` for all that are as `entry` but for what is `varying`, with its processes, from `first` on."""
-    blank = {**entry, **varying, "processes": []}
-    united = known.setdefault(json.dumps(blank, sort_keys=True), blank)
-    united["processes"] += [first + index for index in entry["processes"]]
-    return united
 
 
 def _complaints(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> Iterator[str]:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..reporting.text import counted
-from .join import SCHEMA, Break, Verdicts, breaks_of
+from .join import SCHEMA, Break, breaks_of
 from .observe import Observer
+from .verdicts import Verdicts, Ways
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ def _innermost(found: Break) -> list[tuple[str, int, str]]:
 
 
 def explained(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any, option: str
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any, ways: Ways
 ) -> Explained:
     """Compile `function`, unless that has been done, call it once, and say what became of it.
 
-    option: that which names the modules to mend, where this is called.
+    ways: how settings are given where this is called.
 
     Everything that was compiled before in this process is forgotten, before and after: Dynamo counts recompilations.
     What the call raises passes through.
@@ -69,5 +70,5 @@ def explained(
     finally:
         torch.compiler.reset()
     seen = observer.as_json()
-    verdicts = Verdicts(seen["report"], option)
+    verdicts = Verdicts(seen["report"], ways)
     return Explained(result, observer.count, tuple(breaks_of([], seen["breaks"], verdicts)))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..diagnostics import TOO_EARLY
 from ..reporting.sources import Frame, module_of, statement_at
-from ..reporting.text import shorten
 from .observe import Graph
+from .verdicts import ADD, OF_INPUT, Start, Verdicts, start_of
 
 SCHEMA = 2
-_ADD = "add it: "  # the advice for a module that is not among those that are mended
 Json = dict[str, Any]
-Start = tuple[str, int]  # of a statement: its file, its first line
 REMOVED, REMAINING, NEW = "removed", "remaining", "new"
 
 
@@ -39,6 +35,8 @@ class Break:
     times: how often it was met (in how many frames, layers, recompilations), without the hook and with it.
     code: that of a refusal, else "".
     callers: from where it was met, with the hook if it is there still.
+    processes: those of the program's that met it, likewise; "" is the program itself.
+    values: the inputs that `--values` is to name for it to go, where the refusal says that it goes so.
     """
 
     file: str
@@ -53,11 +51,13 @@ class Break:
     said: str = ""
     advice: str = ""
     callers: tuple[Caller, ...] = ()
+    processes: tuple[str, ...] = ("",)
+    values: tuple[str, ...] = ()
 
     @property
     def is_uncovered(self) -> bool:
         """Is it in a module that is not among those that are mended, but may be?"""
-        return self.advice.startswith(_ADD)
+        return self.advice.startswith(ADD)
 
     @property
     def headline(self) -> str:
@@ -96,6 +96,7 @@ class Explanation:
     before: Json = field(repr=False)
     after: Json = field(repr=False)
     flag: str = ""  # what is set, and the packages that hold breaks and are not mended; "" where there are none
+    values_flag: str = ""  # what is set, and the inputs whose values decide breaks; "" where there are none
     interrupted: bool = False  # the run with the hook was ended before its end
 
     @property
@@ -130,6 +131,7 @@ class Explanation:
             "regions": [asdict(region) for region in self.regions],
             "breaks": [{**asdict(each), "key": each.key} for each in self.breaks],
             "flag": self.flag,
+            "values_flag": self.values_flag,
         }
 
 
@@ -138,7 +140,9 @@ def explain(command: Iterable[str], before: Json, after: Json) -> Explanation:
     verdicts = Verdicts(after["report"])
     breaks = tuple(breaks_of(before["breaks"], after["breaks"], verdicts))
     flag = verdicts.flag(*verdicts.missing) if verdicts.missing else ""
-    return Explanation(tuple(command), tuple(_regions(before, after)), breaks, before, after, flag)
+    inputs = sorted({name for each in breaks for name in each.values})
+    values = verdicts.values_flag(*inputs) if inputs else ""
+    return Explanation(tuple(command), tuple(_regions(before, after)), breaks, before, after, flag, values)
 
 
 def _regions(before: Json, after: Json) -> Iterable[Region]:
@@ -177,7 +181,13 @@ def breaks_of(before: Iterable[Json], after: Iterable[Json], verdicts: Verdicts)
         times = (len(without), len(mended))
         met = Counter(tuple((*frame,) for frame in each["stack"][:-1]) for each in mended or without)
         callers = tuple(Caller(stack, count) for stack, count in met.most_common() if stack)
-        yield Break(*start, function, text, shown["kind"], _short(shown["reason"]), state, times, *verdict, callers)
+        who = tuple(dict.fromkeys(each.get("process", "") for each in mended or without))
+        values: tuple[str, ...] = ()
+        if verdict.code == OF_INPUT and any(each["inputs"] for each in mended):
+            values = tuple(sorted({name for each in mended for name in each["inputs"]}))
+            verdict = verdict._replace(advice=f"if few values are met: {verdicts.values_flag(*values)}")
+        reason = _short(shown["reason"])
+        yield Break(*start, function, text, shown["kind"], reason, state, times, *verdict, callers, who, values)
 
 
 def _by_start(breaks: Iterable[Json]) -> dict[Start, list[Json]]:
@@ -185,7 +195,7 @@ def _by_start(breaks: Iterable[Json]) -> dict[Start, list[Json]]:
     found: dict[Start, list[Json]] = {}
     for each in breaks:
         file, line, _ = each["stack"][-1]
-        found.setdefault(_start(file, line), []).append(each)
+        found.setdefault(start_of(file, line), []).append(each)
     return found
 
 
@@ -194,89 +204,3 @@ def _short(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("For more details", "Developer debug context:"))]
     return "\n".join(kept[:6])
-
-
-class Verdict(NamedTuple):
-    """A sentence, and what to do about it; the code is that of a refusal, else ""."""
-
-    code: str
-    said: str
-    advice: str
-
-
-class Verdicts:
-    """What a report says of the lines of the program that it is about.
-
-    option: that which names the modules to mend, where the program is run.
-    missing: the packages that hold breaks of which was asked, and are not among those that are mended.
-    """
-
-    def __init__(self, report: Json, option: str = "--modules") -> None:
-        hooks = [hook for process in report.get("processes", ()) for hook in process["hooks"]]
-        self._option = option
-        self._set = [pattern for hook in hooks for pattern in hook["modules"]]
-        self.missing: list[str] = []
-        self._modules = {module["path"]: module for module in report["modules"]}
-        self._sites = {(module["path"], site["line"]): site for module in report["modules"] for site in module["sites"]}
-        self._traced = {_start(each["path"], each["line"]): each for each in reversed(report["traced"])}
-
-    def of_removed(self, stack: list[Frame]) -> Verdict:
-        """Which rule took the break away: that of the innermost statement around it that is mended."""
-        for file, line, _ in reversed(stack):
-            site = self._sites.get(_start(file, line))
-            if site is not None and site["outcome"] == "mended":
-                return Verdict("", f"mended by [{site['rule']}] at {shorten(file)}:{site['line']}", "")
-        return Verdict("", "gone with another break that was mended", "")
-
-    def of(self, start: Start, stack: Iterable[Frame], reason: str) -> Verdict:
-        """What is said of a break at `start`, inside the calls of `stack`, outermost first, for Dynamo's `reason`.
-
-        One inside a check function is that of the guard that calls it.
-        """
-        for file, line, _ in reversed(list(stack)):
-            caller = _start(file, line)
-            known = self._sites.get(caller)
-            if caller != start and (known is None or known["rule"] != "trap"):
-                continue
-            refusal = self._traced.get(caller)
-            if refusal is not None:
-                return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
-            if known is not None and known["outcome"] == "declined":
-                return _refused(known["code"], f"declined: {known['reason']}")
-        mended = "the statement is mended, and Dynamo stops at it for another reason"
-        hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
-        return self._of_module(start[0]) or Verdict(
-            "",
-            mended if start in self._sites else "no rule is about this kind of statement",
-            f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break",
-        )
-
-    def flag(self, *names: str) -> str:
-        """The option that adds the modules to those that are set."""
-        return f"{self._option}=" + shlex.quote(",".join(dict.fromkeys([*self._set, *names])))
-
-    def _of_module(self, file: str) -> Verdict | None:
-        """Why nothing in the file was mended; None where it was looked at."""
-        module = self._modules.get(file)
-        if module is None:
-            name = module_of(file)
-            package = name.partition(".")[0]
-            self.missing += [package] if package not in self.missing else []
-            return Verdict("", f"{name} is not among the modules that are mended", f"{_ADD}{self.flag(package)}")
-        name, status = module["name"], module["status"]
-        if status == "imported too early":
-            return Verdict("GM001", f"{name} was imported before the hook was installed, and runs as it is", TOO_EARLY)
-        if status == "passed over":
-            said = f"{name} is passed over: no compiled function was known to reach it"
-            return Verdict("", said, f"name the module itself: {self.flag(name)}")
-        if status in ("not eligible", "failed"):
-            return Verdict("", f"{name} runs as it is, {status}: {module['why']}", "graphmend doctor")
-        return None
-
-
-def _start(file: str, line: int) -> Start:
-    return file, statement_at(file, line).line
-
-
-def _refused(code: str, said: str) -> Verdict:
-    return Verdict(code, said, f"graphmend rules {code}")

@@ -5,9 +5,7 @@ Dynamo's own counters do not tell: a branch on a tensor is not among them, and a
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import json
 import os
 import re
 import sys
@@ -17,6 +15,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from ..dynamo.inputs import inputs_behind
 from ..dynamo.observing import compilation_id, kind_of, observed, stack_of
 from ..reporting.ledger import as_json, ledger
 from ..reporting.sources import Frame, is_foreign
@@ -73,7 +72,8 @@ class Observer:
         key = (*compilation_id(), kind_of(error), *outside, *stack)
         if key not in self._met:
             self._met.add(key)
-            self.breaks.append({"kind": kind_of(error), "reason": reason, "stack": stack})
+            inputs = inputs_behind(error)
+            self.breaks.append({"kind": kind_of(error), "reason": reason, "stack": stack, "inputs": inputs})
 
     def _around(self) -> tuple[list[Frame], list[Graph]]:
         """The program's frames from the call of a region to the frame that is compiled, and the graphs of that call.
@@ -100,21 +100,6 @@ class Observer:
             stack[entry].f_trace_lines = False
             region.append([])
         return inside, region[-1]
-
-
-def start(path: str) -> None:
-    """Observe this process from now on, and write what was seen to `path` when it ends."""
-    observer, pid = Observer(), os.getpid()
-    attachment = contextlib.ExitStack()
-    attachment.enter_context(observer.attached())
-
-    def write() -> None:
-        attachment.close()
-        if os.getpid() == pid:  # not in a forked child
-            with open(path, "w", encoding="utf-8") as stream:
-                json.dump(observer.as_json(), stream)
-
-    atexit.register(write)
 
 
 def _is_entry(frame: FrameType) -> bool:

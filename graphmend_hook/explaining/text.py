@@ -48,11 +48,15 @@ def summary(found: Explanation) -> str:
     if not found.remaining:
         return "No graph break remains."
     left, total = len(found.remaining), len(found.breaks)
-    text = f"{total - left} of {counted(total, 'break')} gone, {left} left"
+    parts = [f"{total - left} of {counted(total, 'break')} gone, {left} left"]
     uncovered = sum(each.is_uncovered for each in found.remaining)
     if uncovered:
-        text += f"; {uncovered} of those in modules that are not mended: {found.flag}"
-    return text
+        parts.append(f"{uncovered} of those in modules that are not mended: {found.flag}")
+    decided = sum(bool(each.values) for each in found.remaining)
+    if decided:
+        goes = "goes" if decided == 1 else "go"
+        parts.append(f"{decided} of the {left} left {goes} with {found.values_flag}, if few values are met")
+    return "; ".join(parts)
 
 
 def show_compared(compared: Comparison, file: str, console: Console) -> None:
@@ -108,7 +112,8 @@ def _show_break(each: Break, console: Console) -> None:
     reason = Text("" if each.state == REMOVED else f"Dynamo: {each.headline}")
     said = Text(f"{each.code} {each.said}".lstrip())
     advice = Text(each.advice and f"→ {each.advice}", "bold")
-    lines = [line for line in (Text(each.text, "cyan"), reason, *map(Text, _callers(each)), said, advice) if line]
+    more = (*_callers(each), *_processes(each))
+    lines = [line for line in (Text(each.text, "cyan"), reason, *map(Text, more), said, advice) if line]
     if console.is_terminal:
         console.print(Padding(Text("\n").join(lines), (0, 0, 0, 4)))
     else:
@@ -127,3 +132,9 @@ def _callers(each: Break) -> Iterator[str]:
         yield f"from {shorten(file)}:{line} in {function}, {counted(times, 'time')}"
     if len(reached) > _CALLERS:
         yield f"and from {len(reached) - _CALLERS} more places (--json has all)"
+
+
+def _processes(each: Break) -> Iterator[str]:
+    """Which of the program's processes met it, where that is not the program itself alone."""
+    if each.processes not in ((), ("",)):
+        yield "in " + ", ".join(name or "the program itself" for name in each.processes)

@@ -15,9 +15,8 @@ import logging
 import marshal
 import os
 import re
-import shutil
 import sys
-import tempfile
+import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -95,7 +94,7 @@ class Cache:
         data = _MAGIC + _digest(checked) + checked
         file = self._file(path)
         try:
-            descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=".tmp")
+            descriptor, temporary = new_file(self.directory)
             try:
                 with open(descriptor, "wb") as stream:
                     stream.write(data)
@@ -149,6 +148,15 @@ class Cache:
         return directory
 
 
+def new_file(directory: Path) -> tuple[int, str]:
+    """A file of this thread's own, which only this user can read, open to be written, and its path."""
+    # As tempfile has it, which would be imported at each start of python, with what finds random names.
+    name = f".{os.getpid()}-{threading.get_ident()}-{time.time_ns()}.tmp"
+    path = os.path.join(directory, name)
+    binary = getattr(os, "O_BINARY", 0)  # on Windows
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600), path
+
+
 def unused(directory: object, why: object) -> str:
     """The notice that the cache in `directory` is neither read nor written."""
     remedy = "set GRAPHMEND_CACHE_DIR to a directory that only you can write to"
@@ -165,12 +173,25 @@ def cache_root(directory: Path | None) -> Path:
     """`directory`, or that of this user; RuntimeError for a user without a home directory."""
     if directory is not None:
         return directory.absolute()
+    directory = _plain_root()
+    if directory is not None:
+        return directory
     from platformdirs import user_cache_path
 
     directory = user_cache_path("graphmend_hook", appauthor=False)
     if not directory.is_absolute():
         raise RuntimeError("this user has no home directory")
     return directory
+
+
+def _plain_root() -> Path | None:
+    """What platformdirs answers on Linux where the environment says it, else None: its import takes milliseconds."""
+    if sys.platform == "linux" and not hasattr(sys, "getandroidapilevel") and "ANDROID_ROOT" not in os.environ:
+        for name, below in (("XDG_CACHE_HOME", ""), ("HOME", ".cache")):
+            base = os.environ.get(name, "")
+            if os.path.isabs(base):
+                return Path(base, below, "graphmend_hook")
+    return None
 
 
 def distrust(directory: Path) -> str:
@@ -194,6 +215,8 @@ def _forget_old_fingerprints(root: Path) -> None:
         for folder in root.iterdir():
             is_ours = re.fullmatch(r"[0-9a-f]{16}", folder.name) and not folder.is_symlink()
             if is_ours and folder.stat().st_mtime < time.time() - _KEPT:
+                import shutil  # seldom needed, and never inside of an import: a cache is opened before
+
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -11,7 +11,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER
 from time import perf_counter
@@ -148,10 +147,11 @@ def _is_plain(loader: object, name: str, path: str) -> bool:
     return type(loader) is SourceFileLoader and vars(loader) == {"name": name, "path": path}
 
 
-class MendingFinder(MetaPathFinder):
+class MendingFinder:
     """Asks the other finders for a spec and puts a `MendingLoader` where they chose exactly `SourceFileLoader`.
 
-    For every other module it finds nothing, so that the import goes on as if it were not there.
+    For every other module it finds nothing, so that the import goes on as if it were not there.  It has no base class:
+    that is in `importlib.abc`, which imports tempfile, shutil and three ways to compress at each start of python.
     """
 
     def __init__(self, allowlist: Allowlist, mender: Mender) -> None:

@@ -17,11 +17,12 @@ from typing import Any
 from ..config import Settings
 from ..diagnostics import Site
 from ..dynamo import refusals, trust
-from ..rules.codes import REFUSALS, RULE_OF_CODE
+from ..rules.codes import REFUSALS
 from ..version import __version__
+from .left import mark, rule_of
 
 Document = dict[str, Any]
-SCHEMA = 1  # raised when a field goes away or changes its meaning, not when one is added
+SCHEMA = 2  # raised when a field goes away or changes its meaning, not when one is added
 # What launchers say about a process: torchrun and its kin, then Slurm's srun.
 _RANKS = {
     "rank": ("RANK", "SLURM_PROCID"),
@@ -104,7 +105,7 @@ def as_json(ledger: Ledger) -> Document:
     records = ledger.records
     torch = getattr(sys.modules.get("torch"), "__version__", None)
     rules = {(record.path, site.line): site.rule for record in records for site in record.sites if not site.code}
-    return {
+    report: Document = {
         "schema": SCHEMA,
         "version": __version__,
         "processes": [
@@ -144,7 +145,7 @@ def as_json(ledger: Ledger) -> Document:
         ],
         "traced": [
             {
-                "rule": rules.get((path, line), RULE_OF_CODE.get(code.partition("-")[0], "")),
+                "rule": rules.get((path, line), rule_of(code)),
                 "code": code,
                 "reason": REFUSALS[code] + refusals.about(left),
                 "path": path,
@@ -156,6 +157,8 @@ def as_json(ledger: Ledger) -> Document:
             for code, path, line, function in [left]
         ],
     }
+    mark(report["modules"], report["traced"])
+    return report
 
 
 def ranks_of_process() -> dict[str, int | None]:

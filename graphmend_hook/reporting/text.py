@@ -16,6 +16,7 @@ from ..config import Kind, changed
 from ..diagnostics import TOO_EARLY, Outcome
 from ..rules.codes import TOLD
 from .ledger import Document, Ledger, Status, as_json
+from .left import places as left_places
 
 # Text of a program's may look like rich's markup.
 PLAIN: dict[str, Any] = {"force_jupyter": False, "highlight": False, "markup": False, "emoji": False}
@@ -138,10 +139,14 @@ def _modules(document: Document) -> Table:
 
 def _sites(document: Document) -> Table:
     counts = Counter((site["rule"], site["outcome"]) for module in document["modules"] for site in module["sites"])
-    counts.update((item["rule"], "left") for item in document["traced"] if item["code"] not in TOLD)
-    table = _table("sites", "mended", "declined", "left while tracing")
+    known = {(module["path"], site["line"]) for module in document["modules"] for site in module["sites"]}
+    unknown = [item for item, *_ in left_places(document["traced"]) if (item["path"], item["line"]) not in known]
+    counts.update((item["rule"], Outcome.LEFT.value) for item in unknown)
+    table = _table("sites", *(outcome.value for outcome in Outcome))
     for rule in sorted({rule for rule, _outcome in counts}):
-        table.add_row(f"  {rule}", *(str(counts[rule, outcome]) for outcome in ("mended", "declined", "left")))
+        table.add_row(
+            f"  {rule}", *(str(counts[rule, outcome]) for outcome in ("mended", "declined", Outcome.LEFT.value))
+        )
     return table
 
 
@@ -154,14 +159,23 @@ def _reasons(document: Document) -> Iterator[tuple[str, str, str, str]]:
     """What became of each module and site, with the code and the sentence, if it is not mended, and the place."""
     for module in document["modules"]:
         for site in module["sites"]:
-            yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)
+            if site["outcome"] != Outcome.LEFT.value:  # the places below have all the reasons
+                yield site["outcome"], site["code"], site["reason"], _place(module["path"], site)
         if module["why"].startswith(("GM014", "GM016")):
             yield Outcome.DECLINED.value, *module["why"].split(": ", 1), shorten(module["path"])
         why = TOO_EARLY if module["status"] == Status.TOO_EARLY.value else module["why"]
         yield module["status"], "", why, f"{module['name']} ({shorten(module['path'])})"
+    names = {
+        (module["path"], site["line"]): site["function"] for module in document["modules"] for site in module["sites"]
+    }
+    for first, *later in left_places(document["traced"]):
+        function = names.get((first["path"], first["line"]), first["function"])
+        place = [_place(first["path"], {**first, "function": function})]
+        place += [f"  also {item['code']}: {item['reason']}" for item in later]
+        yield Outcome.LEFT.value, first["code"], first["reason"], "\n    ".join(place)
     for item in document["traced"]:
-        outcome = "mended, and told from eager" if item["code"] in TOLD else "left while tracing"
-        yield outcome, item["code"], item["reason"], _place(item["path"], item)
+        if item["code"] in TOLD:
+            yield "mended, and told from eager", item["code"], item["reason"], _place(item["path"], item)
 
 
 def _place(path: str, site: Document) -> str:

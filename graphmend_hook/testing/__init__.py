@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..explaining.in_process import explained
+from ..explaining.verdicts import PYTEST
 from .equality import assert_same_as_eager
 
 __all__ = ["assert_same_as_eager", "assert_single_graph"]
@@ -23,7 +24,7 @@ def assert_single_graph(fn_or_module: Callable[..., Any], /, *args: Any, backend
     towards its recompile limit.
     """
     __tracebackhide__ = True
-    found = explained(fn_or_module, args, kwargs, backend, "pytest --graphmend")
+    found = explained(fn_or_module, args, kwargs, backend, PYTEST)
     if found.graphs != 1 or found.breaks:
         text = f"expected one graph and no graph break, got {found}"
         if not found.breaks:

@@ -214,7 +214,7 @@ def test_full_disk(cache: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache_module.tempfile, "mkstemp", fail)
+    monkeypatch.setattr(cache_module, "new_file", fail)
     status, out, err = cache("warm", "pkg", "--jobs=1")
     assert (status, out) == (2, "")
     assert err.startswith("graphmend cache: error: cannot write ")

@@ -38,7 +38,7 @@ def report(pid: int, *modules: Document, host: str = "node1", rank: int | None =
     }
     left = {"rule": "defer", "code": "GM101-T04", "reason": "its text may change", "path": "/a.py", "line": 2}
     traced = [{**left, "function": "f", "processes": [0]}]
-    return {"schema": 1, "version": __version__, "processes": [process], "modules": list(modules), "traced": traced}
+    return {"schema": 2, "version": __version__, "processes": [process], "modules": list(modules), "traced": traced}
 
 
 ONE = report(11, module("a", SITE), module("b", SITE, DECLINED), rank=0)
@@ -77,7 +77,7 @@ def test_show(save: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 MERGED = f"""\
 graphmend_hook {__version__}, 3 processes on 2 hosts
-3 sites mended in 3 of 3 modules; cache: 3 hits, 3 misses; 1500 ms
+2 sites mended in 3 of 3 modules; cache: 3 hits, 3 misses; 1500 ms
 
 process  host   rank  mended  hits  misses   ms
   11     node1     0       2     2       1  500
@@ -93,7 +93,7 @@ modules               3
   failed              0
 
 sites    mended  declined  left while tracing
-  defer       3         1                   1
+  defer       2         1                   1
 
 declined
   GM101-R02, 1 site: it has *args
@@ -134,9 +134,21 @@ def test_what_merge_unites() -> None:
     assert before == (ONE, TWO, THREE)
 
 
+def test_a_site_is_left_in_a_job_if_one_process_left_it() -> None:
+    """The ranks of a job have one entry for a module, whichever of them has traced it."""
+    left = {**SITE, "outcome": "left while tracing", "code": "GM101-T04", "reason": "its text may change"}
+    there, elsewhere = report(11, module("a", left)), {**report(12, module("a", SITE)), "traced": []}
+    for parts in ((there, elsewhere), (elsewhere, there)):
+        (united,) = merge([("one", parts[0]), ("two", parts[1])])["modules"]
+        assert (united["sites"], united["processes"]) == ([left], [0, 1])
+
+
 def test_sites_that_differ_are_kept_apart() -> None:
-    other = report(12, module("a", DECLINED, status="unchanged"))
-    united = merge([("one", report(11, module("a", SITE))), ("two", other)])
+    one, other = (
+        {**report(11, module("a", SITE)), "traced": []},
+        report(12, module("a", DECLINED, status="unchanged")),
+    )
+    united = merge([("one", one), ("two", {**other, "traced": []})])
     assert [(m["status"], m["sites"], m["processes"]) for m in united["modules"]] == [
         ("mended", [SITE], [0]),
         ("unchanged", [DECLINED], [1]),
@@ -189,8 +201,8 @@ BAD = {
     "number": (1, NO_REPORT),
     "other JSON": ({"modules": []}, NO_REPORT),
     "newer": (
-        {"schema": 2},
-        f"its schema is 2, and graphmend_hook {__version__} reads 1; use the version that wrote it",
+        {"schema": 3},
+        f"its schema is 3, and graphmend_hook {__version__} reads 2; use the version that wrote it",
     ),
     "of another field": (changed("modules"), "there is no field 'modules'"),
     "no process": (changed("processes", []), "processes is empty"),

@@ -73,9 +73,9 @@ GM102-R05: declined while rewriting, unless what is read later is bound on both 
   `# graphmend: off[where]` on its line says that it is to stay as it is.
   Manual page: graphmend rules where
 """,
-    "gm101-t03": """\
-GM101-T03: an argument is a tensor inside vmap, grad or another function transform
-  Log around the function transform.
+    "gm101-t16": """\
+GM101-T16: the call reads the exception or the stack of its moment, or has a `stacklevel` that is no number
+  Write `stacklevel` as a number, and leave `exc_info=True` out.
   `--report` and `graphmend explain` name each place, and what is in the way there.
   `# graphmend: off[defer]` on its line says that it is to stay as it is.
   Manual page: graphmend rules defer

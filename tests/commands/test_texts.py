@@ -23,8 +23,9 @@ from graphmend_hook.commands import rules as manual
 from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.explaining.baseline import compare
-from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break, Explanation, Region, Verdicts
+from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
 from graphmend_hook.explaining.text import show, show_compared
+from graphmend_hook.explaining.verdicts import Verdicts
 from graphmend_hook.reporting.text import PLAIN
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
@@ -100,10 +101,29 @@ def explanation() -> Iterator[str]:
     reason = "Attempted to call a skipped function\nExplanation: Dynamo does not know how to trace it.\nHint: none"
     breaks = [
         Break(
-            "/app/model.py", number, "Model.forward", "log(x)", "Skipped call", reason, state, times, code, "said", "do"
+            "/app/model.py",
+            number,
+            "Model.forward",
+            "log(x)",
+            "Skipped call",
+            reason,
+            state,
+            times,
+            code,
+            "said",
+            "do",
+            (),
+            who,
+            values,
         )
-        for number, (state, times, code) in enumerate(
-            [(REMOVED, (2, 0), ""), (REMAINING, (2, 3), "GM102-R02"), (REMAINING, (1, 1), ""), (NEW, (0, 1), "")], 1
+        for number, (state, times, code, who, values) in enumerate(
+            [
+                (REMOVED, (2, 0), "", ("",), ()),
+                (REMAINING, (2, 3), "GM102-R02", ("", "worker.py (rank 1)"), ()),
+                (REMAINING, (1, 1), "GM104-T02", ("",), ("lengths", "n")),
+                (NEW, (0, 1), "", ("",), ()),
+            ],
+            1,
         )
     ]
     regions = (
@@ -112,7 +132,10 @@ def explanation() -> Iterator[str]:
     )
     for found in (breaks, breaks[:1]):
         written = io.StringIO()
-        show(Explanation((), regions, tuple(found), {}, {}), Console(file=written, width=110, **PLAIN))
+        show(
+            Explanation((), regions, tuple(found), {}, {}, "", "--values=lengths,n"),
+            Console(file=written, width=110, **PLAIN),
+        )
         yield "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
     written = io.StringIO()
     show_compared(

@@ -29,7 +29,7 @@ def test_in_text_and_json(python: Any, write: Any, tmp_path: Any) -> None:
     done = python("-m", "graphmend_hook", "--report", "main.py", GRAPHMEND_LOG="debug")
     said = "GM101-T04: left in place at {}:9 in f: an argument is an object whose text may change"
     assert said.format(path) in done.stderr
-    assert "\n  defer       2         0                   1\n" in done.stderr
+    assert "\n  defer       1         0                   1\n" in done.stderr
     left = "\nleft while tracing\n  GM101-T04, 1 site: an argument is an object whose text may change"
     assert left in done.stderr
     assert f"\n    {path.name}:9 in f\n" in done.stderr

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import graphmend_hook
 from graphmend_hook.explaining.observe import Observer
+from graphmend_hook.explaining.verdicts import COMMAND_LINE, NOTEBOOK, PROGRAM, PYTEST, Verdicts, Ways
 from graphmend_hook.testing import assert_single_graph
 
 
@@ -70,3 +71,23 @@ def test_nothing_is_left_behind() -> None:
     with pytest.raises(ZeroDivisionError):
         graphmend_hook.explain(lambda x: x / (1 // 0))(torch.ones(2))
     assert state() == before
+
+
+def test_advice_can_be_copied_into_a_program() -> None:
+    advice = graphmend_hook.explain(twice)(torch.ones(2)).breaks[0].advice
+    assert advice.startswith("add it: graphmend_hook.install('")
+
+
+@pytest.mark.parametrize("ways", [COMMAND_LINE, PYTEST, PROGRAM, NOTEBOOK])
+def test_advice_names_what_exists_where_the_program_is_run(ways: Ways) -> None:
+    hook = {"modules": ["transformers"], "values": ["grid_*"]}
+    verdicts = Verdicts({"processes": [{"hooks": [hook]}], "modules": [], "traced": []}, ways)
+    assert (verdicts.flag("lib"), verdicts.values_flag("n", "grid_*")) == {
+        COMMAND_LINE: ("--modules=transformers,lib", "--values='grid_*,n'"),
+        PYTEST: ("pytest --graphmend=transformers,lib", "pytest --graphmend-values='grid_*,n'"),
+        PROGRAM: ("graphmend_hook.install('transformers,lib')", "graphmend_hook.install(..., values='grid_*,n')"),
+        NOTEBOOK: (
+            "graphmend_hook.install('transformers,lib')",
+            "%env GRAPHMEND_VALUES='grid_*,n', then %reload_ext graphmend_hook, and run the cells again",
+        ),
+    }[ways]

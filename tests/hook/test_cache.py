@@ -136,7 +136,7 @@ def test_rejected_reads_are_traced_with_their_reason(cache: Cache, caplog: pytes
 
 # Each statement replaces something that `Cache.put` calls by the end of the process.
 KILLED_AT = {
-    "before the temporary file": "cache.tempfile.mkstemp = die",
+    "before the temporary file": "cache.new_file = die",
     "at the first byte": "cut_at = 0",
     "within the header": "cut_at = 21",
     "within the payload": "cut_at = 200",
@@ -184,7 +184,7 @@ def test_killed_writer_leaves_no_wrong_entry(
         assert (ran.modules["app"]["status"], ran.modules["app"]["cached"]) == ("mended", hit)
 
 
-@pytest.mark.parametrize("step", ["mkstemp", "write", "replace"])
+@pytest.mark.parametrize("step", ["new_file", "write", "replace"])
 def test_full_disk(step: str, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left behind, nobody is bothered, and the next entry is not tried."""
     tries = []
@@ -207,7 +207,7 @@ def test_full_disk(step: str, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> 
     if step == "write":
         monkeypatch.setattr(cache_module, "open", FullStream, raising=False)
     else:
-        monkeypatch.setattr(cache_module.tempfile if step == "mkstemp" else os, step, fail)
+        monkeypatch.setattr(cache_module if step == "new_file" else os, step, fail)
     for path in ("/src/app.py", "/src/more.py"):
         cache.put(path, SOURCE, rewrite(SOURCE, path, RULES))
     assert tries == [step]
@@ -253,7 +253,7 @@ def test_read_only_directory_is_still_read(
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "mkdir", refuse)
-    monkeypatch.setattr(cache_module.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(cache_module, "new_file", refuse)
     again = Cache(cache_dir, RULES)
     assert again.get("/src/app.py", SOURCE) is not None
     again.put("/src/more.py", SOURCE, rewrite(SOURCE, "/src/more.py", RULES))
@@ -280,9 +280,26 @@ def test_user_without_a_home_directory(tmp_path: Path, monkeypatch: pytest.Monke
 def test_home_that_is_not_known_to_an_older_platformdirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It leaves ``~`` as it is, which would be a directory of that name wherever the process happens to be."""
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *args, **kwargs: Path("~/.cache/graphmend_hook"))
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     assert Cache(None, RULES).directory is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"HOME": "/home/x"}, {"HOME": "/home/x", "XDG_CACHE_HOME": "/c"}, {"HOME": "/home/x", "XDG_CACHE_HOME": ""}],
+)
+def test_the_place_is_that_of_platformdirs(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    expected = platformdirs.user_cache_path("graphmend_hook", appauthor=False)
+    assert cache_module.cache_root(None) == expected
+    if sys.platform == "linux":  # and without asking it, which takes milliseconds at each start of python
+        monkeypatch.setattr(platformdirs, "user_cache_path", lambda *args, **kwargs: 1 / 0)
+        assert cache_module.cache_root(None) == expected
 
 
 @pytest.mark.parametrize("umask", ["0", "0o002", "0o022", "0o077"])

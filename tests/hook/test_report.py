@@ -67,7 +67,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 SETTINGS = Settings(modules=("a", "lib.*"), rules=("defer",), guards="async", values=("grid_*", "n"))
 TEXT = f"""\
 graphmend_hook {__version__}, process {os.getpid()}
-3 sites mended in 2 of 11 modules; cache: 1 hit, 1 miss; 750 ms
+1 site mended in 2 of 11 modules; cache: 1 hit, 1 miss; 750 ms
 settings: rules defer; guards async; values grid_*, n
 
 modules               11
@@ -79,8 +79,8 @@ modules               11
   failed               1
 
 sites    mended  declined  left while tracing
-  defer       2         5                   1
-  trap        1         0                   1
+  defer       1         5                   1
+  trap        0         0                   1
   where       0         1                   1
 
 declined
@@ -216,7 +216,7 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, value)
     report = json.loads(json.dumps(as_json(ledger)))
     assert list(report) == ["schema", "version", "processes", "modules", "traced"]
-    assert (report["schema"], report["version"]) == (1, __version__)
+    assert (report["schema"], report["version"]) == (2, __version__)
     hook = {
         **{"modules": ["a", "lib.*"], "deny": [], "rules": ["defer"], "guards": "async"},
         **{
@@ -257,6 +257,22 @@ def test_json(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         **{"rule": "where", "code": "GM102-T01", "reason": REFUSALS["GM102-T01"]},
         **{"path": "/elsewhere.py", "line": 3, "function": "m", "processes": [0]},
     }
+
+
+def test_a_site_that_was_left_while_tracing_is_told_of_once(ledger: Ledger) -> None:
+    a = f"{os.getcwd()}/src/a.py"
+    refusals.seen.update(
+        {("GM104-T09", a, 2, "torch_dynamo_resume_in_f_at_1"): "RuntimeError", ("GM101-T14", a, 9, "g"): ""}
+    )
+    defer, trap, *_ = as_json(ledger)["modules"][0]["sites"]
+    assert (defer["outcome"], defer["code"]) == ("left while tracing", "GM101-T04")
+    assert (trap["outcome"], trap["code"]) == ("left while tracing", "GM101-T09")
+    assert defer["reason"] == REFUSALS["GM101-T04"]
+    shown = as_text(ledger)
+    assert shown.count("src/a.py:2 in f\n") == 1
+    assert f"    src/a.py:2 in f\n      also GM104-T09: {REFUSALS['GM104-T09']} (RuntimeError)\n" in shown
+    assert "GM104-T09, 1 site" not in shown
+    assert "  defer       1         5                   1\n" in shown
 
 
 def test_rank_of_slurm(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

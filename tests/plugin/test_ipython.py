@@ -393,3 +393,28 @@ def test_a_hook_that_asks_for_another_choice_than_the_cells_is_refused(session):
         in done.stdout
     )
     assert "['exact']" in done.stdout
+
+
+PICKED = """
+import torch, graphmend_hook
+NAMES = ["a", "b", "c", "d"]
+
+def picked(x, of):
+    x = x * 2
+    torch._dynamo.graph_break()  # what follows a break takes no value for granted
+    if NAMES[int(of["lengths"].max())] == "b":
+        x = x.sin()
+    return x + 1
+
+def explained():
+    return graphmend_hook.explain(picked)(torch.ones(8), {"lengths": torch.tensor([3, 0])})
+"""
+
+
+@needs_torch
+def test_the_advice_of_explain_is_for_a_notebook_and_helps(session):
+    show = "print(explained().breaks[-1].advice)"
+    advice = "%env GRAPHMEND_VALUES=lengths, then %reload_ext graphmend_hook, and run the cells again"
+    follow = ("%env GRAPHMEND_VALUES=lengths", "%reload_ext graphmend_hook", PICKED, "print(len(explained().breaks))")
+    printed = values(session(LOAD, PICKED, show, *follow))
+    assert printed == [f"if few values are met: {advice}", "env: GRAPHMEND_VALUES=lengths", "1"]

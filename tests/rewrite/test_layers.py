@@ -191,6 +191,16 @@ def test_importing_the_package_imports_nothing_heavy(python: Any) -> None:
     assert loaded.isdisjoint({"torch", "bytecode", "platformdirs", "ast", "argparse", "graphmend_hook.rewrite"})
 
 
+def test_installing_the_hook_imports_no_more_than_it_needs(python: Any) -> None:
+    """Each of these is a millisecond or more at the start of every process of a job."""
+    before, after = (
+        set(python("-c", f"import sys{more}; print(*sys.modules)", GRAPHMEND_MODULES="app").stdout.split())
+        for more in ("", ", graphmend_hook")
+    )
+    unwanted = {"importlib.abc", "importlib.resources", "tempfile", "shutil", "random", "argparse"}
+    assert (after - before).isdisjoint(unwanted | {"subprocess", "rich", "torch", "bytecode", "graphmend_hook.cli"})
+
+
 def test_every_code_is_documented_once() -> None:
     from graphmend_hook.diagnostics import NOTICES
 
