@@ -44,4 +44,5 @@ def joined(first: Seen, children: Sequence[Seen]) -> Seen:
         regions += [{**region, "name": f"{region['name']} in {name}"} for region in seen["regions"]]
         breaks += [{**each, "process": name} for each in seen["breaks"]]
     reports = [(seen["process"], seen["report"]) for seen in (first, *children)]
-    return {"regions": regions, "breaks": breaks, "report": merge(reports)}
+    backends = [*dict.fromkeys(name for seen in (first, *children) for name in seen["backends"])]
+    return {"regions": regions, "breaks": breaks, "backends": backends, "report": merge(reports)}

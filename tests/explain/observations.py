@@ -39,7 +39,7 @@ def joined(
         {"name": Path(file).stem, "path": file, "status": "mended", "why": "", "sites": each}
         for file, each in sites.items()
     ]
-    hook = {"modules": [module["name"] for module in modules], "rules": list(RULE_NAMES)}
+    hook = {"modules": [module["name"] for module in modules], "rules": list(RULE_NAMES), "values": []}
     process = {"python": "3.11.7", "torch": "2.13.0+cpu", "version": "0.1.0", "hooks": [hook]}
     return explain(
         command or ["train.py"], before, {**after, "report": {"processes": [process], "modules": modules, "traced": []}}

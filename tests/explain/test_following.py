@@ -29,6 +29,7 @@ def seen(pid: int, process: str, began: float, rank: int | None = None) -> dict[
     return {
         "regions": [{"name": "f", "file": "/app/train.py", "line": 7, "graphs": [[[]]]}],
         "breaks": [{"kind": "Skipped call", "reason": "why", "stack": stack, "inputs": []}],
+        "backends": ["eager"],
         "report": report,
         "process": process,
         "began": began,
