@@ -25,8 +25,8 @@ _OWN = re.compile(r"G\['(?:_@graphmend|__import_(graphmend_hook\w*))'\]((?:\.\w+
 
 def own_code() -> Iterator[CodeType]:
     """The code of this package's functions that traced code may call, so far as their modules are imported."""
-    modules = [module for module in [*sys.modules.values()] if getattr(module, "__file__", None) in OWN_FILES]
-    for module in modules:
+    named = [module for name, module in [*sys.modules.items()] if name.startswith(f"{_PACKAGE}.")]
+    for module in [module for module in named if module.__file__ in OWN_FILES]:  # others may be lazy: asked, they wake
         values = [*vars(module).values()]
         values += [part for value in values if isinstance(value, type) for part in vars(value).values()]
         for value in values:

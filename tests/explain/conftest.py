@@ -16,7 +16,7 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as long as it lives, its event loop runs: no test elsewhere could have one
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
