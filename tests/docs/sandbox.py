@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from importlib.metadata import metadata
+from importlib.metadata import distributions, metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -107,5 +107,8 @@ def _digest(text: bytes) -> str:
 
 
 def has_pip() -> bool:
-    """Can the sandbox install anything?"""
-    return find_spec("pip") is not None and sys.platform == "linux"
+    """Can the sandbox install anything?
+
+    Not by `find_spec`: setuptools takes that for pip itself being started, and gives up its own distutils.
+    """
+    return any(distributions(name="pip")) and sys.platform == "linux"
