@@ -167,7 +167,8 @@ def test_the_programs_reach_every_rule() -> None:
     seen = {(site.rule, site.outcome) for site in sites if re.match(r"f\d", site.function)}
     # For what these decline, a program needs two rare spices.
     rare = set(itertools.product(("defer", "value", "sweep"), [Outcome.DECLINED]))
-    assert seen | rare == set(itertools.product(RULE_NAMES, Outcome))
+    before_tracing = [outcome for outcome in Outcome if outcome is not Outcome.LEFT]  # what the rewriter says
+    assert seen | rare == set(itertools.product(RULE_NAMES, before_tracing))
 
 
 def test_most_calls_return(tmp_path: Path) -> None:
