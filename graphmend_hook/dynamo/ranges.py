@@ -80,15 +80,15 @@ def is_drawn_before(_trace: Trace, test: Variable) -> bool:
 
 @dataclass(frozen=True)
 class _Walk:
-    """From a tensor to what it is made of.  drawn: the inputs that Python's `random` draws; seen: what it rests on."""
+    """From a tensor to what it is made of.  calls: those of Python's `random`, in order; seen: what it rests on."""
 
-    drawn: dict[torch.fx.Node, Range]
+    calls: Sequence[tuple[Any, Sequence[Any], dict[str, Any]]]
     seen: set[torch.fx.Node] = field(default_factory=set)
 
 
 def range_of(trace: Trace, node: torch.fx.Node) -> Range | None:
     """Between which numbers the elements of a tensor lie; None where nothing is known."""
-    walk = _Walk(_drawn_by_python(trace))
+    walk = _Walk(trace.output.random_calls)
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         found = _range_of(node, walk, _DEEPEST)
     return found if found is not None and _are_as_made(trace.graph, walk.seen) else None
@@ -104,13 +104,15 @@ def _are_as_made(graph: torch.fx.Graph, nodes: set[torch.fx.Node]) -> bool:
 
 def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
     """The range of the elements; None where nothing is known.  What it rests on is added to what `walk` has seen."""
-    if node in walk.drawn:
-        walk.seen.add(node)
-        return walk.drawn[node]
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
-    if not isinstance(value, torch.Tensor) or not node.op.startswith("call") or not facts_of(node).is_of_torch:
+    if not isinstance(value, torch.Tensor):
+        return None
+    call = getattr(getattr(node.meta.get("grapharg"), "source", None), "random_call_index", None)
+    if call is None and (not node.op.startswith("call") or not facts_of(node).is_of_torch):
         return None
     walk.seen.add(node)
+    if call is not None:
+        return _of_python(*walk.calls[call])
     name = name_of(node)
     drawn = _DRAWS.get(name)
     if drawn is not None:
@@ -242,18 +244,8 @@ _DRAWS: dict[str, Callable[[torch.fx.Node, torch.dtype], Bounds | None]] = {
 }
 
 
-def _drawn_by_python(trace: Trace) -> dict[torch.fx.Node, Range]:
-    """The inputs of the graph that are numbers of Python's global generator, with their ranges."""
-    sources = {
-        node: getattr(node.meta.get("grapharg"), "source", None) for node in trace.graph.find_nodes(op="placeholder")
-    }
-    places = {node: getattr(source, "random_call_index", None) for node, source in sources.items()}
-    calls = {node: trace.output.random_calls[place] for node, place in places.items() if place is not None}
-    ranges = {node: _of_python(*call) for node, call in calls.items()}
-    return {node: found for node, found in ranges.items() if found is not None}
-
-
 def _of_python(function: Any, given: Sequence[Any], named: dict[str, Any]) -> Range | None:
+    """The range of what a call of Python's global generator draws."""
     bounds = _OF_PYTHON.get(getattr(function, "__name__", ""))
     is_global = getattr(function, "__self__", None) is random._inst  # type: ignore[attr-defined, unused-ignore]
     if bounds is None or not is_global or named or not all(type(number) in (int, float) for number in given):

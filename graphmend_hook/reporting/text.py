@@ -144,9 +144,7 @@ def _sites(document: Document) -> Table:
     counts.update((item["rule"], Outcome.LEFT.value) for item in unknown)
     table = _table("sites", *(outcome.value for outcome in Outcome))
     for rule in sorted({rule for rule, _outcome in counts}):
-        table.add_row(
-            f"  {rule}", *(str(counts[rule, outcome]) for outcome in ("mended", "declined", Outcome.LEFT.value))
-        )
+        table.add_row(f"  {rule}", *(str(counts[rule, outcome.value]) for outcome in Outcome))
     return table
 
 

@@ -133,27 +133,27 @@ def equal(left: Any, right: Any) -> Any:
     return (left == right).all() if left.shape == right.shape else False
 
 
-@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _holds_data(tensor))
+def _holds_data(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type != "meta" and not has_interpreter()
+
+
+def _has_truth(value: Any) -> bool:
+    return _holds_data(value) and bool(value.numel() == 1)
+
+
+@question(otherwise=False, elsewhere=_holds_data)
 def holds_data(_trace: Trace, tensor: Variable) -> bool:
     """Is it a tensor with elements, on which no function transform has ways of its own?"""
     return is_plain_tensor(tensor) and _holds_data(fake_of(tensor))
 
 
-@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _holds_data(tensor))
+@question(otherwise=False, elsewhere=_holds_data)
 def has_elements(_trace: Trace, tensor: Variable) -> bool:
     """Does it hold data, as many elements as the trace can tell?"""
     return is_plain_tensor(tensor) and _holds_data(fake := fake_of(tensor)) and not is_unbacked(fake.shape)
 
 
-@question(otherwise=False, elsewhere=lambda tensor: isinstance(tensor, torch.Tensor) and _has_truth(tensor))
+@question(otherwise=False, elsewhere=_has_truth)
 def has_truth(_trace: Trace, tensor: Variable) -> bool:
     """Does it hold one element?"""
     return is_plain_tensor(tensor) and not is_unbacked((fake := fake_of(tensor)).shape) and _has_truth(fake)
-
-
-def _holds_data(tensor: torch.Tensor) -> bool:
-    return tensor.device.type != "meta" and not has_interpreter()
-
-
-def _has_truth(tensor: torch.Tensor) -> bool:
-    return _holds_data(tensor) and bool(tensor.numel() == 1)

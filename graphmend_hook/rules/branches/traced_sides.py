@@ -115,9 +115,14 @@ def is_defined_in(_trace: Trace, function: Variable, modules: tuple[str, ...]) -
 @question(otherwise=False)
 def begin_sides(trace: Trace) -> bool:
     """Remember what the trace has done so far, for `end_sides`; False where the place may not be a branch."""
+    return _begin(trace)
+
+
+def _begin(trace: Trace, predicate: Variable = None) -> bool:
     if is_harmful(trace):
         return False
-    trace.compilation.of(Sides).open.append(_Open(set(trace.graph.nodes), State(trace)))
+    opened = _Open(set(trace.graph.nodes), State(trace), predicate)
+    trace.compilation.of(Sides).open.append(opened)
     return True
 
 
@@ -147,10 +152,7 @@ def why_not_entered(trace: Trace, predicate: Variable) -> str:
     """
     if is_as_written(trace):
         return "GM101-T11"
-    if is_harmful(trace):
-        return "GM102-T11"
-    trace.compilation.of(Sides).open.append(_Open(set(trace.graph.nodes), State(trace), predicate, True))
-    return ""
+    return "" if _begin(trace, predicate) else "GM102-T11"
 
 
 @question(otherwise=None)
