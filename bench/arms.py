@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ ARMS: dict[str, dict[str, str]] = {
     "knobs": {"BENCH_KNOBS": "1"},
     "on": {"GRAPHMEND_MODULES": "transformers"},
 }
+_NONE: Mapping[str, str] = {}
 _FOREIGN = ("PYTHON", "GRAPHMEND", "TORCHINDUCTOR", "TORCH_COMPILE", "TRITON")
 
 
@@ -41,17 +42,22 @@ def environment(arm: str, folder: Path) -> dict[str, str]:
 
 
 class Worker:
-    """A process of an arm that waits for requests (`bench.worker`)."""
+    """A process of an arm that waits for requests: of `bench.worker`, or of another `module` and its arguments.
 
-    def __init__(self, arm: str, folder: Path) -> None:
+    variables: of its environment, beside the arm's own.
+    """
+
+    def __init__(
+        self, arm: str, folder: Path, module: Sequence[str] = ("bench.worker",), variables: Mapping[str, str] = _NONE
+    ) -> None:
         self.arm = arm
         self._errors = open(folder / f"{arm}.err", "w+", encoding="utf-8")  # noqa: SIM115  closed by `close`
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.worker"],
+            [sys.executable, "-m", *module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=environment(arm, folder),
+            env={**environment(arm, folder), **variables},
             cwd=ROOT,
             text=True,
         )

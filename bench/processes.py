@@ -35,13 +35,14 @@ ALL = (*PROGRAMS, NEW_MACHINE, T5)
 
 @dataclass
 class Arm:
-    """One way to run a program: seconds and peak memory (MiB) of each run."""
+    """One way to run a program: seconds, those of processor time, and peak memory (MiB) of each run."""
 
     name: str
     command: list[str]
     env: dict[str, str] = field(default_factory=dict)
     emptied: tuple[Path, ...] = ()  # before each run
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     peak: list[float] = field(default_factory=list)
 
     def run(self) -> None:
@@ -52,6 +53,7 @@ class Arm:
         process = subprocess.Popen([sys.executable, *self.command], env={**clean, "HF_HUB_OFFLINE": "1", **self.env})
         _, status, usage = os.wait4(process.pid, 0)
         self.seconds.append(time.perf_counter() - start)
+        self.processor.append(usage.ru_utime + usage.ru_stime)
         self.peak.append(usage.ru_maxrss / 1024)
         if status:
             raise RuntimeError(f"{self.name}: {self.command} failed with {status}")

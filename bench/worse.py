@@ -14,23 +14,28 @@ Exit status 1: there is one that `KNOWN` has no reason for.
 
 from __future__ import annotations
 
+import os
+
+if "GRAPHMEND_MODULES" in os.environ:
+    import graphmend_hook  # noqa: F401  before the libraries are imported
+
 import argparse
 import contextlib
 import copy
 import importlib
 import json
-import os
+import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .arms import ROOT, environment
+from .arms import Worker
 
 CALLS = 10
 TIMEOUT = 300
@@ -50,28 +55,24 @@ KNOWN: dict[tuple[str, str], str] = {
 # --- one arm: it builds what it is told to, and answers what was seen ------------------------------------------------
 
 
-def serve(source: str) -> None:
-    """Answer each name that comes in with a line of JSON; each model has a process of its own, forked from this one."""
-    build, modules = _source(source)
-    if os.environ.get("BENCH_HOOK"):
-        import graphmend_hook
-
-        graphmend_hook.install(modules)
-    importlib.import_module("torch._dynamo.convert_frame")
-    build("")
-    for name in map(str.strip, sys.stdin):
+def serve(source: Source) -> None:
+    """Answer what `arms.Worker` asks for, a model each; each has a process of its own, forked from this one."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+    for module in ("torch._dynamo.convert_frame", *source.modules):
+        importlib.import_module(module)
+    for request in sys.stdin:
         with tempfile.TemporaryDirectory() as folder:
             answer = Path(folder, "seen.json")
             child = os.fork()
             if not child:
-                _answer(build, name, answer)
+                _answer(source.build, json.loads(request)["name"], answer)
             os.waitpid(child, 0)
-            print(answer.read_text(encoding="utf-8") if answer.exists() else '{"died": "killed"}', flush=True)
+            seen = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {"died": "killed"}
+        print(json.dumps({"answer": seen}), file=answers, flush=True)
 
 
 def _answer(build: Callable[[str], Case], name: str, answer: Path) -> None:
-    import signal
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     signal.alarm(TIMEOUT)
@@ -111,28 +112,41 @@ def seen_of(function: Callable[..., Any], calls: Sequence[tuple[tuple[Any, ...],
     }
 
 
-def _source(source: str) -> tuple[Callable[[str], Case], list[str]]:
-    """How to build a model of the source by its name ("" only imports what all of them need), and what is mended."""
-    if source == "rows":
-        return _row, ["transformers"]
-    if Path(source, "census.py").exists():
-        sys.path.insert(0, str(Path(source).resolve()))
-        return _type, ["transformers"]
+# --- where models come from ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """Models by their names.  modules: are imported before any is built; mended: what the hook is told to mend."""
+
+    names: Callable[[], list[str]]
+    build: Callable[[str], Case]
+    modules: tuple[str, ...]
+    mended: tuple[str, ...] = ("transformers",)
+
+
+def source_of(text: str) -> Source:
+    if text == "rows":
+        return Source(lambda: _rows().present(metadata.version("transformers")), _row, ("bench.models", "transformers"))
+    if Path(text, "census.py").exists():
+        sys.path.insert(0, str(Path(text).resolve()))
+        return Source(lambda: list(importlib.import_module("census").order()[0]), _type, ("census",))
     from .ecosystem import MODULES
 
-    return lambda name: _case(source, name), list(MODULES[source])
+    cases = f"bench.ecosystem.cases.{text}"
+    names = lambda: list(importlib.import_module(cases).CASES)  # noqa: E731
+    return Source(names, lambda name: _case(cases, name), (cases,), tuple(MODULES[text]))
+
+
+def _rows() -> Any:
+    return importlib.import_module("bench.models").rows
 
 
 def _row(name: str) -> Case:
     import torch
-    import transformers  # noqa: F401
 
-    from .models import rows
-
-    if not name:
-        return print, []
     torch.set_grad_enabled(False)
-    model, calls = rows.build(name)
+    model, calls = _rows().build(name)
     return model, [((), _changed(calls[number % len(calls)], number)) for number in range(CALLS)]
 
 
@@ -140,10 +154,7 @@ def _type(name: str) -> Case:
     """The model and inputs that the survey compiles, caught where it does so."""
     import torch
 
-    census = importlib.import_module("census")
-    if not name:
-        return print, []
-    caught: list[Any] = []
+    census, caught = importlib.import_module("census"), []
 
     class Caught(Exception):  # noqa: N818  control flow
         pass
@@ -161,13 +172,10 @@ def _type(name: str) -> Case:
     return model, [((), _changed(dict(inputs), number)) for number in range(CALLS)]
 
 
-def _case(library: str, name: str) -> Case:
-    cases = importlib.import_module(f"bench.ecosystem.cases.{library}").CASES
-    if not name:
-        return print, []
+def _case(cases: str, name: str) -> Case:
     import torch
 
-    build, inputs = cases[name]
+    build, inputs = importlib.import_module(cases).CASES[name]
     torch.manual_seed(0)
     function, calls = build(), []
     for number in range(CALLS):
@@ -190,53 +198,27 @@ def _changed(inputs: dict[str, Any], number: int) -> dict[str, Any]:
 # --- both arms, in turn ----------------------------------------------------------------------------------------------
 
 
-def names_of(source: str) -> list[str]:
-    if source == "rows":
-        from .models import rows
-
-        return rows.present(metadata.version("transformers"))
-    if Path(source, "census.py").exists():
-        sys.path.insert(0, str(Path(source).resolve()))
-        return list(importlib.import_module("census").order()[0])
-    return list(importlib.import_module(f"bench.ecosystem.cases.{source}").CASES)
-
-
-def measure(source: str, out: Path, only: Sequence[str]) -> None:
-    """Append a line to `out` for each model that it has not yet."""
-    done = (
-        {json.loads(line)["name"] for line in out.read_text(encoding="utf-8").splitlines()} if out.exists() else set()
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        arms = {arm: _start(source, arm, Path(folder)) for arm in ("off", "on")}
-        for name in only or names_of(source):
+def measure(text: str, out: Path, only: Sequence[str]) -> None:
+    """Append a line to `out` for each model of a source that it has not yet."""
+    source, known = source_of(text), out.read_text(encoding="utf-8").splitlines() if out.exists() else []
+    done = {json.loads(line)["name"] for line in known}
+    serving, one = ("bench.worse", text, "--serve"), {"OMP_NUM_THREADS": "1"}
+    hook = {"GRAPHMEND_MODULES": ",".join(source.mended)}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        arms = {
+            "off": Worker("off", Path(folder), serving, one),
+            "on": Worker("on", Path(folder), serving, {**one, **hook}),
+        }
+        for worker in arms.values():
+            stack.callback(worker.close)
+        for name in only or source.names():
             if name in done:
                 continue
-            line = {"name": name, "source": Path(source).name} | {arm: _ask(arms[arm], name) for arm in arms}
+            line = {"name": name, "source": Path(text).name}
+            line |= {arm: worker("observe", name=name) for arm, worker in arms.items()}
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             print(json.dumps(line)[:240], flush=True)
-        for process in arms.values():
-            process.stdin.close()
-            process.wait()
-
-
-def _start(source: str, arm: str, folder: Path) -> subprocess.Popen[str]:
-    variables = environment("off", folder) | ({"BENCH_HOOK": "1"} if arm == "on" else {}) | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "bench.worse", source, "--serve"]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables, cwd=ROOT, text=True, bufsize=1
-    )
-
-
-def _ask(process: subprocess.Popen[str], name: str) -> Line:
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write(name + "\n")
-    for text in process.stdout:
-        if text.startswith("{"):
-            answer: Line = json.loads(text)
-            return answer
-    raise RuntimeError(f"bench.worse: the arm ended at {name}")
 
 
 def what_is_worse(line: Line) -> dict[str, str]:
@@ -296,7 +278,7 @@ def main() -> int:
     if given.source is None or not (given.out or given.serve or given.table):
         parser.error("SOURCE and OUT.jsonl are needed, or --table and files")
     if given.serve:
-        serve(given.source)
+        serve(source_of(given.source))
         return 0
     if not given.table:
         measure(given.source, given.out[0], given.only)
