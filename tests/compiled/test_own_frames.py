@@ -10,6 +10,8 @@ from observing import HERE, Counting, import_file, import_mended
 from torch._dynamo import convert_frame
 
 from graphmend_hook.dynamo.own import OWN_FILES
+from graphmend_hook.rules.branches import traced_conditions
+from graphmend_hook.rules.values import traced_numbers
 
 PATH = HERE / "own_frames_cases.py"
 plain = import_file(PATH, "own_frames_cases_plain")
@@ -47,3 +49,25 @@ def test_no_frame_is_ours(name: str, backend: str, frames: list[str]) -> None:
     assert OWN_FILES.isdisjoint(frames)
     if name in ONE_GRAPH:
         assert counting.graphs == 1
+
+
+LARGE = torch.tensor(2**53 + 1)
+
+
+@pytest.mark.parametrize("left", [0.0, 2.0])
+@pytest.mark.parametrize("right", [0.0, 3.0, True, False])
+def test_a_break_in_one_runs_it_as_python(left: float, right: float | bool) -> None:
+    one, other = torch.tensor(left), right if isinstance(right, bool) else torch.tensor(right)
+    assert traced_conditions.both(one, other) is (one and other)
+    assert traced_conditions.either(one, other) is (one or other)
+    assert traced_conditions.early(traced_conditions.both, one, pytest.fail, ()) is None
+    assert bool(traced_conditions.every(torch.tensor([left, 1.0]))) is bool(left)
+    assert bool(traced_conditions.negate(one)) is (not one)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_break_in_a_comparison_compares_numbers(turned: bool) -> None:
+    operands, numbers = (float(2**53), LARGE), (False, True)
+    if not turned:
+        operands, numbers = operands[::-1], numbers[::-1]
+    assert traced_numbers.compare("ne", *operands, numbers) is True

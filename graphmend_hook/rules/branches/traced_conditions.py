@@ -1,6 +1,7 @@
 """Conditions in which tensors take part: their truth as tensors () of bool, with Python's rules for everything else.
 
-Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.  Where
+a graph break lies in one, it runs as Python too, for real: what nobody traces is decided as Python decides it.
 """
 
 from __future__ import annotations
@@ -77,29 +78,31 @@ def negate(test: Any) -> Any:
 
 def both(left: Any, right: Any) -> Any:
     """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
-    if not undecided(left):
+    if not isinstance(left, torch.Tensor):
         return right
-    if not undecided(right):
-        return left if right else False
-    if has_truth(left) and has_truth(right):
-        return truth(left) & truth(right)
+    if undecided(left):
+        if not undecided(right):
+            return left if right else False
+        if has_truth(left) and has_truth(right):
+            return truth(left) & truth(right)
     return left and right
 
 
 def either(left: Any, right: Any) -> Any:
     """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
-    if not undecided(left):
+    if not isinstance(left, torch.Tensor):
         return right
-    if not undecided(right):
-        return True if right else left
-    if has_truth(left) and has_truth(right):
-        return truth(left) | truth(right)
+    if undecided(left):
+        if not undecided(right):
+            return True if right else left
+        if has_truth(left) and has_truth(right):
+            return truth(left) | truth(right)
     return left or right
 
 
 def every(condition: Any) -> Any:
     """Do all elements hold?"""
-    return condition.all() if undecided(condition) else condition
+    return condition.all() if isinstance(condition, torch.Tensor) else condition
 
 
 def one_value(tensor: Any) -> Any:
@@ -109,6 +112,8 @@ def one_value(tensor: Any) -> Any:
 
 def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
+    if not compiling():  # a graph break in here: from there on the original runs for real
+        return None
     if is_dynamo_compiling() and not traced_sides.begin_sides():
         record("GM102-T11")
         return None

@@ -44,8 +44,8 @@ def count_selected(tensor: Any, mask: Any) -> Any:
 def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any:
     """``left <op> right`` where `numbers` says which operands are tensors that stand for Python numbers."""
     operation = getattr(operator, name)
-    if not undecided(left) and not undecided(right):
-        return operation(left, right)
+    if not undecided(left) and not undecided(right):  # none is a tensor, or a graph break in here runs it for real
+        return operation(_read(left, numbers[0]), _read(right, numbers[1]))
     if numbers[0] and _is_beyond(left, right):
         return operation(0, right)
     if numbers[1] and _is_beyond(right, left):
@@ -57,7 +57,11 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
         is_exact = (stands[0] and _is_exact(left, right)) or (stands[1] and _is_exact(right, left))
     if is_exact:
         return operation(left, right)
-    return operation(left.item() if stands[0] else left, right.item() if stands[1] else right)
+    return operation(_read(left, stands[0]), _read(right, stands[1]))
+
+
+def _read(operand: Any, stands_for_number: bool) -> Any:
+    return operand.item() if stands_for_number and isinstance(operand, torch.Tensor) else operand
 
 
 def _is_beyond(tensor: Any, value: Any) -> bool:
