@@ -1,7 +1,7 @@
 """Conditions in which tensors take part: their truth as tensors () of bool, with Python's rules for everything else.
 
-Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.  Where
-a graph break lies in one, it runs as Python too, for real: what nobody traces is decided as Python decides it.
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+Where a graph break lies in one, it runs as Python too, for real: what nobody traces is decided as Python decides it.
 """
 
 from __future__ import annotations
