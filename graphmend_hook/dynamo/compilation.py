@@ -116,7 +116,7 @@ class Compilation(Parts):
 
     def _judge(self, module: torch.fx.GraphModule) -> None:
         for look in self._judges:
-            self._call(look, module)
+            self.call(look, module)
 
     def _end(self) -> None:
         error = sys.exc_info()[1]
@@ -130,7 +130,7 @@ class Compilation(Parts):
             if error is not None:
                 _forget_lost_users(output)
             for action in (*self._ends, _forget_own_guards):
-                stack.callback(self._call, action, error)
+                stack.callback(self.call, action, error)
             if not all(seen):
                 stack.callback(self.give_up)
 
@@ -142,7 +142,8 @@ class Compilation(Parts):
             return False
         return True
 
-    def _call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
+    def call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
+        """Call `action` with this attempt and `about`; if it fails, the frame is traced as without us."""
         from torch._dynamo.exc import RestartAnalysis
 
         try:
@@ -151,7 +152,7 @@ class Compilation(Parts):
         except RestartAnalysis:  # an order to Dynamo
             raise
         except Exception as error:
-            defects.report("the end of a trace", error)
+            defects.report("a look at a trace", error)
             self.give_up()
 
     def give_up(self) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -1041,6 +1042,67 @@ def h6_compared_by_identity_inside_a_side(x: torch.Tensor, y: torch.Tensor) -> t
         else:
             z = x + 2
     return z
+
+
+def at_least(x: torch.Tensor) -> torch.Tensor:
+    if x.sum() > 0:
+        return x
+    return x.abs()
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_asks_for_the_object(x: torch.Tensor) -> torch.Tensor:
+    y = at_least(x)
+    if y is x:
+        return x + 1
+    return y + 2
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_asks_twice_removed(x: torch.Tensor) -> torch.Tensor:
+    y = at_least(at_least(x) * 1)
+    z = at_least(at_least(y))
+    return x + 1 if z is not y else x + 2
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_asks_two_of_one_kind(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if at_least(x) is at_least(x) else x + 2
+
+
+@case(declined="GM102-T11")
+def h6_another_helper_asks(x: torch.Tensor) -> torch.Tensor:
+    def differs(one: torch.Tensor, other: torch.Tensor) -> bool:
+        return operator.is_not(one, other)
+
+    return x + 1 if differs(at_least(x), x) else x + 2
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_compares_lists(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if [x].index(at_least(x)) == 0 else x + 2
+
+
+@case(declined="GM102-T11", inputs=((UP,), (UP,)))
+def h6_a_caller_compares_tuples(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if (1, x) == (1, at_least(x)) else x + 2
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_looks_it_up(x: torch.Tensor) -> torch.Tensor:
+    return x + {x: 1}.get(at_least(x), 2)
+
+
+@case()
+def h6_a_caller_looks_another_up(x: torch.Tensor) -> torch.Tensor:
+    y = at_least(x)
+    return x + {x: 1}.get(x, 2) + y
+
+
+@case()
+def h6_a_caller_asks_about_others(x: torch.Tensor) -> torch.Tensor:
+    y, z = at_least(x), x + 1
+    return y + 1 if y is z else y + 2
 
 
 @case()

@@ -30,7 +30,7 @@ else:
 """
 )
 _SIDES = Template("def THEN(EFFECTS, ARGUMENTS):\n    TAKEN\ndef ELSE(EFFECTS, ARGUMENTS):\n    UNTAKEN")
-_STORE = Template("if VALUE is not CURRENT:\n    SLOT = VALUE")
+_STORE = Template("if GM.is_other(VALUE, CURRENT):\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
 

@@ -18,7 +18,7 @@ from . import traced_sides
 from .traced_conditions import compiling, has_truth, of_range, truth, undecided
 from .traced_speculated import Unspeculable
 
-CALLED = ("select", "nested")  # by rewritten code
+CALLED = ("select", "nested", "is_other")  # by rewritten code
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -130,6 +130,11 @@ def _is_same(left: Any, right: Any) -> bool:
     if kind is int or kind is bool or kind is str:
         return bool(left == right)
     return left is None or left is right
+
+
+def is_other(value: Any, current: Any) -> bool:
+    """Is it to be stored?  Where a side left an attribute as it is, the current value would be stored anew."""
+    return value is not current
 
 
 def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...dynamo.compilation import Compilation, remembered, trace_anew
+from ...dynamo.identity import before_questions
 from ...dynamo.operations import facts_of, name_of, only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import is_as_written
@@ -215,7 +216,8 @@ def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Var
 
     If so, the frame is traced anew, without the branch, if what is selected, or what it is selected from, is written in
     place later: which of the two tensors a later write changes is for the data to decide.  So too if the write may be
-    behind the graph break that the graph ends in: if both are still there.
+    behind the graph break that the graph ends in: if both are still there.  And so too if the program asks, in a place
+    that the trace comes to, whether the one is the other.
     """
     sources = memory_of(map(tensor_node, (left, right)))
     if not torch.is_inference_mode_enabled() and not sources.isdisjoint(memory_of_inference(trace.output.graph)):
@@ -278,6 +280,7 @@ def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
     read = _Read(trace.line, trace.code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
     trace.compilation.judge(_judge_writes)
+    before_questions(trace.compilation, _judge_question)
     trace.compilation.of(Reads).found.append(read)
 
 
@@ -308,6 +311,22 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _trace_without_read(
                 compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
+
+
+def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
+    """Which object a selected tensor is, among the others or as the key of a dict, is for the data to decide."""
+    reads = {read.selected: read for read in compilation.of(Reads).found}
+    met: set[torch.fx.Node] = set()
+    for node in {tensor_node(tensor) for tensor in tensors}:
+        found, waiting = {node}, [node]
+        while waiting:
+            sources = set(reads[one].sources) if (one := waiting.pop()) in reads else set()
+            waiting += sources - found
+            found |= sources
+        if not met.isdisjoint(found) or (len(tensors) == 1 and node in reads):
+            culprit = next(reads[one] for one in (*found, *met) if one in reads)
+            _trace_without_read(compilation, culprit, "the program asks which object a tensor is that a branch selects")
+        met |= found
 
 
 def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:
