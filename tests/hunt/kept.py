@@ -625,4 +625,13 @@ def f(self, x, y, n, flag):
     return x, y, b, torch.rand(y.shape)
 """
     ),
+    "a caller asks which object a helper's branch has given": Program(
+        """\
+def f(self, x, y, n, flag):
+    y = noisy(x)
+    if x is y:
+        d3 = np.random.uniform()
+    return y
+"""
+    ),
 }

@@ -765,6 +765,18 @@ SPICES = {
             "w$i = $t\nif $p:\n    w$i = w$i + 1\nself.k = hash(w$i) == hash($t)",
         ],
     ),
+    "asked": Spice(
+        [
+            "w$i = $t\n$z = noisy(w$i)\nself.k = $z is w$i",
+            "w$i = $t\nv$i = pick(w$i)\nif v$i is not w$i:\n    $o = $e\n$z = v$i",
+            "w$i = clamped($t)\nself.k = {w$i: n}.get(noisy(w$i), 0)",
+            "w$i = $t\nself.k = len({noisy(w$i), w$i})",
+            "w$i = $t\nself.k = (n, w$i) == (n, noisy(w$i)) if noisy(w$i) is w$i else n",
+            "w$i = $t\nself.k = any(each is w$i for each in (clamped(w$i), noisy(w$i)))",
+        ],
+        tensors=["noisy($t)", "pick($t)"],
+        tests=["noisy(x) is x", "$t is noisy($t)"],
+    ),
     "switches": Spice(
         [
             "torch.set_grad_enabled(False)\nif $G:\n    raise ValueError('guard $i')\ntorch.set_grad_enabled(True)",
