@@ -669,7 +669,7 @@ def test_nothing_is_left_behind(kinds: types.ModuleType, fresh_imports: Path, wr
 
 def test_to_and_fro_takes_no_memory(kinds: types.ModuleType) -> None:
     codes = set()
-    for _ in range(20):
+    for _ in range(5):
         graphmend_hook.mend(kinds)
         codes.add(id(kinds.plain.__code__))
         graphmend_hook.unmend(kinds)

@@ -636,6 +636,9 @@ class Tracing:
         assert results[taken] is not None, "a side that raises leaves its exception"
         return results[taken]
 
+    def is_other(self, value: Any, current: Any) -> bool:
+        return value is not current
+
     def nested(self, test: Any, sides: Any, arguments: Any, effects: Any) -> Any:
         if not self.undecided(test):
             return sides[0 if test else 1](effects, *arguments)
