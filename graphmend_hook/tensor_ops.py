@@ -165,3 +165,12 @@ NUMPY = _names(
     "abs add and_ ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul multiply ne neg or_ prod "
     "sqrt sub subtract truediv"
 )
+
+# Attributes and methods of a tensor that are about the object or its memory, and not about its elements.
+OF_THE_OBJECT = frozenset(
+    {
+        *("grad", "grad_fn", "is_leaf", "output_nr", "retains_grad", "_base", "_version", "_is_view"),
+        *("register_hook", "register_post_accumulate_grad_hook", "retain_grad"),
+        *("as_strided", "data_ptr", "storage", "storage_offset", "untyped_storage", "__dict__"),
+    }
+)

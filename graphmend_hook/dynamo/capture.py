@@ -38,6 +38,9 @@ _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
 _LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
+_RESIZING = re.compile(
+    r"interpolate|upsample"
+)  # their kernels refuse sizes of 0, and what AOTAutograd makes of them does not
 _UNBACKED = re.compile(r"\bu\d+\b")  # how PyTorch spells a number that the data decides
 
 
@@ -58,6 +61,7 @@ class Captured:
     denied: why the last capture was not allowed, where captures are not; places: of the captures, in order;
     given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
     drawn: the range of the numbers that are captured, where they are drawn at random.
+    needed: what else has to hold of them, or eager fails, as expressions of sympy.
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
@@ -68,6 +72,7 @@ class Captured:
     given: set[str] = field(default_factory=set)
     bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     drawn: ranges.Range | None = None
+    needed: list[Any] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -166,6 +171,9 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         name = str(getattr(node.target, "__name__", node.target)).partition(".")[0].strip("_")
         given = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
         shapes = [fake.shape for fake in given]
+        if node.op.startswith("call") and _RESIZING.search(name):
+            for size in [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:] if is_unbacked(size)]:
+                compilation.of(Captured).needed.append((size > 0).node.expr)
         if not node.op.startswith("call") or not any(map(is_unbacked, shapes)):
             continue
         if _SQUEEZING.search(name) and any(
@@ -322,6 +330,7 @@ def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) ->
         supposed.remember(compilation)
     by_example = supposed.conclude(compilation, module)
     facts = [fact for fact in asserted.facts(compilation.output) if by_example or asserted.is_left_out(fact)]
+    facts += compilation.of(Captured).needed
     if not asserted.assert_of_data(module, compilation.of(Captured).bounds, facts):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
 

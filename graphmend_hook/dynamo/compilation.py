@@ -127,9 +127,7 @@ class Compilation(Parts):
             type(output).cleanup(output)
             output.mark_bytecode_tracing_stop()
             self.attempts.current, self.attempts.made = None, self if error is None else None
-            if error is not None:
-                _forget_lost_users(output)
-            for action in (*self._ends, _forget_own_guards):
+            for action in (*self._ends, _forget_own_guards, _forget_lost_users):  # the last comes first
                 stack.callback(self.call, action, error)
             if not all(seen):
                 stack.callback(self.give_up)
@@ -162,13 +160,13 @@ class Compilation(Parts):
             trace_anew("it failed")
 
 
-def _forget_lost_users(output: Any) -> None:
+def _forget_lost_users(compilation: Compilation, error: BaseException | None) -> None:
     """Make the graphs of a failed attempt fit to be cleared, as Dynamo is about to do.
 
     It fails in that, and the frame with it, where a node has a user that is not in the graph (a captured size that
     `torch.vmap` asks for).
     """
-    for tracer in output.tracers:
+    for tracer in compilation.output.tracers if error is not None else ():
         known = {*tracer.graph.nodes}
         for node in known:
             node.users = {user: None for user in node.users if user in known}

@@ -1,4 +1,4 @@
-"""Where traced code asks which object a tensor is: with `is`, among equal ones, or as the key of a dict or a set."""
+"""Where traced code asks which object a tensor is: with `is`, among equal ones, as a key, by what hangs on it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from ..tensor_ops import OF_THE_OBJECT
 from .compilation import Compilation
 from .own import OWN_FILES
 from .variables import Variable, is_tensor
@@ -31,10 +34,14 @@ def before_questions(compilation: Compilation, look: Look) -> None:
 
 def _watch(compilation: Compilation) -> None:
     """Stand before the places where Dynamo answers, until the end of the attempt; it traces one frame at a time."""
+    from torch._dynamo.side_effects import SideEffects
     from torch._dynamo.symbolic_convert import compare_op_handlers as handlers
     from torch._dynamo.variables import object_protocol
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.hashable import HashableTracker
+    from torch._dynamo.variables.tensor import TensorVariable
+
+    reader = "var_getattr" if hasattr(TensorVariable, "var_getattr") else "tp_getattro_impl"  # since torch 2.15
 
     def before(answer: Callable[..., Any], asked: Callable[..., list[Variable]]) -> Callable[..., Any]:
         @functools.wraps(answer)
@@ -46,19 +53,25 @@ def _watch(compilation: Compilation) -> None:
 
     for name in ("is", "is not"):
         compilation.undo.callback(handlers.__setitem__, name, handlers[name])
-        handlers[name] = before(handlers[name], lambda _translator, operands, _options: operands)
+        handlers[name] = before(handlers[name], lambda _translator, operands, *_: operands)
     for owner, name, asked in (
-        (BuiltinVariable, "call_function", _compared_by_name),
-        (object_protocol, "vt_identity_compare", lambda left, right: [left, right]),
-        (HashableTracker, "__init__", lambda _key, variable: [variable]),
+        (BuiltinVariable, "call_function", _called),
+        (object_protocol, "vt_identity_compare", lambda left, right, *_: [left, right]),
+        (HashableTracker, "__init__", lambda _key, variable, *_: [variable]),
+        (TensorVariable, reader, _read),
+        (SideEffects, "store_attr", lambda _effects, variable, *_: [variable]),
     ):
         answer = getattr(owner, name)
         compilation.undo.callback(setattr, owner, name, answer)
         setattr(owner, name, before(answer, asked))
 
 
-def _compared_by_name(function: Variable, _translator: Any, operands: list[Variable], _options: Any) -> list[Variable]:
-    return operands if function.fn in (operator.is_, operator.is_not) else []
+def _called(function: Variable, _translator: Any, operands: list[Variable], *_: Any) -> list[Variable]:
+    return operands if function.fn in (operator.is_, operator.is_not, id) else []
+
+
+def _read(tensor: Variable, _translator: Any, name: str, *_: Any) -> list[Variable]:
+    return [tensor] if name in OF_THE_OBJECT or not hasattr(torch.Tensor, name) else []
 
 
 def _look(compilation: Compilation, operands: list[Variable]) -> None:

@@ -227,10 +227,12 @@ def _bernoulli(node: torch.fx.Node, _dtype: torch.dtype) -> Bounds | None:
 
 
 def _whole(node: torch.fx.Node, dtype: torch.dtype) -> Bounds | None:
-    given = [argument for argument in node.args if type(argument) is int]
+    given = [argument for argument in node.args if not isinstance(argument, (tuple, list))]
     if len(given) not in (1, 2) or {"low", "high", "out"} & {*node.kwargs} or dtype.is_floating_point:
         return None
     low, high = (0, *given)[-2:]
+    if type(low) is not int or type(high) is not int:  # a bound may be a symbol
+        return None
     return low, high - 1
 
 
@@ -248,9 +250,8 @@ def _of_python(function: Any, given: Sequence[Any], named: dict[str, Any]) -> Ra
     """The range of what a call of Python's global generator draws."""
     bounds = _OF_PYTHON.get(getattr(function, "__name__", ""))
     is_global = getattr(function, "__self__", None) is random._inst  # type: ignore[attr-defined, unused-ignore]
-    if bounds is None or not is_global or named or not all(type(number) in (int, float) for number in given):
-        return None
-    return Range(*bounds(*given))
+    exact = all(type(number) in (int, float) and abs(number) < _EXACT for number in given)  # and is no NaN
+    return Range(*bounds(*given)) if bounds is not None and is_global and exact and not named else None
 
 
 def _between(start: float, end: float) -> Bounds:
@@ -259,6 +260,7 @@ def _between(start: float, end: float) -> Bounds:
     return min(start, end) - rounding, max(start, end) + rounding
 
 
+_EXACT = 2**53  # beyond it not every whole number is a float
 _BELOW_ONE = (0.0, 1.0 - torch.finfo(torch.float64).eps / 2)
 _OF_PYTHON: dict[str, Callable[..., Bounds]] = {
     "uniform": lambda start, end: _BELOW_ONE if (start, end) == (0, 1) else _between(start, end),

@@ -110,8 +110,8 @@ def install_settings(settings: Settings, form: Form = Setting.keyword, unsaid: C
         hook = Hook(settings)
         hook.allowlist.also |= mended_late
         try:
-            _mend_or_note_early_modules(hook)
             directory = hook.mender.cache.directory  # opens the cache: nothing is imported inside an import later
+            _mend_or_note_early_modules(hook)
             trust.directory = directory
             ledger.hooks.append(HookRecord(settings, directory, lambda: hook.mender.cache.problem))
             sys.meta_path.insert(0, hook.finder)

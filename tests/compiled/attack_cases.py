@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import math
 import random
 import sys
 from itertools import groupby
@@ -893,4 +894,180 @@ def case_messages(C):
                 found.append(compiled(of(value)))
             except (ValueError, StepError) as error:  # noqa: PERF203
                 found.append(repr(error))
+    return found
+
+
+# --- groups: an iterator that finds out about a group when it is asked for it ----------------------------------------
+
+
+def groups_that_are_kept(x):
+    return [(k, list(g)) for k, g in [(k, g) for k, g in groupby(x.tolist(), lambda v: v)]]
+
+
+def groups_that_are_used_up(x):
+    grouped = groupby(x.tolist(), lambda v: v)
+    return [k for k, _ in grouped], [k for k, _ in grouped]
+
+
+def groups_until_one(x):
+    seen = []
+    for key, group in groupby(x.tolist(), lambda v: seen.append(v) or v):
+        group = list(group)  # noqa: PLW2901
+        if key == 1:
+            break
+    return seen
+
+
+def groups_by_a_state(x):
+    state, found = [0], []
+    for key, group in groupby(x.tolist(), lambda v: v + state[0]):
+        group = list(group)  # noqa: PLW2901
+        state[0] += 10
+        found.append((key, group))
+    return found
+
+
+def groups_read_a_step_later(x):
+    last, found = [], []
+    for _, group in groupby(x.tolist(), lambda v: v):
+        found.append(list(last))
+        last = group
+    return found
+
+
+def groups_read_after_the_loop(x):
+    for key, group in groupby(x.tolist(), lambda v: v):
+        if key == 2:
+            continue
+        group = list(group)  # noqa: PLW2901
+    return list(group)
+
+
+def groups_of_pairs(x):
+    found = []
+    for key, group in itertools.groupby(enumerate(x.tolist()), lambda pair: pair[1]):
+        if key == 9:
+            continue
+        group = list(group)  # noqa: PLW2901
+        found.append((key, group[0][0], group[-1][0] + 1))
+    return found
+
+
+def case_groups(C):
+    return [
+        C(function)(torch.tensor([1, 1, 2]))
+        for function in (
+            *(groups_that_are_kept, groups_that_are_used_up, groups_until_one, groups_by_a_state),
+            *(groups_read_a_step_later, groups_read_after_the_loop, groups_of_pairs),
+        )
+    ]
+
+
+# --- draws whose range is not known -----------------------------------------------------------------------------------
+
+
+def draws_up_to_no_number(x):
+    if random.uniform(0.5, math.nan) < 1:
+        x = x + 100
+    return x
+
+
+def draws_beyond_all_numbers(x):
+    if random.uniform(-1e308, 1e308) <= 1e308:
+        x = x + 100
+    return x
+
+
+def draws_below_a_size(x):
+    v = torch.randint(1, x.shape[0], (1,))
+    if v >= 1:
+        return x[v], x + 1
+    return x - 1, x
+
+
+def draws_a_number_below_a_size(x):
+    x.add_(1)
+    v = torch.randint(1, x.shape[0], ()).item()
+    if v >= 1:
+        return x + v
+    return x - 100
+
+
+def case_draws(C):
+    found = []
+    for function in (draws_up_to_no_number, draws_beyond_all_numbers, draws_below_a_size, draws_a_number_below_a_size):
+        compiled = C(function)
+        for size in (9, 7, 5):
+            random.seed(1)
+            torch.manual_seed(9)
+            found.append(compiled(torch.arange(float(size))))
+    return found
+
+
+# --- what torch takes for a number, and for a condition ---------------------------------------------------------------
+
+
+def counts_up_to(t, x):
+    return torch.arange(t)
+
+
+def fills_with(t, x):
+    return torch.full_like(x, t), x.new_full((2,), t)
+
+
+def spaces(t, x):
+    return torch.linspace(0, 1, t)
+
+
+def views_as(t, x):
+    return x.view(t, -1)
+
+
+def checks(t, x):
+    torch._check(t > 1, lambda: "too small")
+    return x + 1
+
+
+def checks_a_name(t, x):
+    holds = t > 1
+    torch._check(holds)
+    return x + 1
+
+
+def checks_a_number(t, x):
+    torch._check(t.item())
+    return x + 1
+
+
+def checks_two(t, x):
+    torch._check((t > 1).item() and not (t > 9).any(), lambda: "out of bounds")
+    return x + 1
+
+
+def case_numbers(C):
+    found = []
+    for function in (counts_up_to, fills_with, spaces, views_as, checks, checks_a_name, checks_a_number, checks_two):
+        for number in (torch.tensor(2), torch.tensor([2]), torch.tensor([[2]]), torch.tensor(True), torch.tensor(2.0)):
+            torch._dynamo.reset()
+            try:
+                found.append(C(function)(number, torch.ones(4)))
+            except (TypeError, RuntimeError) as error:
+                found.append(f"{type(error).__name__} {error}")
+    return found
+
+
+# --- a size of zero, of which a kernel will have nothing --------------------------------------------------------------
+
+
+def resizes(k, x):
+    return torch.nn.functional.interpolate(x[: int(k.max())].t().unsqueeze(0), scale_factor=2.0)
+
+
+def case_resizes_nothing(C):
+    compiled, found = C(resizes), []
+    for count in (3, 2, 0, 1):
+        try:
+            found.append(compiled(torch.tensor([0, count]), torch.arange(24.0).reshape(6, 4)))
+        except RuntimeError as error:  # noqa: PERF203
+            found.append(type(error).__name__)
     return found

@@ -1093,6 +1093,74 @@ def h6_a_caller_looks_it_up(x: torch.Tensor) -> torch.Tensor:
     return x + {x: 1}.get(at_least(x), 2)
 
 
+def is_changed(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one is not other
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_hands_it_to_one_that_asks(x: torch.Tensor) -> torch.Tensor:
+    y = x
+    if x.sum() > 0:
+        y = x * 2
+    return y + 100 if is_changed(y, x) else y
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_asks_in_a_lambda(x: torch.Tensor) -> torch.Tensor:
+    check = lambda one: one is x  # noqa: E731
+    y = x
+    if x.sum() > 0:
+        y = x * 2
+    return y + 100 if check(y) else y
+
+
+@case(declined="GM102-T11", train="GM102-T06", inputs=PAIRS)
+def h6_a_caller_swaps_and_asks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    p, q = (x, y) if x.sum() > 0 else (y, x)
+    return p + q * 2 if is_changed(p, x) else p
+
+
+def tagged(x: torch.Tensor) -> torch.Tensor:
+    x.label = "tagged"
+    return x
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_reads_what_hangs_on_it(x: torch.Tensor) -> torch.Tensor:
+    y = x = tagged(x)
+    if x.sum() > 0:
+        y = x * 2
+    return y + (100 if getattr(y, "label", None) == "tagged" else 0)
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_asks_what_hangs_on_it(x: torch.Tensor) -> torch.Tensor:
+    y = at_least(tagged(x))
+    return y + (100 if hasattr(y, "label") else 0)
+
+
+@case(declined="GM102-T11")
+def h6_a_caller_hangs_something_on_it(x: torch.Tensor) -> Any:
+    y = x = x + 0
+    if x.sum() > 0:
+        y = x * 2
+    tagged(y)
+    return y, getattr(x, "label", None)
+
+
+class h6_a_caller_asks_for_its_class(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Buffer(torch.ones(3)), torch.nn.Buffer(torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.a if x.sum() > 0 else self.b
+        return x + y, isinstance(y, torch.nn.Buffer)
+
+
+case(declined="GM102-T02")(h6_a_caller_asks_for_its_class)
+
+
 @case()
 def h6_a_caller_looks_another_up(x: torch.Tensor) -> torch.Tensor:
     y = at_least(x)

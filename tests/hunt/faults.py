@@ -47,6 +47,7 @@ NETS = frozenset(
         *["dynamo.question:Question.answer", "dynamo.question:question.<locals>.mark.<locals>.ask"],
         *["dynamo.epilogue:on_generated_code", "rules.branches.traced_conditions:compiling"],
         *["dynamo.compilation:Compilation._judge", "dynamo.compilation:Compilation._end"],
+        *["dynamo.compilation:Compilation.call", "dynamo.identity:_watch.<locals>.before.<locals>.look_and_answer"],
         *["dynamo.epilogue:_read_all", "rules.effects.traced_draws:deliver"],
     ]
 )
@@ -163,7 +164,10 @@ def left_behind(cache: Path) -> list[str]:
 
 def failing(code: CodeType, exception: type[BaseException]) -> CodeType:
     """Code that raises, for the function that has `code`."""
-    source = f"def raising(*args, **kwargs):\n    raise {exception.__name__}('injected')\n"
+    source = (
+        f"def raising(*args, **kwargs):\n    import sys\n    sys.graphmend_reached = True\n"
+        f"    raise {exception.__name__}('injected')\n"
+    )
     names: dict[str, Any] = {}
     exec(source, names)
     raising: CodeType = names["raising"].__code__
@@ -192,6 +196,7 @@ def attempt(function: FunctionType, exception: type[BaseException], cache: Path)
     graphmend_hook.uninstall()
     half_made = LIBRARY in sys.modules and not hasattr(sys.modules[LIBRARY], "first")
     seen["left"] = left_behind(cache) + [f"module {LIBRARY}"] * half_made
+    seen["reached"] = hasattr(sys, "graphmend_reached")
     return seen
 
 
@@ -239,6 +244,8 @@ def difference(stock: dict[str, Any], seen: dict[str, Any], kind: str) -> str:
     """What is wrong, in words; "" if nothing is."""
     if "died" in seen:
         return f"the process died: {seen['died']}"
+    if not seen["reached"]:  # now and then Dynamo comes to another one first
+        return ""
     if seen["left"]:
         return f"left behind: {', '.join(seen['left'])}"
     if kind == "interrupt":

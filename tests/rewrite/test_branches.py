@@ -323,11 +323,11 @@ DECLINED = {
     "GM103-R03": [
         "if n: k = 1\nif x.any():\n    raise ValueError(k)",
         "if n: k = 1\nassert x.any(), k",
-        "if n: k = 1\ntorch._check(x.any(), lambda: k)",
+        "if n: k = 1\ntorch._check(bool(x.any()), lambda: k)",
     ],
     "GM103-R07": ["if x.any() and x.all() and x.max() and x.min() and x.sum() and x.mean():\n    raise ValueError"],
     "GM103-R10": ["if x.any():\n    raise ValueError\nyield x", "assert x.any()\nyield x"],
-    "GM103-R11": ["if x.any():\n    raise ValueError\nreturn vars()", "torch._check(x.any())\nreturn dir()"],
+    "GM103-R11": ["if x.any():\n    raise ValueError\nreturn vars()", "torch._check(bool(x.any()))\nreturn dir()"],
     "GM103-R13": ["if x.any():\n    raise"],
     "GM103-R14": [
         "if x.any():\n    raise ValueError(k := 1)",
@@ -341,7 +341,7 @@ DECLINED = {
     "GM103-R16": [
         "try:\n    if x.any():\n        raise ValueError\nexcept ValueError:\n    pass",
         "try:\n    with n:\n        if x.any():\n            raise AssertionError\nexcept AssertionError:\n    pass",
-        "try:\n    torch._check(x.any())\nexcept RuntimeError:\n    pass",
+        "try:\n    torch._check(bool(x.any()))\nexcept RuntimeError:\n    pass",
     ],
     "GM103-R19": ["torch._check(*x)", "torch._check(**n)", "torch._check_with(ValueError)"],
 }
@@ -428,7 +428,7 @@ MENDED = {
     "raising side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        y = x + 1\n        raise ValueError(y, n)\n    else:\n        x = n\n    return x\n",
     "raise or return": "def f(x: torch.Tensor, n):\n    if x > 2:\n        return x\n    if x < 0:\n        raise ValueError(x)\n    return -x\n",
     "assert": "def f(x: torch.Tensor, n):\n    assert x > 1\n    assert (x < 4 and n), f'{x} {n}'\n    return x\n",
-    "check": "def f(x: torch.Tensor, n):\n    torch._check(x > 1, lambda: f'got {n}')\n    torch._check_with(ValueError, x.item() < 4)\n    return x\n",
+    "check": "def f(x: torch.Tensor, n):\n    torch._check(bool(x > 1), lambda: f'got {n}')\n    torch._check_with(ValueError, x.item() < 4)\n    return x\n",
     "number": "def f(x: torch.Tensor, n):\n    k = x.max().item()\n    if k > 3:\n        raise ValueError(f'{k}')\n    assert k >= n - 2 and not k == 7, k\n",
     "log in a side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x + 1\n        print(f'big {n}', x)\n    else:\n        warnings.warn('small')\n    return x\n",
     "lines": "def f(x: torch.Tensor, n):\n    if (\n        x > 1\n    ):\n        x = (\n            x +\n            n\n        )\n    return x.fail\n",
@@ -692,6 +692,9 @@ class Tracing:
     def is_check(self, function: Any) -> bool:
         return True
 
+    def is_bool(self, test: Any) -> bool:
+        return True
+
     def watch(self) -> bool:
         return True
 
@@ -855,14 +858,14 @@ FORMS = {
     "check": (
         """
         def f(x):
-            torch._check(x.any(), lambda: 'm')
+            torch._check(bool(x.any()), lambda: 'm')
         """,
         """
         def f(x):
             if GM.compiling():
                 TEST = x.any()
                 OUTCOME = None
-                if GM.undecided(TEST) and GM.is_check(torch._check):
+                if GM.undecided(TEST) and GM.is_check(torch._check) and GM.is_bool(TEST):
                     def THEN(EFFECTS):
                         return ()
                     def ELSE(EFFECTS):
@@ -876,7 +879,7 @@ FORMS = {
                 else:
                     torch._check(bool(TEST), lambda: 'm')
             else:
-                torch._check(x.any(), lambda: 'm')
+                torch._check(bool(x.any()), lambda: 'm')
         """,
     ),
     "check of every element": (
@@ -1082,7 +1085,7 @@ def test_settings_choose_the_rules(value: str, expected: list[str]) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="except* is of Python 3.11")
 def test_exception_groups_are_handlers() -> None:
-    text = "import torch\ndef f(x, n):\n    try:\n        torch._check(x.any())\n    except* ValueError:\n        n = 1\n    return x\n"
+    text = "import torch\ndef f(x, n):\n    try:\n        torch._check(bool(x.any()))\n    except* ValueError:\n        n = 1\n    return x\n"
     assert codes(text) == ["GM103-R16"]
     text = "import torch\ndef f(x):\n    try:\n        if x.any():\n            return 1\n        return 2\n    except* ValueError:\n        pass\n"
     assert codes(text) == ["GM102-R06"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...analysis.names import root_name, root_of, walk
 from ...analysis.scopes import Place
-from ...tensor_ops import INPLACE, SPECULABLE, VIEWS
+from ...tensor_ops import INPLACE, OF_THE_OBJECT, SPECULABLE, VIEWS
 from ..base import Declined
 
 _OF_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)  # a list and a dict find what is the same before what is equal
@@ -17,14 +17,6 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _VIEWING = frozenset({"H", "T", "data", "imag", "mH", "mT", "real"})
 _VIEWS = VIEWS | {"adjoint", "as_strided", "conj", "tensor_split", "unfold", "view_as_complex", "view_as_real"}
 _NEW = SPECULABLE - VIEWS - INPLACE
-# Attributes and methods of a tensor that are about the object or its memory, and not about its elements.
-_OF_THE_OBJECT = frozenset(
-    {
-        *("grad", "grad_fn", "is_leaf", "output_nr", "retains_grad", "_base", "_version", "_is_view"),
-        *("register_hook", "register_post_accumulate_grad_hook", "retain_grad"),
-        *("as_strided", "data_ptr", "storage", "storage_offset", "untyped_storage", "__dict__"),
-    }
-)
 _OF_OBJECTS = frozenset({"id", "hash", "vars", "setattr", "delattr"})  # builtins of which the same is true
 
 
@@ -116,7 +108,7 @@ def _touched(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.AugAssign):
         yield from _reached(node.target)
     elif isinstance(node, (ast.Subscript, ast.Attribute)):
-        if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in _OF_THE_OBJECT):
+        if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in OF_THE_OBJECT):
             yield from _reached(node.value)
     elif isinstance(node, ast.Call):
         for argument in _touched_by(node):

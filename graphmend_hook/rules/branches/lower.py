@@ -144,15 +144,25 @@ class Lowering:
 
     def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
-        if not isinstance(node, ast.Call) or node.keywords or node.args or not isinstance(node.func, ast.Attribute):
-            return None
-        if node.func.attr == "item":
-            return expression("GM.number(A)", node, A=self._value(node.func.value, side))
-        selection = self._counted(node)
-        if selection is not None:
+        if (owner := item_of(node)) is not None:
+            return expression("GM.number(A)", node, A=self._value(owner, side))
+        if isinstance(node, ast.Call) and not node.args and not node.keywords and (selection := self._counted(node)):
             source, mask = self._value(selection.value, side), self._value(selection.slice, side)
             return expression("GM.count_selected(A, B)", node, A=source, B=mask)
         return None
+
+    def gives_bool(self, test: ast.expr) -> bool:
+        """Does `test` give Python a bool, where tensors take part, and no tensor?  For `.item()` its dtype decides."""
+        match test:
+            case ast.UnaryOp(op=ast.Not()):
+                return True
+            case ast.BoolOp(values=operands):
+                return all(map(self.gives_bool, operands)) and not any(map(item_of, operands))
+            case ast.Compare(left=left, comparators=others):
+                return all(self._operand(each, None) or _is_number(each) for each in (left, *others))
+            case ast.Call():
+                return self._test_call(test, None) is not test
+        return False
 
     def counts_selection(self, test: ast.expr) -> bool:
         """Does it compare ``x[mask].numel()``?"""
@@ -174,12 +184,30 @@ class Lowering:
         if plain and len(node.args) == 2 and self.scope.names_one_of(node.func, ("torch.equal",), function):
             left, right = (self._value(operand, side) for operand in node.args)
             return expression("GM.equal(A, B)", node, A=left, B=right)
-        if plain and isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            return expression("GM.one_value(A)", node, A=self._value(node.func.value, side))
+        if (owner := item_of(node)) is not None:
+            return expression("GM.one_value(A)", node, A=self._value(owner, side))
         called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
             raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Is it a number of Python's for certain: a constant, ``len(x)``, ``x.shape[0]``, ``x.size(0)``, ``x.numel()``?"""
+    match node:
+        case ast.Constant() | ast.Call(func=ast.Name(id="len")) | ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel")):
+            return True
+    return False
+
+
+def item_of(node: ast.expr) -> ast.expr | None:
+    """The `x` in ``x.item()``; None for any other expression."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+            return owner
+    return None
 
 
 def tests_of(statement: ast.stmt) -> list[ast.expr]:

@@ -25,6 +25,7 @@ from .traced_speculated import Unspeculable
 
 CALLED = (  # by rewritten code
     *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),
+    "is_bool",
 )
 
 
@@ -103,6 +104,11 @@ def either(left: Any, right: Any) -> Any:
 def every(condition: Any) -> Any:
     """Do all elements hold?"""
     return condition.all() if isinstance(condition, torch.Tensor) else condition
+
+
+def is_bool(test: torch.Tensor) -> bool:
+    """Does the tensor stand for a bool of Python, and for no other number?"""
+    return test.dtype is torch.bool
 
 
 def one_value(tensor: Any) -> Any:

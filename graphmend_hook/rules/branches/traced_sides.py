@@ -191,7 +191,7 @@ _DIFFERENT: tuple[str, ...] = ("GM102-T02",)
 def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
     """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
     kind, other = type_of(left), type_of(right)
-    if kind is not other or kind not in (torch.Tensor, torch.nn.Buffer):
+    if kind is not other or kind is not torch.Tensor:
         return _DIFFERENT
     if not _differ_in_values(*map(fake_of, (predicate, left, right))):
         return _DIFFERENT

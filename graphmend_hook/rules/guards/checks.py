@@ -14,12 +14,14 @@ class Check:
 
     position: where the condition stands among the arguments.
     reads_condition: it takes a Python bool, so a tensor was read into one before; otherwise every element must hold.
+    needs_bool: it takes nothing else, a tensor is a TypeError.
     needs_tensor: it takes no Python bool.
     keyword: the condition's parameter.
     """
 
     position: int = 0
     reads_condition: bool = True
+    needs_bool: bool = False
     needs_tensor: bool = False
     keyword: str = "cond"
 
@@ -35,12 +37,12 @@ class Check:
 # By bare name; the object is looked at while tracing, and must come from one of the modules of `traced_guards`.
 CHECKS = {
     "torch_compilable_check": Check(reads_condition=False),
-    "_check": Check(),
-    "_check_index": Check(),
-    "_check_value": Check(),
-    "_check_type": Check(),
-    "_check_not_implemented": Check(),
-    "_check_with": Check(position=1),
+    "_check": Check(needs_bool=True),
+    "_check_index": Check(needs_bool=True),
+    "_check_value": Check(needs_bool=True),
+    "_check_type": Check(needs_bool=True),
+    "_check_not_implemented": Check(needs_bool=True),
+    "_check_with": Check(position=1, needs_bool=True),
     "_check_tensor_all": Check(reads_condition=False, needs_tensor=True),
     "_check_tensor_all_with": Check(position=1, reads_condition=False, needs_tensor=True),
     "_assert": Check(keyword="condition"),

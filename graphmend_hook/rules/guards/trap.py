@@ -61,7 +61,7 @@ from ...diagnostics import Refusal
 from ...templates import expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
-from ..branches.lower import Lowering, heard, of_data, tests_of
+from ..branches.lower import Lowering, heard, item_of, of_data, tests_of
 from ..branches.side import Side, assigning, guarding
 from .checks import CHECKS, Check
 
@@ -73,7 +73,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 7
+    version = 8
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
@@ -122,6 +122,8 @@ def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Loweri
         raise Declined("R19", "the condition of the check is not written out among its arguments")
     if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
         return None
+    if check.needs_bool and not lowering.gives_bool(condition):
+        return None  # of a tensor it is an error, whatever it holds
     # A number that is counted out of a selection makes a bool, where the check would take a tensor as well.
     reads = check.reads_condition or (not check.needs_tensor and lowering.counts_selection(condition))
     lowered = lowering.test(condition) if reads else condition
@@ -133,9 +135,11 @@ def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Loweri
     false = ast.copy_location(ast.Constant(False), condition)
     failing = statement if check.needs_tensor else checking(false)
     branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
-    checked = checking(expression("bool(TEST)" if reads else "TEST", condition))
+    read = "TEST.item() if GM.undecided(TEST) else TEST" if item_of(condition) else "bool(TEST)"
+    checked = checking(expression(read if reads else "TEST", condition))
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
-    when = expression("GM.undecided(TEST) and GM.is_check(FUNCTION)", statement, FUNCTION=call.func)
+    asked = "GM.undecided(TEST) and GM.is_check(FUNCTION)" + " and GM.is_bool(TEST)" * check.needs_bool
+    when = expression(asked, statement, FUNCTION=call.func)
     return BranchCandidate(statement, lowered, branch, checked=checked, predicate=predicate, when=when)
 
 

@@ -125,16 +125,6 @@ def _counted(operands: list[ast.expr], options: dict[str | None, ast.expr]) -> Q
     return Question(f"GM.counted({given})", (*operands, *options.values()), may_fail=True)
 
 
-def is_grouped_read(call: ast.Call) -> bool:
-    """Is it ``groupby`` of what ``x.tolist()`` gives, perhaps counted, by a lambda?"""
-    if len(call.args) != 2 or call.keywords or not isinstance(call.args[1], ast.Lambda):
-        return False
-    items = call.args[0]
-    if isinstance(items, ast.Call) and not is_read(items):  # `enumerate`
-        items = items.args[0] if len(items.args) == 1 else items
-    return is_read(items)
-
-
 def outside_of_subscript(index: ast.expr) -> ast.expr:
     """An index as an expression of its own, where slices are made by name; any other expression as it is."""
 

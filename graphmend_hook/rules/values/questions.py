@@ -11,11 +11,12 @@ from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import STRANGERS, Taint, is_comparison
 from ...analysis.unknown import is_held_by_self
 from ...templates import OWN, name
-from . import forms, sizes
+from . import forms, groups, sizes
 from .forms import Question
 
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
 _COUNTING = frozenset({"enumerate"})
+_LISTS = frozenset({"list", "tuple"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -48,15 +49,16 @@ class Questions:
     def _ask(self, node: ast.expr, question: Question) -> None:
         self.found.setdefault(id(node), question)
 
-    def _ask_number(self, node: ast.expr) -> None:
-        self._ask(node, Question("GM.known(A)", (node,)))
+    def _ask_number(self, node: ast.expr, place: str = "") -> None:
+        self._ask(node, Question(f"GM.known(A, {place!r})" if place else "GM.known(A)", (node,)))
 
-    def _ask_sizes(self, nodes: Iterable[ast.expr], owner: ast.expr) -> None:
+    def _ask_sizes(self, nodes: Iterable[ast.expr], owner: ast.expr, place: str = "") -> None:
         """Ask for arguments, or items, that stand for sizes only if it is a tensor, or a list, that is given them."""
+        text = f"GM.size(B, A, {place!r})" if place else "GM.size(B, A)"
         for node in nodes:
             again = self._again(owner)
             if again is not None:
-                self._ask(node, Question("GM.size(B, A)", (node, again)))
+                self._ask(node, Question(text, (node, again)))
 
     def _again(self, node: ast.expr) -> ast.expr | None:
         """The value of an expression that has been evaluated; None where no name can hold it."""
@@ -174,11 +176,15 @@ class Questions:
         return isinstance(node, ast.Subscript) and self._evidence.may_hold(node)
 
     def _is_grouped_read(self, call: ast.Call) -> bool:
-        if not forms.is_grouped_read(call) or self._scope.is_local(call.func, self._place.function):
+        items = groups.grouped_read(call)
+        if items is None or self._scope.is_local(call.func, self._place.function):
             return False
-        items = call.args[0]
-        assert isinstance(items, ast.Call)
-        return forms.is_read(items) or self._is_builtin(items.func, _COUNTING)
+        if not forms.is_read(items) and not self._is_builtin(items.func, _COUNTING):
+            return False
+        return groups.is_used_at_once(call, self._place.statement, self._place.function.node, self._is_list)
+
+    def _is_list(self, function: ast.expr) -> bool:
+        return self._is_builtin(function, _LISTS)
 
     def _is_builtin(self, function: ast.expr, names: frozenset[str]) -> bool:
         return isinstance(function, ast.Name) and self._scope.names_one_of(function, names, self._place.function)
@@ -192,11 +198,12 @@ class Questions:
             or sizes.is_always_asked(function, argument)
             or self._may_be_tensor(argument)
         ]
+        place = sizes.place_of(function)
         if isinstance(call.func, ast.Attribute) and not of_torch:
-            self._ask_sizes(asked, call.func.value)
+            self._ask_sizes(asked, call.func.value, place)
         else:
             for argument in asked:
-                self._ask_number(argument)
+                self._ask_number(argument, place)
 
     def _is_handed_in(self, node: ast.expr) -> bool:
         """Is it made of a parameter that nobody says the type of?"""

@@ -36,6 +36,8 @@ _KEYWORDS = frozenset(  # of those functions and methods
         *("shifts", "size", "sizes", "split_size", "split_size_or_sections", "start", "steps"),
     }
 )
+# They take a tensor without dimensions, and no other; the rest takes any of one whole number.
+_SCALARS = frozenset({"arange", "chunk", "full_like", "linspace", "narrow", "new_full"})
 # What nobody but the caller can tell the type of is asked for these alone: they are few, and take sizes and no more.
 TAKE_NOTHING_ELSE = frozenset({"arange", "linspace", "narrow", "new_zeros", "pad", "view"})
 # They read the number that they fill with: asked whatever it is called.
@@ -53,6 +55,11 @@ def arguments_of(call: ast.Call, name: str, of_torch: bool) -> Iterator[ast.expr
     for keyword in call.keywords if positions else ():
         if keyword.arg in _KEYWORDS:
             yield keyword.value
+
+
+def place_of(name: str) -> str:
+    """Which tensors the function takes for a number: see `traced_value.known`."""
+    return "scalar" if name in _SCALARS else "size"
 
 
 def is_always_asked(name: str, argument: ast.expr) -> bool:

@@ -67,22 +67,33 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
     return None
 
 
-def known(value: Any) -> Any:
-    """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list."""
+def known(value: Any, place: str = "") -> Any:
+    """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list.
+
+    place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
+        dimensions for a number; it refuses others.
+    """
     if isinstance(value, torch.Tensor):
-        number = item(value)
+        number = item(value) if not place or _is_taken(value, place) else None
         return value if number is None else number
     if type(value) is tuple:
-        return tuple([known(part) for part in value])
+        return tuple([known(part, place) for part in value])
     if type(value) is list:
-        return [known(part) for part in value]
+        return [known(part, place) for part in value]
     return value
 
 
-def size(owner: Any, value: Any) -> Any:
+def _is_taken(tensor: torch.Tensor, place: str) -> bool:
+    if tensor.dtype is torch.bool or tensor.is_complex():
+        return False
+    return tensor.dim() == 0 if place == "scalar" else not tensor.is_floating_point()
+
+
+def size(owner: Any, value: Any, place: str = "") -> Any:
     """`value`, a size or a position if it is given to a tensor or a list: then as `known`, else as it is."""
     kind = type(owner)
-    return known(value) if is_tensor(owner) or kind is list or kind is tuple or kind is torch.Size else value
+    takes = is_tensor(owner) or kind is list or kind is tuple or kind is torch.Size
+    return known(value, place) if takes else value
 
 
 def elements(tensor: Any) -> Any:
