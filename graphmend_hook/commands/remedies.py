@@ -1,11 +1,9 @@
-"""What to do about each refusal: a sentence for a person, and for some codes the same statement before and after.
+"""What to do about each refusal: a sentence for a person.  Programs that show it are in `examples`.
 
 A refusal that several rules share has one remedy, by its number (``R10`` is that of GM102-R10 and GM103-R10).
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 _ASSIGN = "Give what the side computes to names, and do the rest after the branch"
 
@@ -88,75 +86,6 @@ REMEDIES = {
     "GM106-T01": "Set `requires_grad` before the call of the compiled function, or leave it out.",
     "GM106-T02": "Set `requires_grad` before the call of the compiled function.",
 }
-
-
-@dataclass(frozen=True)
-class Example:
-    """A function that is declined with a code, and one that does the same and is mended."""
-
-    before: str
-    after: str
-
-
-EXAMPLES = {
-    "GM102-R05": Example(
-        "def f(x):\n    if x.sum() > 0:\n        y = x + 1\n    return y\n",
-        "def f(x):\n    y = x\n    if x.sum() > 0:\n        y = x + 1\n    return y\n",
-    ),
-    "GM102-R06": Example(
-        "def f(x):\n    for _ in range(3):\n        if x.sum() > 0:\n            return x + 1\n    return x\n",
-        "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x\n",
-    ),
-    "GM102-R08": Example(
-        "def f(x, out):\n    if x.sum() > 0:\n        out[0] = x\n    return out\n",
-        "def f(x, out):\n    y = out\n    if x.sum() > 0:\n        y = x\n    return y\n",
-    ),
-    "GM103-R16": Example(
-        "def f(x):\n    try:\n        if x.sum() > 0:\n            raise ValueError('no')\n    except ValueError:\n        pass\n",
-        "def f(x):\n    if x.sum() > 0:\n        raise ValueError('no')\n",
-    ),
-    "GM101-R08": Example("def f(x):\n    y = print(x)\n    return y\n", "def f(x):\n    print(x)\n"),
-    "GM101-R01": Example("def f(x):\n    logger.info('x', exc_info=True)\n", "def f(x):\n    logger.info('x')\n"),
-    "GM101-R02": Example("def f(x, y):\n    logger.info(*y)\n", "def f(x, y):\n    logger.info('%s', y)\n"),
-    "GM101-R07": Example("async def f(x):\n    print(x)\n", "def f(x):\n    print(x)\n"),
-    "GM101-R03": Example(
-        "def f(x):\n    try:\n        print(x)\n    except Exception:\n        pass\n", "def f(x):\n    print(x)\n"
-    ),
-    "GM102-R10": Example(
-        "def f(x):\n    if x.sum() > 0:\n        x = x + 1\n    yield x\n",
-        "def f(x):\n    if x.sum() > 0:\n        x = x + 1\n    return x\n",
-    ),
-}
-
-_CONFIG = "class Config:\n    size = 3\n\nconfig = Config()\n"
-# Of codes while tracing: `f` is compiled.
-EXAMPLES_TRACED = {
-    "GM101-T03": Example(
-        "def g(x):\n    logger.info('in %s', x)\n    return x + 1\n\ndef f(x):\n    return torch.vmap(g)(x)\n",
-        "def g(x):\n    return x + 1\n\ndef f(x):\n    logger.info('in %s', x)\n    return torch.vmap(g)(x)\n",
-    ),
-    "GM101-T04": Example(
-        f"{_CONFIG}\ndef f(x):\n    logger.info('%s', config)\n    return x + 1\n",
-        f"{_CONFIG}text = str(config)\n\ndef f(x):\n    logger.info('%s', text)\n    return x + 1\n",
-    ),
-    "GM102-T02": Example(
-        "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x.long()\n",
-        "def f(x):\n    if x.sum() > 0:\n        return x + 1\n    return x.trunc()\n",
-    ),
-    "GM102-T03": Example(
-        "def f(x):\n    if x.sum() > 0:\n        factor = 1.0\n    else:\n        factor = 2.0\n    return x * factor\n",
-        "def f(x):\n    if x.sum() > 0:\n        y = x * 1.0\n    else:\n        y = x * 2.0\n    return y\n",
-    ),
-    "GM104-T07": Example(
-        "def f(x, n):\n    while n > 0:\n        x, n = x + 1, n - 1\n    return x\n",
-        "def f(x, n):\n    for step in range(3):\n        x = torch.where(step < n, x + 1, x)\n    return x\n",
-    ),
-    "GM106-T02": Example(
-        "def f(x):\n    y = x * 2\n    y.requires_grad_()\n    return y * 2\n",
-        "def f(x):\n    y = x * 2\n    return y * 2\n",
-    ),
-}
-EXAMPLES |= EXAMPLES_TRACED
 
 
 def remedy(code: str) -> str:
