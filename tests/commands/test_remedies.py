@@ -244,7 +244,8 @@ def test_it_is_declined_while_tracing(code: str, traced: Callable[..., Traced]) 
     name = f"{code}_before".replace("-", "_")
     found = traced(code, example.before, example.flags_before, name, unlike_eager=code == SHOWS_ITS_CALLER)
     assert code in found.codes
-    assert bool(found.breaks or found.error) == (code not in TOLD)
+    traced_by_torch = code == "GM106-T01" and pytest.importorskip("torch").__version__ >= "2.15"
+    assert bool(found.breaks or found.error) == (code not in TOLD and not traced_by_torch)
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
