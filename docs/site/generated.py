@@ -6,7 +6,8 @@ import re
 
 import links
 
-from graphmend_hook.commands.remedies import EXAMPLES, remedy
+from graphmend_hook.commands.examples import EXAMPLES
+from graphmend_hook.commands.remedies import remedy
 from graphmend_hook.commands.rules import Code, codes, page
 from graphmend_hook.config import SETTINGS, Setting, Settings
 from graphmend_hook.pytest_plugin import _ini, _option
@@ -75,8 +76,9 @@ def _entry(code: Code) -> list[str]:
     if code.rule:
         lines += ["", f"**What to do.** {remedy(code.code)}"]
     example = EXAMPLES.get(code.code)
-    if example is not None:
-        lines += ["", f"```python\n{example.before}```", "", "becomes", "", f"```python\n{example.after}```"]
+    for words, program in example.parts() if example is not None else ():
+        lines += ["", words] if words else []
+        lines += ["", f"```python\n{program}```"] if program else []
     return lines
 
 

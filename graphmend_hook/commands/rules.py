@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import re
 import sys
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from ..rewrite import SWITCHED_OFF
 from ..rules.base import Rule
 from ..rules.codes import BY_RULE, REFUSALS, RULE_OF_CODE
 from ..rules.order import ORDER
-from .remedies import EXAMPLES, remedy
+from .examples import EXAMPLES
+from .remedies import remedy
 
 HELP = "list the rules and the codes, or explain one"
 _OBLIGATION = re.compile(r"    (GM\d{3})-(R\d\d(?:(?:, | to )R\d\d)*)\s+(.*)")
@@ -78,10 +80,11 @@ def _advice(code: Code) -> list[str]:
     """What to do about it, and where to read on; the text of a notice says so itself."""
     if not code.rule:
         return []
-    lines = [remedy(code.code)]
-    example = EXAMPLES.get(code.code)
+    lines, example = [remedy(code.code)], EXAMPLES.get(code.code)
     if example is not None:
-        lines += ["", *example.before.splitlines(), "", "becomes", "", *example.after.splitlines(), ""]
+        lines.append("")
+        for text in filter(None, itertools.chain(*example.parts())):
+            lines += [*text.splitlines(), ""]
     lines.append("`--report` and `graphmend explain` name each place, and what is in the way there.")
     lines.append(f"`# graphmend: off[{code.rule}]` on its line says that it is to stay as it is.")
     return [*lines, f"Manual page: graphmend rules {code.rule}"]

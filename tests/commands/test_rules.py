@@ -76,9 +76,50 @@ GM102-R05: declined while rewriting, unless what is read later is bound on both 
     "gm101-t16": """\
 GM101-T16: the call reads the exception or the stack of its moment, or has a `stacklevel` that is no number
   Write `stacklevel` as a number, and leave `exc_info=True` out.
+
+  def warning(text, **options):
+      logger.warning(text, **options)
+
+  def f(x):
+      warning('in f', exc_info=True)
+      return x + 1
+
+  becomes
+
+  def warning(text, **options):
+      logger.warning(text, **options)
+
+  def f(x):
+      warning('in f')
+      return x + 1
+
   `--report` and `graphmend explain` name each place, and what is in the way there.
   `# graphmend: off[defer]` on its line says that it is to stay as it is.
   Manual page: graphmend rules defer
+""",
+    "GM103-T01": """\
+GM103-T01: GRAPHMEND_GUARDS=keep leaves guards alone
+  Leave `--guards` at exact (GRAPHMEND_GUARDS, install(guards=...)).
+
+  With `--guards keep`:
+
+  def f(x):
+      if x.sum() < 0:
+          raise ValueError('negative')
+      return x + 1
+
+  is mended without `--guards keep`
+
+  `--report` and `graphmend explain` name each place, and what is in the way there.
+  `# graphmend: off[trap]` on its line says that it is to stay as it is.
+  Manual page: graphmend rules trap
+""",
+    "GM104-T09": """\
+GM104-T09: numbers that were captured on the way here were given up, and are read as they were written
+  Look at the line that the reason names; `# graphmend: off[value]` there saves the attempts.
+  `--report` and `graphmend explain` name each place, and what is in the way there.
+  `# graphmend: off[value]` on its line says that it is to stay as it is.
+  Manual page: graphmend rules value
 """,
     "GM004": "GM004: nothing was mended in this process: no module matched MODULES with a site that a rule could mend; "
     "check GRAPHMEND_MODULES, or run with --report to see every module that was looked at\n",

@@ -7,7 +7,8 @@ import sys
 import pages
 import pytest
 
-from graphmend_hook.commands.remedies import EXAMPLES, remedy
+from graphmend_hook.commands.examples import EXAMPLES
+from graphmend_hook.commands.remedies import remedy
 from graphmend_hook.commands.rules import codes
 from graphmend_hook.config import SETTINGS
 from graphmend_hook.rules.order import ORDER
