@@ -12,6 +12,7 @@ from ..reporting.text import shorten
 
 OF_INPUT = "GM104-T02"  # the refusal that naming an input by `--values` takes away
 ADD = "add it: "  # the advice for a module that is not among those that are mended
+_TO_PYTORCH = "file an issue"  # a hint with this in it is for the developers of PyTorch
 Report = dict[str, Any]
 Start = tuple[str, int]  # of a statement: its file, its first line
 
@@ -84,10 +85,11 @@ class Verdicts:
                 return _refused(known["code"], f"declined: {known['reason']}")
         mended = "the statement is mended, and Dynamo stops at it for another reason"
         hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
+        hints = [hint for hint in hints if _TO_PYTORCH not in hint]
         return self._of_module(start[0]) or Verdict(
             "",
             mended if start in self._sites else "no rule is about this kind of statement",
-            f"PyTorch's hint: {hints[0]}" if hints else "change the code, or leave the break",
+            f"PyTorch's hint: {hints[0]}" if hints else "move it out of what is compiled, or leave the break",
         )
 
     def flag(self, *names: str) -> str:
