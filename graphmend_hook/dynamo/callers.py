@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,9 @@ from .variables import Variable
 _UNCOUNTED = frozenset({logging.__file__, warnings.__file__}) | OWN_FILES
 _ASKING = frozenset({"is_compiling", "is_dynamo_compiling"})  # names in code that may go another way in eager
 _DIRECT = frozenset({"UserFunctionVariable", "UserMethodVariable", "NestedUserFunctionVariable"})
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 Delivery = Callable[[Any, Any], Any]
 
@@ -67,6 +71,21 @@ def callers_of(trace: Trace, count: int) -> Callers | None:
             return None
         found += [*between, _standing_in(caller.f_code, _line_of(caller), caller.f_globals)]
     return Callers(tuple(reversed(found[:count]))) if len(found) >= count else None
+
+
+def is_called_by_the_program() -> bool:
+    """Does code of the program, which Dynamo runs as it is, call the frame that is being compiled?
+
+    So it is behind a graph break, and where Dynamo has given the caller up; else torch does, for whoever compiled it.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        code, frame = frame.f_code, frame.f_back
+        if code.co_name == "compile_wrapper" and code.co_filename.endswith("eval_frame.py"):
+            return False
+        if not code.co_filename.startswith((_TORCH, _OWN)):
+            return not code.co_filename.startswith("<")
+    return False
 
 
 @question(otherwise=None)

@@ -1071,3 +1071,54 @@ def case_resizes_nothing(C):
         except RuntimeError as error:  # noqa: PERF203
             found.append(type(error).__name__)
     return found
+
+
+# --- what a helper gives to a caller that Dynamo runs as it is --------------------------------------------------------
+
+
+def at_least_zero(x):
+    if x.sum() > 0:
+        return x
+    return x.abs()
+
+
+class AtLeastZero(torch.nn.Module):
+    def forward(self, x):
+        return at_least_zero(x)
+
+
+def written_in_a_caller_that_is_given_up(x):
+    kept = x
+    for _ in range(2):
+        torch._dynamo.graph_break()
+        y = at_least_zero(x)
+        y.add_(1)
+    return kept * 1, y is x
+
+
+def written_in_a_caller_of_a_module(x):
+    kept, module = [x], AtLeastZero()
+    for _ in range(2):
+        torch._dynamo.graph_break()
+        y = module(x)
+        y.mul_(3)
+    return kept[0] * 1
+
+
+def labelled_in_a_caller_that_is_given_up(x):
+    for _ in range(2):
+        torch._dynamo.graph_break()
+        x.label = "label"
+        y = at_least_zero(x)
+    return getattr(y, "label", ""), y + 1
+
+
+def case_callers_that_are_given_up(C):
+    return [
+        C(function)(of(value))
+        for function in (
+            *(written_in_a_caller_that_is_given_up, written_in_a_caller_of_a_module),
+            labelled_in_a_caller_that_is_given_up,
+        )
+        for value in TAKEN
+    ]

@@ -216,6 +216,11 @@ def noisy(t):
     return t.abs()
 
 
+def labelled(t):
+    t.label = "label"
+    return t
+
+
 def in_a_thread(work):
     """What `work` gives or raises in a thread of its own."""
     given = []

@@ -777,6 +777,47 @@ SPICES = {
         tensors=["noisy($t)", "pick($t)"],
         tests=["noisy(x) is x", "$t is noisy($t)"],
     ),
+    "groups": Spice(
+        [
+            "for key$i, each$i in itertools.groupby(enumerate($t.reshape(-1)[:4].long().clamp(-2, 2).tolist()), lambda pair: pair[1]):\n"
+            "    each$i = list(each$i)\n    self.k += key$i * len(each$i)",
+            "g$i = itertools.groupby($t.reshape(-1)[:4].long().clamp(-2, 2).tolist(), lambda v: v > 0)\nself.k = [len(list(each)) for _, each in g$i]",
+            "self.k = [list(each) for _, each in itertools.groupby($t.reshape(-1)[:4].long().clamp(-2, 2).tolist(), lambda v: v + self.k)]\nself.k = 1",
+            "seen$i = []\nfor key$i, each$i in itertools.groupby($t.reshape(-1)[:4].long().clamp(-2, 2).tolist(), lambda v: seen$i.append(v) or v):\n"
+            "    if key$i > 0:\n        break\nself.tag = str(seen$i)",
+            "self.tag = str([(key, list(each)) for key, each in "
+            "[*itertools.groupby($t.reshape(-1)[:4].long().clamp(-2, 2).tolist(), lambda v: v % 2 == 0)]])",
+        ],
+    ),
+    "hung": Spice(
+        [
+            "w$i = $t\nw$i.label = n\n$z = noisy(w$i)\nself.k = getattr($z, 'label', 0)",
+            "w$i = $t\nif $p:\n    w$i = w$i * 2\nself.k = hasattr(labelled(w$i), 'label')",
+            "w$i = $t\nv$i = w$i\nif $p:\n    v$i = w$i * 2\nlabelled(v$i)\nself.k = getattr(w$i, 'label', 0)",
+            "w$i = $t\nv$i = pick(w$i)\nlabelled(w$i)\nself.k = getattr(v$i, 'label', 0)\n$z = v$i",
+        ],
+    ),
+    "refused": Spice(
+        [
+            "$z = $t + torch.arange($s.long().abs().clamp(max=3).reshape((1,) * (n % 2))).sum()",
+            "$z = $t + torch.full_like($t, $s.reshape((1,) * (n % 2)))",
+            "$z = $t.reshape(-1).new_full((2,), $s.reshape((1,) * (n % 2))).sum() + $t",
+            "$z = torch.linspace(0, 1, $s.long().abs().clamp(max=3).reshape((1,) * (n % 2))).sum() + $t",
+            "torch._check($p, lambda: 'no $i')\n$o = $e",
+            "torch._check(bool($p), lambda: 'no $i')\n$o = $e",
+            "torch._check(not $p or n > 1, lambda: 'no $i')",
+        ],
+    ),
+    "bounded": Spice(
+        [
+            "r$i = torch.randint(1, x.reshape(-1).shape[0] + 2, ()).item()\nif r$i >= 1:\n    $o = $e",
+            "r$i = torch.randint(-x.reshape(-1).shape[0], n, (2,))\nif (r$i < 0).any():\n    $o = $e",
+            "if random.uniform(0.5, float('nan')) < n:\n    $o = $e",
+            "if random.uniform(-1e308, 1e308) <= 1e308:\n    $o = $e",
+            "if random.uniform(0, n) < n and $p:\n    $o = $e",
+            "if random.randint(n, 2**60) >= n:\n    $o = $e",
+        ],
+    ),
     "switches": Spice(
         [
             "torch.set_grad_enabled(False)\nif $G:\n    raise ValueError('guard $i')\ntorch.set_grad_enabled(True)",

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ...dynamo.callers import is_called_by_the_program
 from ...dynamo.compilation import Compilation, remembered, trace_anew
 from ...dynamo.identity import before_questions
 from ...dynamo.operations import facts_of, name_of, only_computes
@@ -296,6 +297,7 @@ class _Read:
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    ends_in_a_break = compilation.output.compile_subgraph_reason.graph_break
     order = {node: place for place, node in enumerate(operations(module))}
     writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
     for read in compilation.of(Reads).found:
@@ -307,7 +309,7 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _trace_without_read(compilation, read, "a tensor that a branch selects is written in place later")
         if read.is_part and not _may_be(read.selected).isdisjoint(module.graph.output_node().all_input_nodes):
             _trace_without_read(compilation, read, "an item that a branch selects is given to others")
-        if compilation.output.compile_subgraph_reason.graph_break and _both_remain(read, module):
+        if (ends_in_a_break or is_called_by_the_program()) and _both_remain(read, module):
             _trace_without_read(
                 compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
