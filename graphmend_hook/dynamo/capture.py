@@ -24,6 +24,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from . import asserted, frame_guards, queue, ranges, rerun, restart, supposed, undecided
+from .arithmetic import before_arithmetic
 from .compilation import Compilation, trace_anew
 from .question import question
 from .refusals import Place
@@ -173,7 +174,7 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         shapes = [fake.shape for fake in given]
         if node.op.startswith("call") and _RESIZING.search(name):
             for size in [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:] if is_unbacked(size)]:
-                compilation.of(Captured).needed.append((size > 0).node.expr)
+                _need(compilation, [size > 0])
         if not node.op.startswith("call") or not any(map(is_unbacked, shapes)):
             continue
         if _SQUEEZING.search(name) and any(
@@ -182,6 +183,14 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _capture_first(0, compilation, "a size that the data decides is squeezed")
         if name in _PERHAPS_COPYING and not all(map(_is_contiguous, given)) and _is_shared(node, nodes):
             _capture_first(0, compilation, "what is copied or not, as a size has it, is written to")
+
+
+def _need(compilation: Compilation, conditions: list[Any] | None) -> None:
+    """Assert what has to hold of captured numbers for an operation not to fail; read them if that is not known."""
+    facts = [truth.node.expr if isinstance(truth, torch.SymBool) else truth for truth in conditions or ()]
+    if conditions is None or False in facts:
+        _capture_first(0, compilation, "an operation on captured numbers may fail")
+    compilation.of(Captured).needed += [fact for fact in facts if fact not in (True, *compilation.of(Captured).needed)]
 
 
 def _asks_for_strides(code: CodeType) -> bool:
@@ -282,6 +291,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
         compilation.judge(_allow_backend)
         return False
     restart.expect_success_of(compilation, _capture_less)
+    before_arithmetic(compilation, _need)
     compilation.at_end(supposed.judge_end)
     epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)

@@ -67,7 +67,7 @@ def _watch(compilation: Compilation) -> None:
 
 
 def _called(function: Variable, _translator: Any, operands: list[Variable], *_: Any) -> list[Variable]:
-    return operands if function.fn in (operator.is_, operator.is_not, id) else []
+    return operands if function.fn in (operator.is_, operator.is_not, id, hash) else []
 
 
 def _read(tensor: Variable, _translator: Any, name: str, *_: Any) -> list[Variable]:

@@ -1122,3 +1122,117 @@ def case_callers_that_are_given_up(C):
         )
         for value in TAKEN
     ]
+
+
+# --- a selected tensor, handed on by operations that may give what they are given -------------------------------------
+
+
+def asks_behind_a_conversion(x):
+    y = at_least_zero(x).float()
+    return (x + 100) if y is x else y
+
+
+def asks_behind_what_is_contiguous(x):
+    y, seen = at_least_zero(x), set()
+    for t in (x, y.contiguous()):
+        if t in seen:
+            return x * 100
+        seen.add(t)
+    return x + 1
+
+
+def asks_for_a_base(x):
+    return x + (1 if at_least_zero(x).view(3)._base is x else 2)
+
+
+def asks_for_a_hash(x):
+    return x + (1 if hash(at_least_zero(x)) == hash(x) else 2)
+
+
+def asks_for_an_address(x):
+    return x + (1 if at_least_zero(x)[:].data_ptr() == x.data_ptr() else 2)
+
+
+def case_asked_behind_an_operation(C):
+    return [
+        C(function)(of(value))
+        for function in (
+            *(asks_behind_a_conversion, asks_behind_what_is_contiguous, asks_for_a_base, asks_for_a_hash),
+            asks_for_an_address,
+        )
+        for value in TAKEN
+    ]
+
+
+# --- arithmetic on sizes that fails in Python -------------------------------------------------------------------------
+
+
+def divides_by_one_less(y):
+    return y.sum(0) * (1.0 / (len(y) - 1))
+
+
+def takes_a_root(y):
+    try:
+        scale = len(y) ** -0.5
+    except ZeroDivisionError:
+        scale = 1.0
+    return y.sum(0) * scale
+
+
+def takes_a_root_of_one_less(y):
+    return y.sum(0) * (len(y) - 1) ** 0.5
+
+
+def takes_a_square_root(y):
+    return y.sum(0) * math.sqrt(len(y) - 1)
+
+
+def takes_a_logarithm(y):
+    return y.sum(0) * math.log2(len(y))
+
+
+def divides_whole_numbers(y):
+    return y.sum(0) * (7 // len(y) + 7 % len(y))
+
+
+def divides_in_vain(y):
+    try:
+        mean = 10 // len(y)
+    except ZeroDivisionError:
+        return y.sum(0) * 0
+    return y.sum(0) + 2, mean > 100 and mean
+
+
+def divides_for_nothing(y):
+    mean = 10 / len(y)  # noqa: F841
+    return y.sum(0) + 2
+
+
+def halves_and_squares(y):
+    n = len(y)
+    return y.sum(0) * (n // 2 + n**2 + n % 3 + n / 4)
+
+
+SIZED = (
+    *(divides_by_one_less, takes_a_root, takes_a_root_of_one_less, takes_a_square_root, takes_a_logarithm),
+    *(divides_whole_numbers, divides_in_vain, divides_for_nothing, halves_and_squares),
+)
+
+
+def of_selected(function):
+    def called(x):
+        return function(x[x[:, 0] > 0])
+
+    return called
+
+
+def case_arithmetic_on_sizes(C):
+    found = []
+    for function in SIZED:
+        compiled = C(of_selected(function))
+        for count in (3, 2, 0, 1, 4):
+            try:
+                found.append(compiled(rows(count)))
+            except (ZeroDivisionError, ValueError) as error:  # noqa: PERF203
+                found.append(type(error).__name__)
+    return found

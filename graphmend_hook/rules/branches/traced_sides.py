@@ -316,19 +316,26 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 
 
 def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
-    """Which object a selected tensor is, among the others or as the key of a dict, is for the data to decide."""
+    """Which object a selected tensor is, or views, among the others or by itself, is for the data to decide."""
     reads = {read.selected: read for read in compilation.of(Reads).found}
     met: set[torch.fx.Node] = set()
     for node in {tensor_node(tensor) for tensor in tensors}:
         found, waiting = {node}, [node]
         while waiting:
-            sources = set(reads[one].sources) if (one := waiting.pop()) in reads else set()
-            waiting += sources - found
-            found |= sources
-        if not met.isdisjoint(found) or (len(tensors) == 1 and node in reads):
-            culprit = next(reads[one] for one in (*found, *met) if one in reads)
-            _trace_without_read(compilation, culprit, "the program asks which object a tensor is that a branch selects")
+            one = waiting.pop()
+            before = reads[one].sources if one in reads else one.all_input_nodes if _may_hand_on(one) else ()
+            waiting += set(before) - found
+            found.update(before)
+        selected = [reads[one] for one in (*found, *met) if one in reads]
+        if selected and (len(tensors) == 1 or not met.isdisjoint(found)):
+            reason = "the program asks which object a tensor is that a branch selects"
+            _trace_without_read(compilation, selected[0], reason)
         met |= found
+
+
+def _may_hand_on(node: torch.fx.Node) -> bool:
+    """May it be an operand, or a view of one?"""
+    return node.op.startswith("call") and facts_of(node).aliases
 
 
 def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:

@@ -1,0 +1,71 @@
+"""Arithmetic on captured numbers that fails in Python where PyTorch computes on: what has to hold for it not to fail.
+
+PyTorch simplifies such numbers as formulas, in which ``1.0 / 0`` is infinite, and drops what nothing uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .compilation import Compilation
+from .variables import is_unbacked
+
+Need = Callable[[Compilation, "list[Any] | None"], None]
+_DIVISIONS = frozenset({"truediv", "floordiv", "mod"})
+_OF_POSITIVE = frozenset({"sqrt", "log2"})
+_SAFE = frozenset({"float", "int", "ite", "max", "min", "not", "sum", "constrain_range", "size", "stride", "numel"})
+
+
+def before_arithmetic(compilation: Compilation, need: Need) -> None:
+    """Before such an operation, call `need` with what has to hold, as symbolic truths; None where that is not known."""
+    output = compilation.output
+    if "create_proxy" in vars(output):
+        return
+    create = output.create_proxy
+
+    def create_proxy(kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
+        if kind == "call_function":
+            compilation.call(lambda _, given: _look(compilation, target, given, need), args)
+        return create(kind, target, args, kwargs, *rest, **options)
+
+    output.create_proxy = create_proxy
+
+
+def _look(compilation: Compilation, target: Any, args: Sequence[Any], need: Need) -> None:
+    operands = [_value(argument) for argument in args]
+    if any(isinstance(operand, (torch.SymInt, torch.SymFloat)) and is_unbacked(operand) for operand in operands):
+        conditions = _conditions(getattr(target, "__name__", ""), operands)
+        if conditions is None or conditions:
+            need(compilation, conditions)
+
+
+def _value(argument: Any) -> Any:
+    node = getattr(argument, "node", None)
+    return node.meta.get("example_value") if isinstance(node, torch.fx.Node) else argument
+
+
+def _conditions(name: str, operands: Sequence[Any]) -> list[Any] | None:
+    """What has to hold of the numbers, or the function of that name fails; None where that is not known."""
+    if any(isinstance(operand, torch.Tensor) for operand in operands):
+        return []
+    name = name.strip("_")
+    if name in _DIVISIONS or name.removeprefix("i") in _DIVISIONS:
+        return [] if _is_number(operands[1]) else [operands[1] != 0]
+    if name in ("pow", "ipow"):
+        base, exponent = operands[:2]
+        if type(exponent) is int and exponent >= 0:
+            return []
+        return [base > 0] if not _is_number(base) else None
+    if name.startswith("sym_"):
+        function = name.removeprefix("sym_")
+        if function in _OF_POSITIVE:
+            return [operands[0] > 0]
+        return [] if function in _SAFE else None
+    return []
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, bool)
