@@ -789,6 +789,17 @@ SPICES = {
             "[*itertools.groupby($t.reshape(-1)[:4].long().clamp(-2, 2).tolist(), lambda v: v % 2 == 0)]])",
         ],
     ),
+    "failing": Spice(
+        [
+            "r$i = $t.reshape(-1)[$t.reshape(-1) > 0]\n$z = $t.float() * (1.0 / (len(r$i) - 1))",
+            "r$i = $t.reshape(-1)[$t.reshape(-1) > 0]\ntry:\n    d$i = len(r$i) ** -0.5\n"
+            "except ZeroDivisionError:\n    d$i = 1.0\n$z = $t.float() * d$i",
+            "r$i = $t.reshape(-1)[$t.reshape(-1) > 0]\nm$i = 10 // len(r$i)\n$o = $e",
+            "r$i = $t.reshape(-1)[$t.reshape(-1) > 0]\nlogger.info('mean %s', 7 % len(r$i))\n$z = $t * (len(r$i) // 2)",
+            "$z = $t.float() * (2 + int($t.reshape(-1)[:2].long().clamp(-2, 2).sum())) ** -1",
+        ],
+        tests=["noisy(x).to(x.dtype) is x", "$t.contiguous() is noisy($t)"],
+    ),
     "hung": Spice(
         [
             "w$i = $t\nw$i.label = n\n$z = noisy(w$i)\nself.k = getattr($z, 'label', 0)",
