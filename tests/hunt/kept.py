@@ -634,4 +634,13 @@ def f(self, x, y, n, flag):
     return y
 """
     ),
+    "a branch between what is squeezed, a size that the data decides, and another": Program(
+        """\
+def f(self, x, y, n, flag):
+    r2 = x.reshape(-1)
+    r2 = r2[r2 > 0.6]
+    x = r2.view(-1, 1).squeeze(0).squeeze(-1)
+    x = y if y.sum() > 0 else x
+"""
+    ),
 }

@@ -17,7 +17,7 @@ from ...dynamo.question import question
 from ...dynamo.restart import is_as_written
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, fake_of, python_of, tensor_node, type_of
+from ...dynamo.variables import Variable, fake_of, is_sure, python_of, tensor_node, type_of
 from ...dynamo.writes import are_apart, fakes_of, memory_of, memory_of_inference, operations, written_by
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
@@ -208,7 +208,8 @@ def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.
         return False
     if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
         return False  # what is selected without gradients requires none
-    return bool(left.shape == right.shape and left.stride() == right.stride())
+    sizes = [*zip(left.shape, right.shape, strict=False), *zip(left.stride(), right.stride(), strict=False)]
+    return left.dim() == right.dim() and all(is_sure(one == other) for one, other in sizes)
 
 
 @question(otherwise=False, elsewhere=lambda *_given: True)
