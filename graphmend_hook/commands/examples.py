@@ -38,13 +38,32 @@ def _of(before: str, after: str = "", flags_before: str = "", flags_after: str =
 
 _OF_WHERE = "if x.sum() > 0:\n        x = x + 1"
 _OF_TRAP = "if x.sum() < 0:\n        raise ValueError('negative')"
-_OF_SWEEP = """\
-for number in range(4):
+
+
+def _loop(step: str, count: int = 4) -> str:
+    """A loop over experts, each of which takes the rows that have chosen it."""
+    return f"""\
+for number in range({count}):
         rows = torch.where(chosen == number)[0]
         if rows.shape[0] == 0:
             continue
-        out.index_add_(0, rows, x[rows] * number)"""
+        {step}"""
+
+
+_OF_SWEEP = _loop("out.index_add_(0, rows, x[rows] * number)")
 _OF_GRAD = "hidden = x * 2\n    hidden.requires_grad_()"
+
+
+def _sweep(
+    step: str,
+    result: str = "out",
+    *,
+    start: str = "chosen, out = x.argmax(1), torch.zeros_like(x)",
+    given: str = "x",
+    count: int = 4,
+    name: str = "f",
+) -> str:
+    return f"def {name}({given}):\n    {start}\n    {_loop(step, count)}\n    return {result}\n"
 
 
 def _in_generator(arguments: str, statement: str, result: str) -> Example:
@@ -361,57 +380,17 @@ def f(x):
     ),
     # [Sweep]
     "GM105-R01": _of(
-        """
-def f(x):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        with torch.no_grad():
-            state = x[rows] * number
-        out.index_add_(0, rows, state)
-    return out
-""",
-        """
-def part(x):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        state = x[rows] * number
-        out.index_add_(0, rows, state)
-    return out
-
-def f(x):
-    with torch.no_grad():
-        return part(x)
-""",
+        _sweep("with torch.no_grad():\n            state = x[rows] * number\n        out.index_add_(0, rows, state)"),
+        _sweep("state = x[rows] * number\n        out.index_add_(0, rows, state)", name="part")
+        + "\ndef f(x):\n    with torch.no_grad():\n        return part(x)\n",
     ),
     "GM105-R02": _of(
-        """
-def f(x):
-    chosen, out, state = x.argmax(1), torch.zeros_like(x), x
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        state = x[rows] * number
-        out.index_add_(0, rows, state)
-    return out * state.shape[1]
-""",
-        """
-def f(x):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        state = x[rows] * number
-        out.index_add_(0, rows, state)
-    return out * x.shape[1]
-""",
+        _sweep(
+            "state = x[rows] * number\n        out.index_add_(0, rows, state)",
+            "out * state.shape[1]",
+            start="chosen, out, state = x.argmax(1), torch.zeros_like(x), x",
+        ),
+        _sweep("state = x[rows] * number\n        out.index_add_(0, rows, state)", "out * x.shape[1]"),
     ),
     # [Where]
     "GM102-R01": _of(
@@ -1206,61 +1185,24 @@ def f(x):
     ),
     # [Sweep]
     "GM105-T01": _of(
-        """
-def f(x):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        out.index_add_(0, rows, x[rows] - x[rows].max())
-    return out
-""",
-        """
-def f(x):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    highest = torch.stack([torch.where((chosen == each)[:, None], x, -torch.inf).max() for each in range(4)])
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        out.index_add_(0, rows, x[rows] - highest[number])
-    return out
-""",
+        _sweep("out.index_add_(0, rows, x[rows] - x[rows].max())"),
+        _sweep(
+            "out.index_add_(0, rows, x[rows] - highest[number])",
+            start="""\
+chosen, out = x.argmax(1), torch.zeros_like(x)
+    highest = torch.stack([torch.where((chosen == each)[:, None], x, -torch.inf).max() for each in range(4)])""",
+        ),
     ),
     "GM105-T02": _of(
-        """
-def f(x, weights):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        out.index_add_(0, rows, x[rows] * weights[number])
-    return out * 2 if out.requires_grad else out
-""",
-        """
-def f(x, weights):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(4):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        out.index_add_(0, rows, x[rows] * weights[number])
-    return out * 2
-""",
+        _sweep(
+            "out.index_add_(0, rows, x[rows] * weights[number])",
+            "out * 2 if out.requires_grad else out",
+            given="x, weights",
+        ),
+        _sweep("out.index_add_(0, rows, x[rows] * weights[number])", "out * 2", given="x, weights"),
     ),
     "GM105-T03": _of(
-        """
-def f(x, weights):
-    chosen, out = x.argmax(1), torch.zeros_like(x)
-    for number in range(80):
-        rows = torch.where(chosen == number)[0]
-        if rows.shape[0] == 0:
-            continue
-        out.index_add_(0, rows, x[rows] * weights[number])
-    return out
-""",
+        _sweep("out.index_add_(0, rows, x[rows] * weights[number])", given="x, weights", count=80),
         """
 def f(x, weights):
     return x * weights[x.argmax(1)][:, None]

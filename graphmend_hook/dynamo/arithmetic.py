@@ -5,6 +5,7 @@ PyTorch simplifies such numbers as formulas, in which ``1.0 / 0`` is infinite, a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,20 +23,14 @@ _SAFE = frozenset({"float", "int", "ite", "max", "min", "not", "sum", "constrain
 def before_arithmetic(compilation: Compilation, need: Need) -> None:
     """Before such an operation, call `need` with what has to hold, as symbolic truths; None where that is not known."""
     output = compilation.output
-    if "create_proxy" in vars(output):
-        return
-    create = output.create_proxy
-
-    def create_proxy(kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **options: Any) -> Any:
-        if kind == "call_function":
-            compilation.call(lambda _, given: _look(compilation, target, given, need), args)
-        return create(kind, target, args, kwargs, *rest, **options)
-
-    output.create_proxy = create_proxy
+    if "create_proxy" not in vars(output):
+        output.create_proxy = compilation.before(output.create_proxy, functools.partial(_look, need))
 
 
-def _look(compilation: Compilation, target: Any, args: Sequence[Any], need: Need) -> None:
-    operands = [_value(argument) for argument in args]
+def _look(
+    need: Need, compilation: Compilation, kind: str, target: Any, args: Sequence[Any], *_: Any, **_named: Any
+) -> None:
+    operands = [_value(argument) for argument in args] if kind == "call_function" else []
     if any(isinstance(operand, (torch.SymInt, torch.SymFloat)) and is_unbacked(operand) for operand in operands):
         conditions = _conditions(getattr(target, "__name__", ""), operands)
         if conditions is None or conditions:

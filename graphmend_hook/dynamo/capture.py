@@ -39,9 +39,8 @@ _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
 _LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
-_RESIZING = re.compile(
-    r"interpolate|upsample"
-)  # their kernels refuse sizes of 0, and what AOTAutograd makes of them does not
+# Their kernels refuse sizes of 0, and what AOTAutograd makes of them does not.
+_RESIZING = re.compile("interpolate|upsample")
 _UNBACKED = re.compile(r"\bu\d+\b")  # how PyTorch spells a number that the data decides
 
 
@@ -169,13 +168,15 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         _capture_first(0, compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
     nodes = list(operations(module))
     for node in nodes:
+        if not node.op.startswith("call"):
+            continue
         name = str(getattr(node.target, "__name__", node.target)).partition(".")[0].strip("_")
         given = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
         shapes = [fake.shape for fake in given]
-        if node.op.startswith("call") and _RESIZING.search(name):
-            for size in [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:] if is_unbacked(size)]:
-                _need(compilation, [size > 0])
-        if not node.op.startswith("call") or not any(map(is_unbacked, shapes)):
+        if _RESIZING.search(name):
+            sizes = [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:]]
+            _need(compilation, [size > 0 for size in sizes if is_unbacked(size)])
+        if not any(map(is_unbacked, shapes)):
             continue
         if _SQUEEZING.search(name) and any(
             is_unbacked(shape[dim]) for shape in shapes for dim in _squeezed(node, shape)
@@ -190,7 +191,8 @@ def _need(compilation: Compilation, conditions: list[Any] | None) -> None:
     facts = [truth.node.expr if isinstance(truth, torch.SymBool) else truth for truth in conditions or ()]
     if conditions is None or False in facts:
         _capture_first(0, compilation, "an operation on captured numbers may fail")
-    compilation.of(Captured).needed += [fact for fact in facts if fact not in (True, *compilation.of(Captured).needed)]
+    needed = compilation.of(Captured).needed
+    needed += [fact for fact in facts if fact not in (True, *needed)]
 
 
 def _asks_for_strides(code: CodeType) -> bool:

@@ -7,6 +7,7 @@ instance of the class, made when it is first asked for.  `compilation_of` is the
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable
 from types import CodeType
@@ -152,6 +153,16 @@ class Compilation(Parts):
         except Exception as error:
             defects.report("a look at a trace", error)
             self.give_up()
+
+    def before(self, answer: Callable[..., Any], look: Callable[..., None]) -> Callable[..., Any]:
+        """What does as `answer`, a function of Dynamo's, but first calls `look` with this attempt and the arguments."""
+
+        @functools.wraps(answer)
+        def look_and_answer(*given: Any, **named: Any) -> Any:
+            self.call(lambda compilation, _: look(compilation, *given, **named), None)
+            return answer(*given, **named)
+
+        return look_and_answer
 
     def give_up(self) -> None:
         """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""

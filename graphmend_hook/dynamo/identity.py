@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,41 +41,42 @@ def _watch(compilation: Compilation) -> None:
     from torch._dynamo.variables.tensor import TensorVariable
 
     reader = "var_getattr" if hasattr(TensorVariable, "var_getattr") else "tp_getattro_impl"  # since torch 2.15
-
-    def before(answer: Callable[..., Any], asked: Callable[..., list[Variable]]) -> Callable[..., Any]:
-        @functools.wraps(answer)
-        def look_and_answer(*given: Any, **named: Any) -> Any:
-            compilation.call(lambda _, operands: _look(compilation, asked(*operands)), given)
-            return answer(*given, **named)
-
-        return look_and_answer
-
     for name in ("is", "is not"):
         compilation.undo.callback(handlers.__setitem__, name, handlers[name])
-        handlers[name] = before(handlers[name], lambda _translator, operands, *_: operands)
-    for owner, name, asked in (
+        handlers[name] = compilation.before(handlers[name], _compared)
+    for owner, name, look in (
         (BuiltinVariable, "call_function", _called),
-        (object_protocol, "vt_identity_compare", lambda left, right, *_: [left, right]),
-        (HashableTracker, "__init__", lambda _key, variable, *_: [variable]),
+        (object_protocol, "vt_identity_compare", _asked),
+        (HashableTracker, "__init__", _handled),
         (TensorVariable, reader, _read),
-        (SideEffects, "store_attr", lambda _effects, variable, *_: [variable]),
+        (SideEffects, "store_attr", _handled),
     ):
         answer = getattr(owner, name)
         compilation.undo.callback(setattr, owner, name, answer)
-        setattr(owner, name, before(answer, asked))
+        setattr(owner, name, compilation.before(answer, look))
 
 
-def _called(function: Variable, _translator: Any, operands: list[Variable], *_: Any) -> list[Variable]:
-    return operands if function.fn in (operator.is_, operator.is_not, id, hash) else []
+def _compared(compilation: Compilation, _translator: Any, operands: list[Variable], *_: Any, **_named: Any) -> None:
+    _asked(compilation, *operands)
 
 
-def _read(tensor: Variable, _translator: Any, name: str, *_: Any) -> list[Variable]:
-    return [tensor] if name in OF_THE_OBJECT or not hasattr(torch.Tensor, name) else []
+def _called(
+    compilation: Compilation, function: Variable, _translator: Any, operands: list[Variable], *_: Any, **_named: Any
+) -> None:
+    if function.fn in (operator.is_, operator.is_not, id, hash):
+        _asked(compilation, *operands)
 
 
-def _look(compilation: Compilation, operands: list[Variable]) -> None:
-    if not operands or compilation.output.current_tx.f_code.co_filename in OWN_FILES:
-        return
-    if all(map(is_tensor, operands)):
+def _read(compilation: Compilation, tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any) -> None:
+    if name in OF_THE_OBJECT or not hasattr(torch.Tensor, name):
+        _asked(compilation, tensor)
+
+
+def _handled(compilation: Compilation, _owner: Any, variable: Variable, *_: Any, **_named: Any) -> None:
+    _asked(compilation, variable)
+
+
+def _asked(compilation: Compilation, *operands: Variable) -> None:
+    if compilation.output.current_tx.f_code.co_filename not in OWN_FILES and all(map(is_tensor, operands)):
         for look in compilation.of(_Looks).looks:
-            look(compilation, operands)
+            look(compilation, [*operands])

@@ -337,8 +337,11 @@ def counts_nothing(x, len=lambda rows: 0):
     return out
 
 
-def case_shadowed_names(C):
-    return [C(function)(of(value)) for function in (groups, really_groups, counts_nothing) for value in TAKEN]
+def _for_each_value(functions: Any, C: Any) -> list[Any]:
+    return [C(function)(of(value)) for function in functions for value in TAKEN]
+
+
+case_shadowed_names = functools.partial(_for_each_value, (groups, really_groups, counts_nothing))
 
 
 # --- results that share memory, and what is selected ------------------------------------------------------------------
@@ -1113,15 +1116,13 @@ def labelled_in_a_caller_that_is_given_up(x):
     return getattr(y, "label", ""), y + 1
 
 
-def case_callers_that_are_given_up(C):
-    return [
-        C(function)(of(value))
-        for function in (
-            *(written_in_a_caller_that_is_given_up, written_in_a_caller_of_a_module),
-            labelled_in_a_caller_that_is_given_up,
-        )
-        for value in TAKEN
-    ]
+case_callers_that_are_given_up = functools.partial(
+    _for_each_value,
+    (
+        *(written_in_a_caller_that_is_given_up, written_in_a_caller_of_a_module),
+        labelled_in_a_caller_that_is_given_up,
+    ),
+)
 
 
 # --- a selected tensor, handed on by operations that may give what they are given -------------------------------------
@@ -1153,15 +1154,13 @@ def asks_for_an_address(x):
     return x + (1 if at_least_zero(x)[:].data_ptr() == x.data_ptr() else 2)
 
 
-def case_asked_behind_an_operation(C):
-    return [
-        C(function)(of(value))
-        for function in (
-            *(asks_behind_a_conversion, asks_behind_what_is_contiguous, asks_for_a_base, asks_for_a_hash),
-            asks_for_an_address,
-        )
-        for value in TAKEN
-    ]
+case_asked_behind_an_operation = functools.partial(
+    _for_each_value,
+    (
+        *(asks_behind_a_conversion, asks_behind_what_is_contiguous, asks_for_a_base, asks_for_a_hash),
+        asks_for_an_address,
+    ),
+)
 
 
 # --- arithmetic on sizes that fails in Python -------------------------------------------------------------------------

@@ -47,7 +47,7 @@ NETS = frozenset(
         *["dynamo.question:Question.answer", "dynamo.question:question.<locals>.mark.<locals>.ask"],
         *["dynamo.epilogue:on_generated_code", "rules.branches.traced_conditions:compiling"],
         *["dynamo.compilation:Compilation._judge", "dynamo.compilation:Compilation._end"],
-        *["dynamo.compilation:Compilation.call", "dynamo.identity:_watch.<locals>.before.<locals>.look_and_answer"],
+        *["dynamo.compilation:Compilation.call", "dynamo.compilation:Compilation.before.<locals>.look_and_answer"],
         *["dynamo.epilogue:_read_all", "rules.effects.traced_draws:deliver"],
     ]
 )

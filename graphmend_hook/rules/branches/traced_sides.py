@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -321,12 +322,7 @@ def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
     reads = {read.selected: read for read in compilation.of(Reads).found}
     met: set[torch.fx.Node] = set()
     for node in {tensor_node(tensor) for tensor in tensors}:
-        found, waiting = {node}, [node]
-        while waiting:
-            one = waiting.pop()
-            before = reads[one].sources if one in reads else one.all_input_nodes if _may_hand_on(one) else ()
-            waiting += set(before) - found
-            found.update(before)
+        found = _reached(node, lambda one: reads[one].sources if one in reads else _handed_on(one))
         selected = [reads[one] for one in (*found, *met) if one in reads]
         if selected and (len(tensors) == 1 or not met.isdisjoint(found)):
             reason = "the program asks which object a tensor is that a branch selects"
@@ -334,19 +330,28 @@ def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
         met |= found
 
 
-def _may_hand_on(node: torch.fx.Node) -> bool:
-    """May it be an operand, or a view of one?"""
-    return node.op.startswith("call") and facts_of(node).aliases
+def _handed_on(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
+    """What it may be, or may be a view of."""
+    return node.all_input_nodes if node.op.startswith("call") and facts_of(node).aliases else ()
+
+
+def _reached(root: torch.fx.Node, step: Callable[[torch.fx.Node], Iterable[torch.fx.Node]]) -> set[torch.fx.Node]:
+    """The node, and what one comes to from it step by step."""
+    found, waiting = {root}, [root]
+    while waiting:
+        new = {*step(waiting.pop())} - found
+        waiting += new
+        found |= new
+    return found
 
 
 def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:
     """What in the graph may share memory with the copy, or is selected from it, for all that follows."""
-    found, waiting = {copy}, [copy]
-    while waiting:
-        users = {user for user in waiting.pop().users if facts_of(user).aliases or name_of(user) == "where"}
-        waiting += users - found
-        found |= users
-    return found
+
+    def followed(node: torch.fx.Node) -> list[torch.fx.Node]:
+        return [user for user in node.users if facts_of(user).aliases or name_of(user) == "where"]
+
+    return _reached(copy, followed)
 
 
 def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:
@@ -365,17 +370,15 @@ def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
     """The tensors that require a gradient, made outside the sides, on which `root` depends."""
-    found, waiting, seen = set(), [root], {root}
-    while waiting:
-        node = waiting.pop()
-        if not getattr(node.meta.get("example_value"), "requires_grad", True):
-            continue
-        if node not in made or node.op == "placeholder":
-            found.add(node)
-            continue
-        waiting += [value for value in node.all_input_nodes if value not in seen]
-        seen.update(node.all_input_nodes)
-    return found
+
+    def is_trained(node: torch.fx.Node) -> bool:
+        return bool(getattr(node.meta.get("example_value"), "requires_grad", True))
+
+    def is_inside(node: torch.fx.Node) -> bool:
+        return node in made and node.op != "placeholder"
+
+    nodes = _reached(root, lambda node: node.all_input_nodes if is_trained(node) and is_inside(node) else ())
+    return {node for node in nodes if is_trained(node) and not is_inside(node)}
 
 
 def is_harmful(trace: Trace) -> bool:

@@ -50,15 +50,14 @@ class Questions:
         self.found.setdefault(id(node), question)
 
     def _ask_number(self, node: ast.expr, place: str = "") -> None:
-        self._ask(node, Question(f"GM.known(A, {place!r})" if place else "GM.known(A)", (node,)))
+        self._ask(node, Question(f"GM.known(A{_more(place)})", (node,)))
 
     def _ask_sizes(self, nodes: Iterable[ast.expr], owner: ast.expr, place: str = "") -> None:
         """Ask for arguments, or items, that stand for sizes only if it is a tensor, or a list, that is given them."""
-        text = f"GM.size(B, A, {place!r})" if place else "GM.size(B, A)"
         for node in nodes:
             again = self._again(owner)
             if again is not None:
-                self._ask(node, Question(text, (node, again)))
+                self._ask(node, Question(f"GM.size(B, A{_more(place)})", (node, again)))
 
     def _again(self, node: ast.expr) -> ast.expr | None:
         """The value of an expression that has been evaluated; None where no name can hold it."""
@@ -235,6 +234,11 @@ _LOOKS: dict[type[ast.AST], Callable[[Questions, Any], None]] = {
     ast.Compare: Questions._compared,
     ast.BinOp: Questions._repeated,
 }
+
+
+def _more(place: str) -> str:
+    """A further argument, if there is one."""
+    return f", {place!r}" if place else ""
 
 
 def _operands(test: ast.expr) -> Iterator[ast.expr]:
