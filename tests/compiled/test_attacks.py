@@ -77,3 +77,17 @@ def test_a_print_of_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = torch.compile(MENDED.counts_prints, backend="eager")
     for count in (1.0, 2.0, 3.0):
         assert torch.equal(compiled(kept, torch.zeros(1)), torch.tensor([count]))
+
+
+def test_a_caller_that_stands_in_no_file() -> None:
+    """A cell of a notebook, `python -c`: also there a broken caller may write to what a helper has given it."""
+    text = (
+        "def caller(x):\n    kept = x\n    for _ in range(2):\n        torch._dynamo.graph_break()\n"
+        "        y = at_least_zero(x)\n        y.add_(1)\n    return kept * 1\n"
+    )
+    names = {"torch": torch, "at_least_zero": MENDED.at_least_zero}
+    exec(compile(text, "<string>", "exec"), names)
+    compiled = torch.compile(names["caller"], backend="eager")
+    for value in (1.0, -1.0, 2.0):
+        x = torch.full((3,), value)
+        assert torch.equal(compiled(x.clone()), names["caller"](x.clone()))
