@@ -39,13 +39,14 @@ _SWITCHING = frozenset(
         *("_constrain_as_size", "_log_api_usage_once", "lazy_load_decompositions"),
         *("_vmap_increment_nesting", "_vmap_decrement_nesting"),
         *("_grad_increment_nesting", "_grad_decrement_nesting", "_jvp_increment_nesting", "_jvp_decrement_nesting"),
+        "set_inplace_requires_grad_allowed",
     }
 )
 # Functions that wrap a tensor for a function transform, or take it out.
 _WRAPPING = frozenset(
     {
         *("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad", "_unwrap_batched"),
-        *("_make_dual", "_unpack_dual", "get_unwrapped"),
+        *("_make_dual", "_unpack_dual", "get_unwrapped", "_set_tensor_requires_grad"),
     }
 )
 # Functions and methods in Python that do what their operator does; some cannot be watched, as data decides a shape.

@@ -41,6 +41,9 @@ def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
 
 
 def _is_draw(node: torch.fx.Node) -> bool:
+    """Inside a function transform nothing can be asserted; what is drawn there is seen by nobody behind a break."""
     value = node.meta.get("example_value")
-    holds_numbers = isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_quantized
+    if not isinstance(value, torch.Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return False
+    holds_numbers = value.layout is torch.strided and not value.is_quantized
     return holds_numbers and node.op.startswith("call") and facts_of(node).draws

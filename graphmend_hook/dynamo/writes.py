@@ -46,9 +46,16 @@ def fakes_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
 
 def storages_of(node: torch.fx.Node) -> Iterator[int]:
     """What tells the memory of the tensors that the node stands for; aliases have the same."""
-    for fake in fakes_of(node):
+    for fake in map(_without_wrappers, fakes_of(node)):
         if fake.layout is torch.strided:
             yield fake.untyped_storage()._cdata
+
+
+def _without_wrappers(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that a function transform (`torch.func.grad`, `vmap`) has wrapped, whose memory is the wrapper's."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
 
 
 def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:

@@ -1235,3 +1235,64 @@ def case_arithmetic_on_sizes(C):
             except (ZeroDivisionError, ValueError) as error:  # noqa: PERF203
                 found.append(type(error).__name__)
     return found
+
+
+# --- function transforms, whose tensors have no memory of their own, and in which nothing can be asserted -------------
+
+
+def squares(x):
+    return (x * x).sum()
+
+
+def after_a_gradient(x):
+    return what_follows(torch.func.grad(squares)(x), x)
+
+
+def after_a_gradient_of_each_row(x):
+    return what_follows(torch.vmap(torch.func.grad(squares))(x), x)
+
+
+def after_a_jacobian(x):
+    return what_follows(torch.func.jacrev(lambda row: row * row)(x[0]), x)
+
+
+def after_a_tangent(x):
+    return what_follows(torch.func.jvp(squares, (x,), (x,))[1], x)
+
+
+def after_a_draw_for_each_row(x):
+    return what_follows(torch.vmap(lambda row: row + torch.rand(()), randomness="different")(x), x)
+
+
+def after_a_write_to_each_row(x):
+    y = x * 2
+    kept = y if x.sum() > 0 else y * 1
+    torch.vmap(lambda row: row.add_(1))(y)
+    return kept
+
+
+def what_follows(y, x):
+    y = y * 2 if y.sum() > 0 else y + 1
+    positive = int((x > 0).sum())
+    logger.warning("%s are positive", positive)
+    if (x > 100).any():
+        raise ValueError(f"too much: {x.max()}")
+    return y, x[:positive]
+
+
+TRANSFORMED = (
+    *(after_a_gradient, after_a_gradient_of_each_row, after_a_jacobian, after_a_tangent),
+    *(after_a_draw_for_each_row, after_a_write_to_each_row),
+)
+
+
+def case_function_transforms(C):
+    found = []
+    for function in TRANSFORMED:
+        compiled = C(function)
+        for x in (rows(2), -rows(6), 50 * rows(2)):
+            try:
+                found.append(compiled(x))
+            except ValueError as error:  # noqa: PERF203
+                found.append(str(error))
+    return found

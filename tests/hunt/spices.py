@@ -829,6 +829,18 @@ SPICES = {
             "if random.randint(n, 2**60) >= n:\n    $o = $e",
         ],
     ),
+    "transformed": Spice(
+        [
+            "$o = torch.func.grad(lambda each: (each * each).sum())($t.float()).to(dtype=$o.dtype) + $o",
+            "w$i = torch.vmap(lambda each: each * 2 + n)($t.reshape(-1))\n$o = $e\nself.k = w$i.shape[0]",
+            "w$i = torch.vmap(torch.func.grad(lambda each: each.sin()))($t.float().reshape(-1))\nif w$i.sum() > 0:\n    $o = $e",
+            "w$i = torch.func.jvp(torch.sin, ($t.float(),), ($t.float(),))[1]\nif $G:\n    raise ValueError(f'guard $i {w$i.sum()}')",
+            "w$i = torch.func.jacrev(lambda each: each * each)($t.float().reshape(-1)[:2])\n$z = w$i.sum() + $t",
+            "w$i = torch.vmap(lambda each: each + torch.rand(()), randomness='different')($t.float().reshape(-1))\n"
+            "$z = $t * len(w$i)\nif (w$i > 2).any():\n    $o = $e",
+            "w$i = $t.float().reshape(-1)\nv$i = w$i[w$i > 0]\n$z = torch.func.grad(lambda each: (each * v$i.sum()).sum())(w$i).sum() + $t",
+        ],
+    ),
     "switches": Spice(
         [
             "torch.set_grad_enabled(False)\nif $G:\n    raise ValueError('guard $i')\ntorch.set_grad_enabled(True)",
