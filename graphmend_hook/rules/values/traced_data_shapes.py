@@ -92,7 +92,8 @@ def _parts(index: Any) -> tuple[Any, ...]:
 def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
     """Has each mask the shape of the dimensions that it selects from?  Where it has not it fails; places would not."""
     dimension = 0
-    for number, part in enumerate(parts):
+    for number in range(len(parts)):  # Dynamo: no generators, and `enumerate` is one
+        part = parts[number]
         if part is Ellipsis:
             dimension = len(shape) - sum([_dimensions(later) for later in parts[number + 1 :]])
         elif _is_mask(part) and has_known_shape(part) and part.shape != shape[dimension : dimension + part.dim()]:
@@ -189,7 +190,7 @@ def _places(tensor: Any) -> tuple[torch.Tensor, ...] | None:
     numbers = known_elements(tensor)
     if numbers is None:
         return None
-    chosen = [place for place, number in enumerate(numbers) if number]
+    chosen = [place for place in range(len(numbers)) if numbers[place]]
     found = []
     for size in reversed(tensor.shape):
         found.append(torch.tensor([place % size for place in chosen], dtype=torch.long, device=tensor.device))
