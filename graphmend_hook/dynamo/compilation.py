@@ -74,6 +74,13 @@ def trace_anew(reason: str) -> NoReturn:
     raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
+def is_order(error: BaseException | None) -> bool:
+    """Does it tell Dynamo to start the trace again?"""
+    from torch._dynamo.exc import RestartAnalysis
+
+    return isinstance(error, RestartAnalysis)
+
+
 class Compilation(Parts):
     """What one attempt to compile a frame knows.
 
@@ -143,14 +150,12 @@ class Compilation(Parts):
 
     def call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
         """Call `action` with this attempt and `about`; if it fails, the frame is traced as without us."""
-        from torch._dynamo.exc import RestartAnalysis
-
         try:
             if not (isinstance(about, BaseException) and defects.is_fatal(about)):
                 action(self, about)
-        except RestartAnalysis:  # an order to Dynamo
-            raise
         except Exception as error:
+            if is_order(error):
+                raise
             defects.report("a look at a trace", error)
             self.give_up()
 

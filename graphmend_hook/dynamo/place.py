@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 from collections.abc import Callable
 from enum import Enum, auto
@@ -17,7 +16,7 @@ from ..diagnostics import say_once
 from . import queue
 from .caches import is_in_a_cache
 from .question import is_connected, question
-from .restart import is_as_written
+from .restart import is_as_written, redirects
 from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
 from .variables import Variable
@@ -109,6 +108,14 @@ def replay_last(trace: Trace) -> None:
         tracked.update({identity: first, **others})
 
 
+def is_in_a_mode(trace: Trace) -> bool:
+    """Is a TorchFunctionMode on, other than the one that says on which device tensors are made?"""
+    from torch.utils._device import DeviceContext
+
+    modes = trace.translator.symbolic_torch_function_state.mode_stack
+    return not all(issubclass(mode.python_type(), DeviceContext) for mode in modes)
+
+
 @question(otherwise=True)
 def is_in_a_try(trace: Trace) -> bool:
     """Could a handler in a traced frame catch what is raised here?"""
@@ -170,6 +177,15 @@ def is_unread_text(_trace: Trace, value: Variable) -> bool:
     return True
 
 
+@question(otherwise=False)
+def is_drawn(_trace: Trace, value: Variable) -> bool:
+    """Is it a number that Python's `random` draws?  To Dynamo it is a tensor, and its type cannot be asked for."""
+    from torch._dynamo.source import RandomValueSource
+
+    is_unread = hasattr(value, "is_realized") and not value.is_realized()  # so it comes from elsewhere
+    return not is_unread and isinstance(value.realize().source, RandomValueSource)
+
+
 def without_gradient(tensor: Any) -> Any:
     """``tensor.detach()``, where gradients are recorded: in inference mode AOTAutograd fails on it."""
     return tensor.detach() if torch.is_grad_enabled() else tensor
@@ -208,6 +224,8 @@ def tell_of_assertions() -> None:
         say_once("GM017")
 
 
+break_here = torch._dynamo.graph_break  # the call that the trace has come to is made for real
+
 # ``assert_in_graph(test, text)`` is an operation of the graph that fails where the tensor is false.
 assert_in_graph = torch._assert_async
 
@@ -237,13 +255,12 @@ def _is_redirected(trace: Trace) -> bool:
     """May the effect go elsewhere, here, than at the end of the graph?
 
     So it may in a context manager of the program's (redirect_stdout, catch_warnings, a log capture) in any traced
-    frame, and where traced code has assigned to `sys` (a stream), `warnings` or `logging`.
+    frame, and where traced code has assigned to `sys` (a stream), `warnings`, or something of `logging`.
     """
     from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable, GenericContextWrappingVariable
 
-    for changed in trace.output.side_effects.store_attr_mutations:
-        if getattr(changed, "value", None) in (sys, warnings, logging):
-            return True
+    if any(map(redirects, trace.output.side_effects.store_attr_mutations)):
+        return True
     redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
     return any(isinstance(context, redirecting) for context in trace.contexts())
 

@@ -5,8 +5,13 @@ So a frame that cannot do without its breaks is compiled as it is without the ho
 
 from __future__ import annotations
 
+import logging
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -41,6 +46,8 @@ class Failure:
     gives_up: bool = False
 
 
+_WAYS = (sys, warnings, logging)
+_OF_LOGGING = (logging.Filterer, logging.Formatter, logging.Manager)  # a logger and a handler are filterers
 Retreat = Callable[[Compilation, Failure], None]
 
 
@@ -50,10 +57,12 @@ class Ending:
 
     retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
     modes: those at the guards.
+    is_redirected: does the traced code change where effects go?
     """
 
     retreat: Retreat | None = None
     modes: list[Modes] = field(default_factory=list)
+    is_redirected: bool = False
 
 
 @question(otherwise=None)
@@ -121,6 +130,29 @@ def expect_no_trap(trace: Trace) -> None:
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if any(map(divides_whole_numbers, operations(module))):
         _trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+
+
+@question(otherwise=None)
+def expect_no_redirection(trace: Trace) -> None:
+    """Give up on the effect at hand if the traced code changes later where it goes: it has it after those changes."""
+    trace.compilation.before_end(_see_changes)
+    trace.compilation.at_end(_judge_changes)
+
+
+def _see_changes(compilation: Compilation) -> None:
+    changed = compilation.output.side_effects.store_attr_mutations
+    compilation.of(Ending).is_redirected = any(map(redirects, changed))
+
+
+def _judge_changes(compilation: Compilation, error: BaseException | None) -> None:
+    if error is None and compilation.of(Ending).is_redirected:
+        _trace_as_written(compilation, "where an effect goes is changed after it")
+
+
+def redirects(changed: Any) -> bool:
+    """May assigning to an attribute of that change where effects go, or what they say?"""
+    value = getattr(changed, "value", None)
+    return value in _WAYS if isinstance(value, ModuleType) else isinstance(value, _OF_LOGGING)
 
 
 @question(otherwise=None)

@@ -30,8 +30,8 @@ class State:
         self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
         self._contents = _contents_of_all(trace)
 
-    def changed_since(self, before: State, owner: Variable | None = None, attribute: str = "") -> str:
-        """What has changed, for the log; "" for nothing.  Newer objects do not count, nor the owner's attribute."""
+    def changed_since(self, before: State) -> str:
+        """What has changed, for the log; "" for nothing.  Newer objects do not count."""
         if self._counts != before._counts:
             return "random numbers of Python, or hooks of tensors"
         if self.modes != before.modes or self._seed != before._seed:
@@ -40,8 +40,6 @@ class State:
             earlier = before._attributes.get(variable, {})
             is_newer = variable not in before._contents and type(variable.mutation_type).__name__.endswith("New")
             changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
-            if variable is owner:
-                changed -= {attribute}
             if changed and not is_newer:
                 return f"{', '.join(sorted(changed))} of {variable}"
         for variable, contents in self._contents.items():

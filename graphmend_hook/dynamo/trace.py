@@ -6,7 +6,7 @@ import itertools
 import logging
 import sys
 import traceback
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
@@ -143,25 +143,51 @@ def is_in_finally(trace: Trace) -> bool:
     return any(map(_in_finally, trace.frames_outside()))
 
 
+def is_told_of_failures(trace: Trace) -> bool:
+    """May traced code do something else, around the statement, where an exception leaves it?
+
+    A ``finally`` may, that branches or calls, and a hook of a module that is called always.
+    """
+    return any(_in_handler(frame, _decides) or _has_last_hook(frame) for frame in trace.frames_outside())
+
+
+def _has_last_hook(frame: Any) -> bool:
+    """Is it the call of a module with a forward hook that is registered with ``always_call=True``?"""
+    owner = frame.symbolic_locals.get("self")
+    is_read = owner is not None and (not hasattr(owner, "is_realized") or owner.is_realized())
+    module = getattr(owner.realize(), "value", None) if is_read else None
+    every = torch.nn.modules.module._global_forward_hooks_always_called
+    return isinstance(module, torch.nn.Module) and bool(every or module._forward_hooks_always_called)
+
+
 def _in_try(frame: Any) -> bool:
+    return _in_handler(frame, _catches)
+
+
+def _in_handler(frame: Any, condition: Callable[[list[str]], bool]) -> bool:
+    """Would an exception go to a handler for whose operations the condition holds?  Up to Python 3.10, to any."""
     if sys.version_info < (3, 11):
         return any(block.with_context is None for block in frame.block_stack)
     entry, seen = frame.current_instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
-        if _catches(frame.instructions[frame.indexof[entry.target] :]):
+        handler = frame.instructions[frame.indexof[entry.target] :]
+        names = list(itertools.takewhile(lambda name: name != "RERAISE", (item.opname for item in handler)))
+        if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names and condition(names):
             return True
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
     return False
 
 
-def _catches(handler: Sequence[Any]) -> bool:
+def _catches(names: list[str]) -> bool:
     """May an exception end in the handler?  It goes on from a ``finally``, unless a ``return`` is in there."""
-    names = list(itertools.takewhile(lambda name: name != "RERAISE", (item.opname for item in handler)))
-    if names[:1] != ["PUSH_EXC_INFO"] or "WITH_EXCEPT_START" in names:
-        return False
     bare = names[1:2] == ["POP_TOP"]
     return bare or not {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"}.isdisjoint(names)
+
+
+def _decides(names: list[str]) -> bool:
+    """Does the handler branch, call, or raise?"""
+    return any("JUMP" in name or name.startswith(("CALL", "RAISE", "FOR_ITER", "SEND")) for name in names)
 
 
 def _in_finally(frame: Any) -> bool:

@@ -93,6 +93,9 @@ def without_hooks() -> contextlib.AbstractContextManager[None]:
     return hooks_off
 
 
+LITTLE = 1 << 24  # bytes that an operation may ask for though nobody may need its result
+
+
 def bytes_of(fakes: Any) -> float:
     """The memory of the largest fake tensor in a tree of values; infinite if its size is no plain number."""
     return max((_bytes(fake) for fake in tree_iter(fakes) if isinstance(fake, torch.Tensor)), default=0)

@@ -26,6 +26,9 @@ CLOCKS = frozenset(
     | {"datetime.datetime.now"}
 )
 
+# Methods of torch.nn.Module that store what they are given.
+MODULE_METHODS = frozenset({"register_buffer", "register_parameter"})
+
 # Methods of loggers that do nothing where the logger is off at their level.
 LEVELS = frozenset({"debug", "info", "warning", "error", "critical"})
 

@@ -1296,3 +1296,535 @@ def case_function_transforms(C):
             except ValueError as error:  # noqa: PERF203
                 found.append(str(error))
     return found
+
+
+# --- attributes that a side creates when they are first needed ---------------------------------------------------------
+
+
+class Creates(torch.nn.Module):
+    """Each method creates an attribute that no other code names, once a side has needed it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale, self.first = torch.nn.Linear(3, 3), 1.0, torch.ones(3)
+        self.register_buffer("now", self.first, persistent=False)
+
+    def of_a_value(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_value"):
+                self._value = x.mean()
+            x = x + self._value
+        return x
+
+    def of_what_changes(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_scaled"):
+                self._scaled = torch.ones(3) * self.scale
+            x = x + self._scaled
+        return x
+
+    def of_the_size(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_places"):
+                self._places = torch.arange(x.shape[0])
+            x = x + self._places.sum()
+        return x
+
+    def of_a_layer(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_layered"):
+                self._layered = self.layer(x).detach()
+            x = x + self._layered
+        return x
+
+    def of_what_fails(self, x):
+        if x.sum() > 5000:
+            if not hasattr(self, "_viewed"):
+                self._viewed = x.view(7)
+            x = x + 1
+        return x
+
+    def of_what_data_lets_fail(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_root"):
+                self._root = torch.linalg.cholesky(x.sum() * torch.eye(3))
+            x = x + self._root[0]
+        return x
+
+    def of_what_is_not_there(self, x):
+        if x.sum() > 5000:
+            if not hasattr(self, "_unknown"):
+                self._unknown = undefined(x)  # noqa: F821
+            x = x + 1
+        return x
+
+    def of_what_is_huge(self, x):
+        if x.sum() > 5000:
+            if not hasattr(self, "_huge"):
+                self._huge = torch.zeros(10**12)
+            x = x + 1
+        return x
+
+    def behind_a_break(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_broken"):
+                self._broken = doubled_behind_a_break(x)
+            x = x + self._broken
+        return x
+
+    def in_a_try(self, x):
+        try:
+            if x.sum() > 5000:
+                if not hasattr(self, "_rare"):
+                    self._rare = first_of([])
+                x = x + self._rare
+        except IndexError:
+            x = x * 100
+        return x
+
+    def once(self, x):
+        if x.sum() > 0:
+            if not hasattr(self, "_once"):
+                self._once = x * 2
+            x = x + self._once
+        else:
+            if not hasattr(self, "_other"):
+                self._other = float(len(x))
+            x = x + self._other
+        return x
+
+    def twice(self, x):
+        return self.once(self.once(x) + 1)
+
+    def of_numbers(self):
+        return torch.arange(0, 6, 2, dtype=torch.float) / 2 * self.scale, 7
+
+    def for_a_buffer(self, x):
+        """As rotary embeddings whose frequencies depend on the length do."""
+        if x.sum() > 0:
+            if not hasattr(self, "_long"):
+                self._long, _ = self.of_numbers()
+            self.register_buffer("now", self._long, persistent=False)
+        else:
+            self.first = self.first.to(x.device)
+            self.register_buffer("now", self.first, persistent=False)
+        return x * self.now
+
+
+def doubled_behind_a_break(x):
+    torch._dynamo.graph_break()
+    return x * 2
+
+
+def first_of(items):
+    return items[0]
+
+
+CREATING = (
+    *("of_a_value", "of_what_changes", "of_the_size", "of_a_layer", "of_what_fails", "of_what_data_lets_fail"),
+    *("of_what_is_not_there", "of_what_is_huge", "behind_a_break", "in_a_try", "once", "twice", "for_a_buffer"),
+)
+
+
+def case_attributes_that_a_side_creates(C):
+    found = []
+    for method in CREATING:
+        torch.manual_seed(0)
+        creates = Creates()
+        compiled, there = C(getattr(creates, method)), {*vars(creates)}
+        for call, value in enumerate((-1.0, -2.0, 1.0, 2.0, -1.0, 4.0)):
+            creates.scale = float(call)
+            x = torch.ones(5 if call > 2 and method == "of_the_size" else 3) * value
+            found.append([method, compiled(x), creates.now, sorted({*vars(creates)} - there)])
+    return found
+
+
+# --- numbers that Python draws, in texts ------------------------------------------------------------------------------
+
+
+def says_a_draw(x):
+    logger.warning("shift %d", random.randint(0, 5))
+    return x * 2
+
+
+def says_draws_in_containers(x):
+    numbers = [random.randint(0, 9), {"a": random.random()}]
+    logger.warning("numbers %s", numbers)
+    numbers.append(1)
+    return x * 2
+
+
+def says_nothing_of_a_draw(x):
+    logger.debug("off %s", random.randint(0, 9))
+    return x * 2
+
+
+def refuses_by_a_draw(x):
+    number = random.randint(0, 2)
+    if x.sum() > 0:
+        raise ValueError(f"number {number}")
+    return x + 1
+
+
+def asserts_by_a_draw(x):
+    number = random.uniform(0, 2)
+    assert x.sum() <= 0, f"number {number}"
+    return x + 1
+
+
+def says_a_draw_in_a_side(x):
+    number = random.randint(0, 2)
+    if x.sum() > 0:
+        logger.warning("number %d", number)
+        x = x * 2
+    return x
+
+
+DRAWING = (
+    *(says_a_draw, says_draws_in_containers, says_nothing_of_a_draw, refuses_by_a_draw, asserts_by_a_draw),
+    says_a_draw_in_a_side,
+)
+
+
+def of_each(C, functions, values=TAKEN):
+    """What each of the functions gives for each of the values, or raises."""
+    found = []
+    for function in functions:
+        compiled = C(function)
+        for value in values:
+            try:
+                found.append(compiled(of(value)))
+            except Exception as error:  # noqa: PERF203
+                found.append([type(error).__name__, str(error)])
+    return found
+
+
+def case_numbers_that_python_draws(C):
+    random.seed(0)
+    return [of_each(C, DRAWING), random.random()]
+
+
+# --- exceptions that Python itself catches ----------------------------------------------------------------------------
+
+
+class NotThere(AttributeError):
+    pass
+
+
+class AtAnEnd(StopIteration):
+    pass
+
+
+Alias = AttributeError
+
+
+class Fails:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def missing(self):
+        if self.x.sum() > 0:
+            raise NotThere("positive")
+        return 1.0
+
+    @property
+    def by_alias(self):
+        if self.x.sum() > 0:
+            raise Alias("positive")
+        return 1.0
+
+    @property
+    def by_check(self):
+        torch._check_with(NotThere, bool(self.x.sum() <= 0), lambda: "positive")
+        return 1.0
+
+    @property
+    def refused(self):
+        if self.x.sum() > 0:
+            raise ValueError("positive")
+        return 1.0
+
+    def __getitem__(self, index):
+        if index > 2:
+            raise IndexError(index)
+        self.check(index)
+        return self.x * index
+
+    def check(self, index):
+        if (self.x * index).sum() > 3:
+            raise IndexError(f"at {index}")
+
+
+class Counts:
+    def __init__(self, x):
+        self.x, self.number = x, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.number += 1
+        if self.number > 3:
+            raise StopIteration
+        if (self.x * self.number).sum() > 8:
+            raise AtAnEnd
+        return self.x * self.number
+
+
+def failing(x, kind):
+    if x.sum() > 0:
+        raise kind("x")
+    return x
+
+
+HEARD = (
+    *(lambda x, name=name: x * getattr(Fails(x), name, 9.0) for name in ("missing", "by_alias", "by_check", "refused")),
+    lambda x: x + len(list(map(lambda each: failing(each, StopIteration), [x, x]))),  # noqa: C417
+    lambda x: x + len([each for each in Fails(x)]),
+    lambda x: x + sum(Counts(x)),
+    lambda x: failing(x, ValueError) + failing(x - 2, KeyError),
+)
+
+
+def case_exceptions_that_python_catches(C):
+    return of_each(C, HEARD)
+
+
+# --- what is done where a guard fails ---------------------------------------------------------------------------------
+
+
+def checked(x):
+    if x.sum() > 0:
+        raise ValueError("positive")
+    return x * 2
+
+
+def raises_another(x):
+    done = False
+    try:
+        y, done = checked(x), True
+    finally:
+        if not done:
+            raise KeyError("another")
+    return y
+
+
+def logs_a_failure(x):
+    done = False
+    try:
+        y, done = checked(x), True
+    finally:
+        if not done:
+            logger.warning("failed")
+    return y
+
+
+def told(done):
+    if not done:
+        logger.warning("failed")
+
+
+def tells_of_a_failure(x):
+    done = False
+    try:
+        y, done = checked(x), True
+    finally:
+        told(done)
+    return y
+
+
+class AlwaysCalls(torch.nn.Module):
+    def __init__(self, always):
+        super().__init__()
+        self.inner = torch.nn.Identity()
+        self.inner.register_forward_pre_hook(lambda module, given: checked(given[0]))
+        self.inner.register_forward_hook(lambda *given: logger.warning("called"), always_call=always)
+
+    def forward(self, x):
+        return self.inner(x) * 2
+
+
+def case_failures_that_are_told(C):
+    hooked = [AlwaysCalls(always).forward for always in (True, False)]
+    return of_each(C, (raises_another, logs_a_failure, tells_of_a_failure, *hooked))
+
+
+# --- modes that see each call of torch --------------------------------------------------------------------------------
+
+
+class Hundredfold(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        return found * 100 if function in (torch.where, torch.Tensor.clone) else found
+
+
+def chooses(x):
+    if x.sum() > 0:
+        y = x + 1
+    else:
+        y = x - 1
+    return y
+
+
+def chooses_in_a_mode(x):
+    with Hundredfold():
+        return chooses(x)
+
+
+def case_modes_of_the_program(C):
+    found, compiled = of_each(C, [chooses_in_a_mode]), C(chooses)
+    with Hundredfold():
+        return [*found, compiled(of(1.0)), compiled(of(-1.0))]
+
+
+# --- texts that nobody reads, or that are read of the object ----------------------------------------------------------
+
+
+def formats_in_vain(x):
+    logger.debug(f"{x:.2f}")
+    return x * 2
+
+
+def formats_a_number_in_vain(x):
+    logger.debug(f"{x.sum():d}")
+    return x * 2
+
+
+def formats_too_little(x):
+    logger.debug("{} {}".format(x))  # noqa: F524
+    return x * 2
+
+
+def inserts_too_little(x):
+    logger.debug("%d %s" % (1,))  # noqa: F507
+    return x * 2
+
+
+def says_nothing_at_all(x):
+    logger.debug()
+    return x * 2
+
+
+def formats_well(x):
+    logger.debug(f"{x.sum():.2f} {x.shape} {x.dtype} {[x, 'a']} {x.sum()!r:>30}")
+    return x * 2
+
+
+def reads_fields(x):
+    y = x.clone()
+    y.add_(1)
+    logger.warning("{0._version} {0.shape} {1[0]}".format(y, [1]))
+    return y
+
+
+TEXTS = (
+    *(formats_in_vain, formats_a_number_in_vain, formats_too_little, inserts_too_little, says_nothing_at_all),
+    *(formats_well, reads_fields),
+)
+
+
+def case_texts(C):
+    return of_each(C, TEXTS)
+
+
+@functools.lru_cache(None)
+def warning_once(self, *given):
+    self.warning(*given)
+
+
+GIVEN = of(1.0)
+
+
+def tells_once(x):
+    logger.warning_once("given %s", GIVEN)
+    logger.warning_once("pair %s", (1, GIVEN))
+    return x * 2
+
+
+def case_told_once(C):
+    warning_once.cache_clear()
+    logging.Logger.warning_once = warning_once  # as transformers does
+    try:
+        return of_each(C, [tells_once])
+    finally:
+        del logging.Logger.warning_once
+
+
+# --- who is seen to call, and what becomes of a record ----------------------------------------------------------------
+
+
+class Seen(logging.Handler):
+    prefix = "a"
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def emit(self, record):
+        self.seen.append([self.prefix, record.getMessage(), record.lineno])
+
+
+class Says:
+    def say(self, text):
+        observed.warning(text, stacklevel=2)
+
+
+says, observed = Says(), logging.getLogger("attack_cases.observed")
+observed.propagate = False
+
+
+def ends_in_one_call(x):
+    if x.sum() > 0:
+        y = x * 2
+        says.say("one")
+    else:
+        y = x * 3
+        says.say("one")
+    return y
+
+
+def raises_the_level(x):
+    observed.warning("one")
+    observed.handlers[0].level = 50
+    observed.warning("two")
+    return x * 2
+
+
+def changes_the_prefix(x):
+    observed.warning("one")
+    observed.handlers[0].prefix = "b"
+    return x * 2
+
+
+def is_quiet_later(x):
+    if x.sum() > 0:
+        observed.warning("positive")
+        x = x * 2
+    observed.disabled = True
+    return x
+
+
+def case_records(C):
+    found = []
+    for function in (ends_in_one_call, raises_the_level, changes_the_prefix, is_quiet_later):
+        compiled, handler = C(function), Seen()
+        for value in TAKEN:
+            observed.handlers, observed.disabled = [handler], False
+            handler.level, handler.prefix = 0, "a"
+            found.append(compiled(of(value)))
+        found.append(handler.seen)
+    observed.handlers, observed.disabled = [], False
+    return found
+
+
+def case_other_layouts(C):
+    def chooses_one(a, b, x):
+        if x.sum() > 0:
+            y = a
+        else:
+            y = b
+        return y
+
+    compiled, a, b = C(chooses_one), rows(2).to_mkldnn(), rows(3).to_mkldnn()
+    return [compiled(a, b, of(value)).to_dense() for value in TAKEN]

@@ -420,7 +420,7 @@ MENDED = {
     "a generator expression reads late": "def f(x: torch.Tensor, n):\n    g = (x + i for i in range(2))\n    if x.any():\n        x = x + n\n    return list(g)\n",
     "break through finally": "def f(x: torch.Tensor, n):\n    for i in range(2):\n        try:\n            if i == n:\n                break\n        finally:\n            if x.any():\n                x = x + 1\n        x = n\n    return x\n",
     "closures": "def f(x: torch.Tensor, n):\n    k = 1\n    def g(y: torch.Tensor):\n        nonlocal k\n        k += 1\n        if y > k:\n            y = y + k + n\n        return lambda: y\n    if x > 1:\n        x = x + k\n    return g(x)(), k\n",
-    "shared call": "class A:\n    def put(self, name, value, *, keep=False):\n        self.done = name, value, keep\ndef f(x: torch.Tensor, n):\n    self = A()\n    if x > 1:\n        y = x + 1\n        self.put('k', y, keep=n)\n    else:\n        self.put('k', x, keep=n)\n    return self.done\n",
+    "shared call": "def f(x: torch.Tensor, n):\n    self = torch.nn.Module()\n    if x > 1:\n        y = x + 1\n        self.register_buffer('k', y, persistent=n)\n    else:\n        self.register_buffer('k', x, persistent=n)\n    return self.k\n",
     "guard": "def f(x: torch.Tensor, n):\n    if x.max() >= n:\n        raise ValueError(f'{x.max()} of {n}', x)\n    return x\n",
     "guards": "def f(x: torch.Tensor, n):\n    if x > 3:\n        raise ValueError(n)\n    elif x < 0:\n        if n:\n            raise KeyError(x, n) from None\n    else:\n        pass\n    return x\n",
     "guard else": "def f(x: torch.Tensor, n):\n    if not x > n:\n        pass\n    else:\n        raise ValueError\n    return x\n",
@@ -695,10 +695,15 @@ class Tracing:
     def is_bool(self, test: Any) -> bool:
         return True
 
-    def watch(self) -> bool:
+    def watch(self, owner: object, attribute: str) -> bool:
         return True
 
-    def harmless(self, owner: object, name: str) -> None: ...
+    def harmless(self) -> None: ...
+
+    def unheard(self, raised: object) -> None: ...
+
+    def is_of_module(self, owner: object, method: str) -> bool:
+        return True
 
 
 @pytest.mark.parametrize("undecided", [True, False])
@@ -924,16 +929,22 @@ FORMS = {
                 TEST = torch.max(x) > 3
                 OUTCOME = None
                 if GM.undecided(TEST):
-                    if GM.watch():
+                    LAZY0 = None
+                    if hasattr(self, 'z'):
+                        LAZY0 = self.z
+                    elif GM.watch(self, 'z'):
+                        LAZY0 = make(x)
+                        GM.harmless()
+                    def THEN(EFFECTS, LAZY0, self, x):
                         if not hasattr(self, 'z'):
-                            self.z = make(x)
-                        GM.harmless(self, 'z')
-                    def THEN(EFFECTS, x):
+                            def DELIVERY(TARGET, VALUES):
+                                TARGET.z = VALUES[0]
+                            EFFECTS.append((None, '.', DELIVERY, self, (LAZY0,)))
                         x = GM.attempt_method('neg', TRAITS, x)
                         return (x,)
-                    def ELSE(EFFECTS, x):
+                    def ELSE(EFFECTS, LAZY0, self, x):
                         return (x,)
-                    OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
+                    OUTCOME = GM.select(TEST, (THEN, ELSE), (LAZY0, self, x), None)
                 if OUTCOME is not None:
                     x = OUTCOME[0]
                 elif GM.settle(TEST):

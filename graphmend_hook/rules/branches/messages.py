@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
 _SWALLOWED = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration"})
+_HEARD = (AttributeError, StopIteration, StopAsyncIteration, GeneratorExit, IndexError)
+_UNHEARD = frozenset(
+    spelling
+    for spelling, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _HEARD)
+)
 _SUSPENDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
-def _named(raised: ast.expr | None) -> str:
-    """The name of the class that is raised, if it is written out."""
-    made = raised.func if isinstance(raised, ast.Call) else raised
-    return getattr(made, "id", "")
+def class_raised(statement: ast.stmt) -> ast.expr | None:
+    """The class, or the instance, that a ``raise`` names."""
+    raised = statement.exc if isinstance(statement, ast.Raise) else None
+    return raised.func if isinstance(raised, ast.Call) else raised
 
 
 class Captures:
@@ -48,8 +54,9 @@ class Captures:
         """
         if isinstance(statement, ast.Raise) and statement.exc is None:
             raise Declined("R13", "a bare `raise` has no exception of its own")
-        if isinstance(statement, ast.Raise) and _named(statement.exc) in _SWALLOWED:
-            raise Declined("R14", f"Python itself may catch `{_named(statement.exc)}`, as `getattr` and loops do")
+        spelling = getattr(class_raised(statement), "id", "")
+        if spelling in _SWALLOWED:
+            raise Declined("R14", f"Python itself may catch `{spelling}`, as `getattr` and loops do")
         if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
             raise Declined("R14", "the exception's expression assigns or suspends")
         if "super" in NamesIn.code(statement).read:
@@ -57,6 +64,12 @@ class Captures:
         self._inner = NamesIn.code(statement).bound
         self._check_globals(statement)
         return _DELIVERY.fill(statement, STATEMENT=replaced(statement, self._instead))
+
+    def is_unheard(self, raised: ast.expr) -> bool:
+        """Is it a builtin exception that Python itself never catches, or the name of none?"""
+        if isinstance(raised, ast.Constant):
+            return not raised.value
+        return self._scope.names_one_of(raised, _UNHEARD, self._side.lowering.place.function)
 
     def _check_globals(self, statement: ast.stmt) -> None:
         """What the message reads of the module must be the same at the end of the graph, so must what it calls."""

@@ -1,52 +1,80 @@
 """What a branch does in both sides or may do ahead of time: the same call with other arguments, a lazy attribute.
 
 ``if not hasattr(self, "x"): self.x = make(...)`` at the start of a side creates a value that every later call finds;
-while tracing it is created whichever side is taken, provided that making it has no other effect
-(`traced_sides.harmless`).  A call that ends both sides, on the same receiver, is made once, with the selected
-arguments.
+while tracing the value is made whichever side is taken, provided that making it cannot fail and has no effect
+(`traced_sides.harmless`), and it is stored at the end of the graph if its side was taken.  Where both sides end in a
+call of one method of `torch.nn.Module`, it is called once, with the selected arguments; another could look at the line
+that calls it.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...analysis.names import NamesIn, unpacks, walk
 from ...templates import OWN, Template, constant, name, replaced
 from ..base import Declined
-from ..known_calls import LOGGER_METHODS
+from ..known_calls import MODULE_METHODS
 from .lower import Lowering
 
-_LAZY = Template("if GM.watch():\n    STATEMENT\n    GM.harmless(OWNER, ATTRIBUTE)")
+_LAZY = Template(
+    """
+VALUE = None
+if hasattr(OWNER, ATTRIBUTE):
+    VALUE = SLOT
+elif GM.watch(OWNER, ATTRIBUTE):
+    STATEMENT
+    GM.harmless()
+"""
+)
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """An attribute ``owner.attribute`` that a side creates; value: the name of ours that stands for it."""
+
+    owner: str
+    attribute: str
+    value: str
 
 
 @dataclass
 class Hoisted:
-    """Statements around a branch.
+    """What stands around a branch.
 
+    lazy: the attributes that each side creates; before: statements that make what they will be.
     needed: names of ours that stand for the arguments of the shared call; the branch binds them.
+    shared: the object and the method of that call; after: the call.
     """
 
+    lazy: tuple[list[Lazy], list[Lazy]] = field(default_factory=lambda: ([], []))
     before: list[ast.stmt] = field(default_factory=list)
     needed: frozenset[str] = frozenset()
+    shared: ast.Attribute | None = None
     after: list[ast.stmt] = field(default_factory=list)
 
 
 def split(statement: ast.If, lowering: Lowering) -> tuple[list[ast.stmt], list[ast.stmt], Hoisted]:
     """The sides of `statement` without what can be done before or after them."""
     hoisted = Hoisted()
-    sides = [_without_lazy(side, statement, lowering, hoisted) for side in (statement.body, statement.orelse)]
+    blocks = zip((statement.body, statement.orelse), hoisted.lazy, strict=True)
+    sides = [_without_lazy(block, statement, lowering, hoisted, found) for block, found in blocks]
     left, right = map(_last_call, sides)
     if left and right and _shape(left) == _shape(right):
         _share(sides, left, right, hoisted)
     return sides[0], sides[1], hoisted
 
 
-def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted: Hoisted) -> list[ast.stmt]:
+def _without_lazy(
+    block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted: Hoisted, found: list[Lazy]
+) -> list[ast.stmt]:
     rest, place = [*block], lowering.place
-    while rest and (found := _lazy_attribute(rest[0])):
-        lazy, (owner, attribute) = rest.pop(0), found
+    while rest and (slot := _lazy_attribute(rest[0])):
+        lazy, (owner, attribute) = rest.pop(0), slot
+        assert isinstance(lazy, ast.If)
         if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
             raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
         flow, names = place.function.flow, NamesIn.code(lazy)
@@ -54,8 +82,16 @@ def _without_lazy(block: list[ast.stmt], at: ast.If, lowering: Lowering, hoisted
             raise Declined("R08", "what creates a lazy attribute binds a name that is read later")
         if (names.read & place.function.names.bound) - flow.bound_before(at):
             raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
-        created = replaced(lazy, _unused)  # beside the attribute, nothing is bound
-        hoisted.before += _LAZY.fill(at, STATEMENT=created, OWNER=name(owner, at), ATTRIBUTE=constant(attribute, at))
+        made = Lazy(owner, attribute, f"{OWN}lazy{sum(map(len, hoisted.lazy))}")
+        hoisted.before += _LAZY.fill(
+            at,
+            VALUE=made.value,
+            OWNER=name(owner, at),
+            ATTRIBUTE=constant(attribute, at),
+            SLOT=ast.copy_location(ast.Attribute(name(owner, at), attribute, ast.Load()), at),
+            STATEMENT=replaced(lazy.body[0], functools.partial(_bound_instead, made.value)),
+        )
+        found.append(made)
     return rest
 
 
@@ -76,9 +112,10 @@ def _lazy_attribute(statement: ast.stmt) -> tuple[str, str] | None:
     return None
 
 
-def _unused(node: ast.AST) -> ast.AST | None:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return name(f"{OWN}unused", node, ast.Store())
+def _bound_instead(value: str, node: ast.AST) -> ast.AST | None:
+    """What is bound where the attribute, or beside it a name, was."""
+    if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
+        return name(value if isinstance(node, ast.Attribute) else f"{OWN}unused", node, ast.Store())
     return None
 
 
@@ -100,7 +137,8 @@ def _last_call(block: Sequence[ast.stmt]) -> ast.Call | None:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and isinstance(last.value.func, ast.Attribute):
         method = last.value.func
         rebound = NamesIn.code(*block[:-1]).bound & NamesIn.code(method).read
-        return None if method.attr in LOGGER_METHODS or rebound or unpacks(last.value) else last.value
+        is_known = isinstance(method.value, ast.Name) and method.attr in MODULE_METHODS
+        return last.value if is_known and not rebound and not unpacks(last.value) else None
     return None
 
 
@@ -123,4 +161,6 @@ def _share(sides: list[list[ast.stmt]], left: ast.Call, right: ast.Call, hoisted
             end.append(ast.copy_location(ast.Assign([name(spelling, value, ast.Store())], value), value))
     for side, end in zip(sides, ends, strict=True):
         side[-1:] = end
+    assert isinstance(left.func, ast.Attribute)
+    hoisted.shared = left.func
     hoisted.after.append(ast.copy_location(ast.Expr(replaced(left, shared.get)), left))

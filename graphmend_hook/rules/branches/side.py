@@ -20,7 +20,8 @@ from ..effects.calls import EffectCall, effect_of, stable_call
 from .blocks import masked_write_apart, returns, slots_of
 from .branch import Branch
 from .lower import Lowering
-from .messages import Captures
+from .messages import Captures, class_raised
+from .shared_calls import Lazy
 from .speculated import Speculation
 
 _GIVE = Template("return (RESULTS,)")
@@ -28,7 +29,16 @@ _HAND_ON = Template("return OUTCOME")
 _NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
 _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
-_RAISE = Template("DEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
+_RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
+_CREATE = Template(
+    """
+if not hasattr(OWNER, ATTRIBUTE):
+    def DELIVERY(TARGET, VALUES):
+        SLOT = VALUES[0]
+    EFFECTS.append((None, '.', DELIVERY, OWNER, (VALUE,)))
+"""
+)
+_HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 
@@ -60,14 +70,19 @@ class Side(Speculation):
         self.body += _GIVE.fill(at, RESULTS=[*values])
         self.ended = True
 
-    def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None) -> None:
+    def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None, raised: ast.expr | None = None) -> None:
         """Leave the exception that `statement` raises.
 
         evaluated: an expression in it that has been evaluated already, under the name TEST.
+        raised: the class of the exception, or the name of a builtin one, if the statement is no ``raise``.
         """
         captures = Captures(self, evaluated)
         delivery, text = captures.delivery_of(statement), constant(ast.unparse(statement), statement)
-        self.body += _RAISE.fill(statement, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
+        raised = raised or class_raised(statement)
+        check: list[ast.stmt] = []
+        if raised is not None and not captures.is_unheard(raised):
+            check = _HEARD.fill(statement, RAISED=self.value(raised))
+        self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
     def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
@@ -85,6 +100,15 @@ class Side(Speculation):
             )
             self.stored[text] = spelling
             self.assigned.add(spelling)
+
+    def create(self, lazy: Lazy, at: ast.stmt) -> None:
+        """Leave the attribute to be stored if the side is taken; in the side it is a local."""
+        owner, attribute = self.value(name(lazy.owner, at)), constant(lazy.attribute, at)
+        slot = ast.copy_location(ast.Attribute(name(f"{OWN}target", at), lazy.attribute, ast.Store()), at)
+        value = name(lazy.value, at)
+        self.body += _CREATE.fill(at, OWNER=owner, ATTRIBUTE=attribute, SLOT=slot, VALUE=value)
+        self.reads.add(lazy.value)
+        self.stored[f"{lazy.owner}.{lazy.attribute}"] = lazy.value
 
     def write(self, statement: ast.Assign) -> None:
         """Leave ``tensor[mask] = value`` to be written where the mask and the branch's condition hold."""
@@ -181,15 +205,23 @@ def assigning(
     orelse: Sequence[ast.stmt],
     around: Side,
     needed: frozenset[str] | None = None,
+    *,
+    lazy: tuple[Sequence[Lazy], Sequence[Lazy]] = ((), ()),
 ) -> Branch:
     """The branch of an ``if`` that falls through.
 
     around: what it stands in: another side, or one that does nothing and stands for the function.
     needed: the names that are read after it; None for all that it certainly binds.
+    lazy: the attributes that each side creates, if they are not there.
     """
     (then, then_write), (orelse, else_write) = map(masked_write_apart, (then, orelse))
     slots = slots_of(then, orelse)
+    if not {slot.attr for slot in slots}.isdisjoint(each.attribute for created in lazy for each in created):
+        raise Declined("R04", "an attribute that is created when it is first needed is assigned to once more")
     sides = around.inner(), around.inner()
+    for side, created in zip(sides, lazy, strict=True):
+        for each in created:
+            side.create(each, at)
     for side, block, write in zip(sides, (then, orelse), (then_write, else_write), strict=True):
         side.open(slots, at)
         side.run(block)
@@ -231,12 +263,18 @@ def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
     return _branch_of((then, orelse))
 
 
-def guarding(at: ast.stmt, failing: ast.stmt, around: Side, evaluated: ast.expr | None = None) -> Branch:
+def guarding(
+    at: ast.stmt,
+    failing: ast.stmt,
+    around: Side,
+    evaluated: ast.expr | None = None,
+    raised: ast.expr | None = None,
+) -> Branch:
     """The branch of a check: nothing if it holds, the exception that the statement `failing` raises if not.
 
-    evaluated: as `Side.fail` has it.
+    evaluated, raised: as `Side.fail` has them.
     """
     holds, fails = around.inner(), around.inner()
     holds.give([], at)
-    fails.fail(failing, evaluated)
+    fails.fail(failing, evaluated, raised)
     return _branch_of((holds, fails))

@@ -13,7 +13,7 @@ import torch
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from ...dynamo import queue, ranges
-from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_transformed
+from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...dynamo.question import answers_for, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
@@ -38,8 +38,9 @@ def compiling() -> bool:
 
 
 @answers_for(compiling, otherwise=True)
-def _is_compiling(_trace: Trace) -> bool:
-    return True
+def _is_compiling(trace: Trace) -> bool:
+    """No where a mode of the program sees each call of torch, and so those of ours: there the code is as written."""
+    return not is_in_a_mode(trace)
 
 
 @question(otherwise=False, elsewhere=lambda test: compiling() and isinstance(test, torch.Tensor))

@@ -16,6 +16,7 @@ from ...dynamo.operations import finds_extreme
 from ...dynamo.question import question
 from ...dynamo.trace import Trace, log
 from ...dynamo.variables import (
+    LITTLE,
     Variable,
     bytes_of,
     fake_of,
@@ -30,7 +31,6 @@ from ...dynamo.variables import (
 )
 from ...dynamo.variables import is_tensor as is_any_tensor
 
-_LITTLE = 1 << 24  # bytes that an operation may ask for though nobody may need its result
 _NUMBERS = (bool, int, float)
 # Beside tensors, what an operation may be given while it is tried: nothing that has methods of the program's.
 _HANDED_OVER = frozenset(
@@ -206,4 +206,4 @@ def _succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, 
     except Exception as error:
         log.debug("%s would fail: %s", name, error)
         return False
-    return bytes_of(result) <= max(_LITTLE, 4 * bytes_of([operands, named]))
+    return bytes_of(result) <= max(LITTLE, 4 * bytes_of([operands, named]))

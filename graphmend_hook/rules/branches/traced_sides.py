@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
@@ -11,21 +13,24 @@ from typing import Any
 import torch
 
 from ...dynamo.callers import is_called_by_the_program
-from ...dynamo.compilation import Compilation, remembered, trace_anew
+from ...dynamo.compilation import Compilation, is_order, remembered, trace_anew
 from ...dynamo.identity import before_questions
-from ...dynamo.operations import facts_of, name_of, only_computes
+from ...dynamo.operations import divides_whole_numbers, facts_of, is_plain, name_of, only_computes
 from ...dynamo.question import question
 from ...dynamo.restart import is_as_written
 from ...dynamo.state import State
-from ...dynamo.trace import SourceLine, Trace, log
-from ...dynamo.variables import Variable, fake_of, is_sure, python_of, tensor_node, type_of
-from ...dynamo.writes import are_apart, fakes_of, memory_of, memory_of_inference, operations, written_by
+from ...dynamo.trace import SourceLine, Trace, is_caught, log
+from ...dynamo.trace import record as record_here
+from ...dynamo.variables import LITTLE, Variable, bytes_of, fake_of, is_sure, python_of, tensor_node, type_of
+from ...dynamo.writes import are_apart, example_of, fakes_of, memory_of, memory_of_inference, operations, written_by
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
+# What Python ends a loop or a generator by, and what `getattr` and `hasattr` make of an attribute that is not there.
+_CAUGHT_BY_PYTHON = (AttributeError, StopIteration, StopAsyncIteration, GeneratorExit)
 _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
-CALLED = ("watch", "harmless")  # by rewritten code
+CALLED = ("watch", "harmless", "is_of_module")  # by rewritten code
 
 
 @dataclass
@@ -62,6 +67,14 @@ class Sides:
 
     open: list[_Open] = field(default_factory=list)
     made: set[torch.fx.Node] = field(default_factory=set)
+
+
+@dataclass
+class Created:
+    """The attributes that sides create, by the variable of their owner; line: of the one that is being made."""
+
+    attributes: set[tuple[int, str]] = field(default_factory=set)
+    line: SourceLine | None = None
 
 
 @dataclass
@@ -109,10 +122,39 @@ def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
     return usual and not hasattr(getattr(kind, attribute, None), "__get__")
 
 
+@question(otherwise=True)
+def may_be_caught(trace: Trace, raised: Variable) -> bool:
+    """May Python itself catch the exception where it is raised, as `getattr` and loops do, or a `finally` act on it?"""
+    kind = _class_of(raised)
+    names = {code.co_name for code in map(operator.attrgetter("f_code"), trace.frames_outside())}
+    return issubclass(kind, _CAUGHT_BY_PYTHON) or (issubclass(kind, IndexError) and "__getitem__" in names)
+
+
+def _class_of(raised: Variable) -> type:
+    """The class of exceptions that the variable is, or is an instance of, or the name of, if it is a builtin."""
+    try:
+        value = python_of(raised)
+    except NotImplementedError:
+        return raised.python_type()  # type: ignore[no-any-return]
+    named = getattr(builtins, value) if isinstance(value, str) else value
+    return named if isinstance(named, type) else type(named)
+
+
 @question(otherwise=False)
 def is_defined_in(_trace: Trace, function: Variable, modules: tuple[str, ...]) -> bool:
     """Is the function defined in one of those modules?"""
     return getattr(python_of(function), "__module__", "") in modules
+
+
+@question(otherwise=False)
+def is_of_module(trace: Trace, owner: Variable, method: str) -> bool:
+    """Is it `torch.nn.Module`'s method of that name?  One of the program's could look at the line that calls it."""
+    kind, own = owner.python_type(), getattr(owner.realize(), "value", None)
+    is_own = method in getattr(own, "__dict__", {})
+    if is_own or getattr(kind, method, None) is not getattr(torch.nn.Module, method):
+        record_here("GM102-T11")
+        return False
+    return True
 
 
 @question(otherwise=False)
@@ -130,17 +172,20 @@ def _begin(trace: Trace, predicate: Variable = None) -> bool:
 
 
 @question(otherwise=None)
-def end_sides(trace: Trace, owner: Variable = None, attribute: str = "") -> None:
-    """Since `begin_sides`, did the trace only compute, and store that attribute?  If not, trace anew, without.
+def end_sides(trace: Trace) -> None:
+    """Since `begin_sides`, did the trace only compute?  If not, trace anew, without.
 
     So too where the sides turned out unspeculable: what their first statements did is done.
     """
+    _end(trace)
+
+
+def _end(trace: Trace) -> None:
     sides = trace.compilation.of(Sides)
     before = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in before.nodes]
     sides.made = set(made)
-    now = State(trace)
-    changed = now.changed_since(before.state, None if owner is None else owner.realize(), attribute)
+    changed = State(trace).changed_since(before.state)
     before.state.modes.restore()
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
@@ -183,7 +228,53 @@ def is_where_true(trace: Trace, depth: int) -> bool:
     return trace.compilation.of(Sides).open[depth].is_where_true
 
 
-watch, harmless = begin_sides, end_sides  # of the statement that creates a lazy attribute
+@question(otherwise=False)
+def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
+    """As `begin_sides`; what is traced from here on makes the value of an attribute that a side creates.
+
+    It is traced once in a frame, and nowhere where a handler could catch its exception.  If it ends the graph, or the
+    attempt, the frame is traced anew, without.
+    """
+    key = id(owner.realize()), attribute
+    if is_harmful(trace):
+        return False
+    if is_caught(trace) or key in trace.compilation.of(Created).attributes:
+        trace_without(trace.compilation, trace.line, "an attribute is created where that cannot wait")
+    trace.compilation.of(Created).attributes.add(key)
+    trace.compilation.of(Created).line = trace.line
+    trace.compilation.judge(_judge_creation)
+    trace.compilation.at_end(_judge_failure)
+    return _begin(trace)
+
+
+@question(otherwise=None)
+def harmless(trace: Trace) -> None:
+    """As `end_sides`; what was traced can also not fail, takes little memory, and is not trained."""
+    created, known = trace.compilation.of(Created), trace.compilation.of(Sides).open[-1].nodes
+    created.line = None
+    _end(trace)
+    made = [node for node in trace.graph.nodes if node not in known]
+    fakes = [fake for node in made for fake in fakes_of(node)]
+    is_trained = any(fake.requires_grad or not fake.is_contiguous() for fake in fakes)
+    if is_trained or bytes_of(fakes) > LITTLE or not all(map(_cannot_fail, made)):
+        trace_without(trace.compilation, trace.line, "what a side creates may fail, or is trained")
+
+
+def _cannot_fail(node: torch.fx.Node) -> bool:
+    """Is it plain, or made of numbers, as `torch.arange` is?  An input that is looked at for the first time is both."""
+    is_input = node.op in ("placeholder", "get_attr")
+    return is_input or ((is_plain(node) or not node.all_input_nodes) and not divides_whole_numbers(node))
+
+
+def _judge_creation(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    _judge_failure(compilation, None)
+
+
+def _judge_failure(compilation: Compilation, error: BaseException | None) -> None:
+    """Has the attempt, or a graph of it, ended while the value of an attribute was made?"""
+    line = compilation.of(Created).line
+    if line is not None and not is_order(error) and not compilation.one_graph:
+        trace_without(compilation, line, "what a side creates cannot be traced")
 
 
 _DIFFERENT: tuple[str, ...] = ("GM102-T02",)
@@ -193,12 +284,19 @@ _DIFFERENT: tuple[str, ...] = ("GM102-T02",)
 def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
     """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
     kind, other = type_of(left), type_of(right)
-    if kind is not other or kind is not torch.Tensor:
+    if kind is not other or kind is not torch.Tensor or not all(map(_is_strided, (left, right))):
         return _DIFFERENT
     if not _differ_in_values(*map(fake_of, (predicate, left, right))):
         return _DIFFERENT
     alone = _trained_alone(trace, left, right)
     return ("GM102-T06", alone) if alone else ()
+
+
+def _is_strided(tensor: Variable) -> bool:
+    """Is it laid out as most are?  The fake tensor of an input may be, where the input itself is not."""
+    node = tensor_node(tensor)
+    example = fake_of(tensor) if node.meta.get("grapharg") is None else example_of(node)
+    return example is None or example.layout is torch.strided
 
 
 def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
@@ -207,6 +305,7 @@ def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.
         return False
     if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
         return False
+
     if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
         return False  # what is selected without gradients requires none
     sizes = [*zip(left.shape, right.shape, strict=False), *zip(left.stride(), right.stride(), strict=False)]

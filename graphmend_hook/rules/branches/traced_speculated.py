@@ -15,7 +15,7 @@ from .traced_operations import has_known_shape, is_tensor
 
 CALLED = (  # by rewritten code
     *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
-    *("operate", "item_of", "slice", "inert"),
+    *("operate", "item_of", "slice", "inert", "unheard"),
 )
 
 _NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
@@ -59,6 +59,12 @@ def current(owner: Any, name: str) -> Any:
     if is_dynamo_compiling() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable("GM102-T09")
     return getattr(owner, name)
+
+
+def unheard(raised: Any) -> None:
+    """`raised`, an exception or its class, may be raised after the graph, if nothing could have caught it before."""
+    if is_dynamo_compiling() and traced_sides.may_be_caught(raised):
+        raise Unspeculable("GM101-T10")
 
 
 def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -64,7 +64,7 @@ from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import Template, expression, replaced
+from ...templates import Template, constant, expression, replaced
 from ..base import Declined, Ready, unsuitable
 from .blocks import following, has_effect, returns
 from .branch import BranchCandidate
@@ -87,7 +87,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 9
+    version = 10
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
@@ -117,7 +117,7 @@ class Where:
         else:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
-            branch = assigning(statement, then, orelse, Side(lowering), needed)
+            branch = assigning(statement, then, orelse, Side(lowering), needed, lazy=hoisted.lazy)
             check_identity(place, branch.names)
         if place.inside_try and has_effect(then, orelse):
             raise Declined("R16", "a handler in the function could catch what a side raises or logs")
@@ -126,9 +126,18 @@ class Where:
             condition,
             branch,
             "GM.settle(TEST)",
+            when=_when(hoisted, statement),
             prepare=hoisted.before,
             finish=hoisted.after,
         )
+
+
+def _when(hoisted: Hoisted, at: ast.If) -> ast.expr | None:
+    """When the sides are asked, if not for every tensor: a call that they share is one of a method of torch's."""
+    if hoisted.shared is None:
+        return None
+    owner, method = hoisted.shared.value, constant(hoisted.shared.attr, at)
+    return expression("GM.undecided(TEST) and GM.is_of_module(OWNER, METHOD)", at, OWNER=owner, METHOD=method)
 
 
 def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:

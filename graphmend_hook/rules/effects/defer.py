@@ -83,7 +83,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 5
+    version = 6
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

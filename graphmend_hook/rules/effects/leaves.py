@@ -7,11 +7,14 @@ the two moments.
 from __future__ import annotations
 
 import ast
+import re
 from typing import TypeGuard
 
 from ...analysis.names import unpacks
 from ...templates import expression
 from ..known_calls import QUIET_CALLS
+
+_READING_FIELD = re.compile(r"\{\w*[.\[]")  # of a format: an attribute, or an item
 
 
 class Leaves:
@@ -100,8 +103,8 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_format_call(node: ast.expr) -> TypeGuard[ast.Call]:
-    """``"...".format(a, b=c)`` on a literal, with no unpacking."""
+    """``"...".format(a, b=c)`` on a literal that reads nothing of its values, with no unpacking."""
     match node:
-        case ast.Call(ast.Attribute(ast.Constant(str()), "format")):
-            return not unpacks(node)
+        case ast.Call(ast.Attribute(ast.Constant(str(text)), "format")):
+            return not unpacks(node) and not _READING_FIELD.search(text)
     return False

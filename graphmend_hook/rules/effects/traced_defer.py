@@ -18,7 +18,13 @@ from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
-from ...dynamo.restart import expect_no_switch, expect_no_trap, expect_success, follows_what_may_raise
+from ...dynamo.restart import (
+    expect_no_redirection,
+    expect_no_switch,
+    expect_no_trap,
+    expect_success,
+    follows_what_may_raise,
+)
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
@@ -26,7 +32,7 @@ from . import traced_callers
 from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
 from .traced_silent_loggers import is_silent
-from .traced_texts import kept, why_items_differ, why_not_fixed
+from .traced_texts import NOBODY, holds_tensor, kept, text_fails, why_items_differ, why_not_fixed
 
 CALLED = ("tracing", "deferrable", "defer", "deferrable_as_shown", "defer_as_shown", "get_logger")  # by rewritten code
 
@@ -34,17 +40,6 @@ _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods wit
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
 _LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
-
-
-class _Nobody:
-    """A logger that says nothing."""
-
-    def debug(self, *args: object, **kwargs: object) -> None: ...
-
-    info = warning = error = critical = debug
-
-
-_NOBODY = _Nobody()
 
 
 @question(otherwise=None)
@@ -91,7 +86,9 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
         return
     if method and is_silent(method, target):
         if place.is_in_a_try():
-            delivery(_NOBODY, values)  # a text that cannot be made is not passed over
+            delivery(NOBODY, values)  # a text that cannot be made is not passed over
+        if text_fails(delivery, values):
+            place.break_here()  # so the call is made for real
         expect_success()
         return
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
@@ -120,6 +117,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     place.replay_last()
     expect_success()
     expect_failure()
+    expect_no_redirection()
     if is_guard:
         expect_no_trap()
         expect_no_switch()
@@ -142,6 +140,8 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
         return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
     why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
+    if not why and method in _ONCE and holds_tensor(values):
+        why = "GM101-T04"  # what is told once is known by its arguments, and a copy is another one
     if not why and completes(target):
         why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
     if not (why or silent or method in _ONCE):

@@ -11,6 +11,9 @@ from typing import Any
 import torch
 
 from ...dynamo import place
+from ...dynamo.question import question
+from ...dynamo.trace import Trace, log
+from ...dynamo.variables import Variable, fake_of, python_of
 
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
@@ -24,6 +27,8 @@ def _why_it_differs(value: object, depth: int) -> str:
     """
     if place.is_unread_text(value):
         return ""
+    if place.is_drawn(value):
+        return "GM101-T04"
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
@@ -57,6 +62,60 @@ def why_not_fixed(values: Collection[object]) -> str:
         if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
             return "GM101-T04"
     return ""
+
+
+def holds_tensor(value: Any) -> bool:
+    """Is it a tensor, or a container with one?"""
+    if isinstance(value, dict):
+        return any([holds_tensor(item) for item in value.values()])  # noqa: C419  Dynamo: no generators
+    if isinstance(value, (tuple, list)):
+        return any([holds_tensor(item) for item in value])  # noqa: C419
+    return isinstance(value, torch.Tensor)
+
+
+@question(otherwise=True)
+def text_fails(_trace: Trace, delivery: Variable, values: Variable) -> bool:
+    """Does making the text of an effect that says nothing fail, as a format does that does not suit its value?
+
+    It is made of values of the same types and shapes.
+    """
+    try:
+        delivery.realize().get_function()(NOBODY, [*map(_example, values.realize().items)])
+    except Exception as error:
+        log.debug("the text of a record fails: %s", error)
+        return True
+    return False
+
+
+class _Nobody:
+    """A logger that says nothing."""
+
+    def debug(self, msg: object, *args: object, **kwargs: object) -> None: ...
+
+    info = warning = error = critical = debug
+
+
+NOBODY = _Nobody()
+
+
+def _example(variable: Variable) -> Any:
+    """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at."""
+    if hasattr(variable, "is_realized") and not variable.is_realized():
+        return variable.peek_value()
+    variable = variable.realize()
+    if type(variable).__name__ in ("TupleVariable", "ListVariable"):
+        return variable.python_type()(map(_example, variable.items))
+    if type(variable).__name__ == "ConstDictVariable":
+        return {python_of(key.vt): _example(item) for key, item in variable.items.items()}
+    value = fake_of(variable)
+    if isinstance(value, torch.Tensor):
+        return torch.zeros([_number(size) for size in value.shape], dtype=value.dtype, device="cpu")
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    kinds = {torch.SymInt: 2, torch.SymFloat: 2.0, torch.SymBool: True}
+    return kinds.get(type(value), value)
 
 
 def kept(value: Any) -> Any:

@@ -9,8 +9,10 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
+from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler
+from ...dynamo.trace import Trace, is_told_of_failures
 from ..branches import traced_sides
 from ..branches.traced_operations import is_tensor
 from ..branches.traced_speculated import Unspeculable
@@ -43,8 +45,9 @@ def asserted(value: Any) -> Any:
 def commit(every: Sequence[tuple[Any, ...]]) -> None:
     """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
 
-    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text, and
-        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold.
+    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
+        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold, and "." for an attribute of
+        the target that is created.
     """
     in_program = place.guards_are_assertions()
     in_graph = queue.guards == "async" or in_program
@@ -71,13 +74,23 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
     if method == "=":
         return "" if _can_be_written(target, *values) else "GM102-T10"
+    if method == ".":
+        return traced_defer.refusal_here(False, False, values, False) if place.tracing() else "GM101-T09"
     if method is not None:
         return traced_defer.refusal(target, method, values) if place.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
     if place.is_in_a_context() and any(isinstance(value, torch.Tensor) for value in values):
         return "GM101-T05"  # autocast, say, ends before the text is made
-    return "" if in_graph else traced_defer.refusal_here(False, False, values, False)
+    if in_graph:
+        return ""
+    return "GM101-T10" if _is_told_of() else traced_defer.refusal_here(False, False, values, False)
+
+
+@question(otherwise=True)
+def _is_told_of(trace: Trace) -> bool:
+    """May traced code around the guard do something else where it fails?"""
+    return is_told_of_failures(trace)
 
 
 def _can_be_written(target: Any, mask: Any, value: Any) -> bool:

@@ -73,7 +73,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 8
+    version = 9
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
@@ -117,8 +117,8 @@ class Trap:
 
 
 def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
-    condition = check.condition(call)
-    if condition is None:
+    condition, raised = check.condition(call), check.raised(call)
+    if condition is None or raised is None:
         raise Declined("R19", "the condition of the check is not written out among its arguments")
     if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
         return None
@@ -134,7 +134,8 @@ def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Loweri
 
     false = ast.copy_location(ast.Constant(False), condition)
     failing = statement if check.needs_tensor else checking(false)
-    branch = guarding(statement, failing, Side(lowering), condition if check.needs_tensor else None)
+    evaluated = condition if check.needs_tensor else None
+    branch = guarding(statement, failing, Side(lowering), evaluated, raised)
     read = "TEST.item() if GM.undecided(TEST) else TEST" if item_of(condition) else "bool(TEST)"
     checked = checking(expression(read if reads else "TEST", condition))
     predicate = expression("TEST" if reads else "GM.every(TEST)", statement)
