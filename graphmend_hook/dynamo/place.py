@@ -224,7 +224,10 @@ def tell_of_assertions() -> None:
         say_once("GM017")
 
 
-break_here = torch._dynamo.graph_break  # the call that the trace has come to is made for real
+def break_here() -> None:
+    """Let the call that the trace has come to be made for real."""
+    torch._dynamo.graph_break()
+
 
 # ``assert_in_graph(test, text)`` is an operation of the graph that fails where the tensor is false.
 assert_in_graph = torch._assert_async

@@ -12,7 +12,7 @@ _DEFER = {
     "GM101-T07": "a warnings filter turns warnings into errors, which must be raised where they arise",
     "GM101-T08": "activation checkpointing would draw again in backward; only fullgraph=True leaves that out",
     "GM101-T09": "this torch, or this way to compile, generates code that the epilogue cannot reach",
-    "GM101-T10": "a handler around a traced call could catch what the effect raises, or a `finally` or a hook act on it",
+    "GM101-T10": "a handler around a traced call could catch what the effect raises, or a `finally` or hook act on it",
     "GM101-T11": "the frame needs its breaks: compiling it without them fails, or an `assert` in it stands in a `try`",
     "GM101-T12": "the effect stands in a `finally` and would also follow a guard, or a call before it, that raises",
     "GM101-T13": "the number that is drawn is looked at, or an operation of another library may draw as well",
