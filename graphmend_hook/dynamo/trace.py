@@ -6,7 +6,7 @@ import itertools
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
@@ -146,9 +146,9 @@ def is_in_finally(trace: Trace) -> bool:
 def is_told_of_failures(trace: Trace) -> bool:
     """May traced code do something else, around the statement, where an exception leaves it?
 
-    A ``finally`` may, that branches or calls, and a hook of a module that is called always.
+    A ``finally`` may that reads what its ``try`` has assigned, or raises, and a hook of a module that is called always.
     """
-    return any(_in_handler(frame, _decides) or _has_last_hook(frame) for frame in trace.frames_outside())
+    return any(_in_telling_try(frame) or _has_last_hook(frame) for frame in trace.frames_outside())
 
 
 def _has_last_hook(frame: Any) -> bool:
@@ -161,22 +161,32 @@ def _has_last_hook(frame: Any) -> bool:
 
 
 def _in_try(frame: Any) -> bool:
-    return _in_handler(frame, _catches)
+    return _has_plain_block(frame) or any(_catches(names) for names, _ in _handlers(frame))
 
 
-def _in_handler(frame: Any, condition: Callable[[list[str]], bool]) -> bool:
-    """Would an exception go to a handler for whose operations the condition holds?  Up to Python 3.10, to any."""
-    if sys.version_info < (3, 11):
-        return any(block.with_context is None for block in frame.block_stack)
+def _in_telling_try(frame: Any) -> bool:
+    return _has_plain_block(frame) or any(_tells(frame, target, names) for names, target in _handlers(frame))
+
+
+def _has_plain_block(frame: Any) -> bool:
+    """Is a block open that is no `with`?  Up to Python 3.10 that is all that can be told of a ``try``."""
+    return sys.version_info < (3, 11) and any(block.with_context is None for block in frame.block_stack)
+
+
+def _handlers(frame: Any) -> Iterator[tuple[list[str], Any]]:
+    """The handlers that an exception would come to, but those of a `with`: their operations, and where they begin."""
     entry, seen = frame.current_instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
-        handler = frame.instructions[frame.indexof[entry.target] :]
-        names = list(itertools.takewhile(lambda name: name != "RERAISE", (item.opname for item in handler)))
-        if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names and condition(names):
-            return True
+        names = [item.opname for item in _handler(frame, entry.target)]
+        if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names:
+            yield names, entry.target
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
-    return False
+
+
+def _handler(frame: Any, target: Any) -> list[Any]:
+    """Its instructions, up to where the exception goes on."""
+    return list(itertools.takewhile(lambda item: item.opname != "RERAISE", frame.instructions[frame.indexof[target] :]))
 
 
 def _catches(names: list[str]) -> bool:
@@ -185,9 +195,21 @@ def _catches(names: list[str]) -> bool:
     return bare or not {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"}.isdisjoint(names)
 
 
-def _decides(names: list[str]) -> bool:
-    """Does the handler branch, call, or raise?"""
-    return any("JUMP" in name or name.startswith(("CALL", "RAISE", "FOR_ITER", "SEND")) for name in names)
+def _tells(frame: Any, target: Any, names: list[str]) -> bool:
+    """Does the handler raise, or read a name or an attribute to which the block in front of it assigns?"""
+    entries = (item.exn_tab_entry for item in frame.instructions)
+    covered = [index for index, entry in enumerate(entries) if entry is not None and entry.target is target]
+    block = frame.instructions[covered[0] : covered[-1] + 1]
+    return "RAISE_VARARGS" in names or not _named("STORE", block).isdisjoint(_named("LOAD", _handler(frame, target)))
+
+
+def _named(kind: str, instructions: Iterable[Any]) -> set[Any]:
+    """What operations of that kind name; those of Python 3.13 may name two."""
+    found: set[Any] = set()
+    for item in instructions:
+        if item.opname.startswith(kind):
+            found.update(item.argval if isinstance(item.argval, tuple) else (item.argval,))
+    return found
 
 
 def _in_finally(frame: Any) -> bool:

@@ -93,9 +93,9 @@ def test_a_caller_that_stands_in_no_file() -> None:
         assert torch.equal(compiled(x.clone()), names["caller"](x.clone()))
 
 
-def test_without_dynamos_own_generators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_dynamos_own_generators() -> None:
     """What is traced of ours needs none: a program that sets this, and has none, compiles as it did."""
-    monkeypatch.setattr(torch._dynamo.config, "enable_faithful_generator_behavior", False)
     x = PLAIN.rows(2)
-    found = torch.compile(MENDED.of_selected(MENDED.halves_and_squares), backend="eager")(x)
+    with torch._dynamo.config.patch(enable_faithful_generator_behavior=False):
+        found = torch.compile(MENDED.of_selected(MENDED.halves_and_squares), backend="eager")(x)
     assert torch.equal(found, PLAIN.of_selected(PLAIN.halves_and_squares)(x))
