@@ -109,11 +109,16 @@ def replay_last(trace: Trace) -> None:
 
 
 def is_in_a_mode(trace: Trace) -> bool:
-    """Is a TorchFunctionMode on, other than the one that says on which device tensors are made?"""
+    """Is a TorchFunctionMode on, other than the one that says on which device tensors are made?
+
+    So too where one is on when the frame begins, behind a break in its `with`: it sees what the graph does to its end.
+    """
+    from torch._dynamo.variables.torch_function import torch_function_mode_stack_state_mgr as at_begin
     from torch.utils._device import DeviceContext
 
     modes = trace.translator.symbolic_torch_function_state.mode_stack
-    return not all(issubclass(mode.python_type(), DeviceContext) for mode in modes)
+    kinds = [*(mode.python_type() for mode in modes), *map(type, at_begin.stack)]
+    return not all(issubclass(kind, DeviceContext) for kind in kinds)
 
 
 @question(otherwise=True)

@@ -1672,8 +1672,18 @@ def chooses_in_a_mode(x):
         return chooses(x)
 
 
+def chooses_behind_a_mode(x):
+    y = x
+    with Hundredfold():
+        if x.sum() > 0:
+            y = x + 1
+    if y.sum() < 8:
+        y = y - 5
+    return y
+
+
 def case_modes_of_the_program(C):
-    found, compiled = of_each(C, [chooses_in_a_mode]), C(chooses)
+    found, compiled = of_each(C, [chooses_in_a_mode, chooses_behind_a_mode]), C(chooses)
     with Hundredfold():
         return [*found, compiled(of(1.0)), compiled(of(-1.0))]
 

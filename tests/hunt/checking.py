@@ -275,6 +275,8 @@ def outcome(
 def modes_now() -> tuple[Any, ...]:
     """The modes of torch that a program may leave on; they are what they were at the start again."""
     found = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+    for mode in reversed(torch.overrides._get_current_function_mode_stack()):
+        mode.__exit__(None, None, None)  # which Dynamo itself leaves on, where what follows a break in its `with` fails
     torch.set_grad_enabled(True)
     torch.set_autocast_enabled("cpu", False)
     return found

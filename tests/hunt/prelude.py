@@ -163,6 +163,49 @@ class Backend:
         return self.calls
 
 
+class AbsentError(AttributeError):
+    pass
+
+
+class AtAnEnd(StopIteration):
+    pass
+
+
+class Fails:
+    """Raises what Python itself catches."""
+
+    def __init__(self, t):
+        self.t = t
+
+    @property
+    def scale(self):
+        if self.t.sum() > 0:
+            raise AbsentError("no scale")
+        return 2.0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.t.sum() > 0:
+            raise AtAnEnd("at an end")
+        self.t = self.t + 1
+        return 2.0
+
+    def __getitem__(self, index):
+        if (self.t + index).sum() > 3:
+            raise IndexError(index)
+        return self.t + index
+
+
+class Doubling(torch.overrides.TorchFunctionMode):
+    """Sees each call of torch, and changes what some give."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        return found * 2 if function in (torch.where, torch.abs) else found
+
+
 class GuardError(Exception):
     def __init__(self, message, code=7):
         super().__init__(message, code)

@@ -829,6 +829,50 @@ SPICES = {
             "if random.randint(n, 2**60) >= n:\n    $o = $e",
         ],
     ),
+    "created": Spice(
+        [
+            "if $p:\n    if not hasattr(self, 'made$i'):\n        self.made$i = $t.float().mean()\n    $o = $e",
+            "if $p:\n    if not hasattr(self, 'made$i'):\n        self.made$i = $t * 2\n    $o = $o + self.made$i.sum()",
+            "if $p:\n    if not hasattr(self, 'made$i'):\n        self.made$i = torch.arange(n) * 2\n    $o = $o + self.made$i.sum()\n"
+            "else:\n    $o = $e",
+            "if $q:\n    if not hasattr(self, 'made$i'):\n        self.made$i = pick($t)\n    $o = $e",
+            "try:\n    if $p:\n        if not hasattr(self, 'made$i'):\n            self.made$i = checked($t * 60)\n        $o = $e\n"
+            "except ValueError:\n    self.k = 7",
+        ],
+    ),
+    "drawn": Spice(
+        [
+            "logger.info('drawn $i %s', random.randint(0, 5))",
+            "r$i = random.random()\nif $G:\n    raise ValueError(f'guard $i {r$i}')",
+            "r$i = random.randint(0, 3)\nif $p:\n    logger.warning('drawn $i %d', r$i)\n    $o = $e",
+            "print('drawn $i', [random.uniform(0, 2), n])",
+            "logger.debug(f'drawn $i {random.randint(0, 5)}')",
+        ],
+    ),
+    "heard": Spice(
+        [
+            "self.k = getattr(Fails($t), 'scale', 9.0)",
+            "self.k = hasattr(Fails($t), 'scale')",
+            "$z = $t * next(Fails($t), 5.0)",
+            "self.k = len(list(itertools.islice(Fails($t.float()), 3)))",
+            "self.k = len(list(map(Fails($t).__getitem__, range(2))))",
+        ],
+    ),
+    "flagged": Spice(
+        [
+            "done$i = False\ntry:\n    $z = checked($t)\n    done$i = True\nfinally:\n    if not done$i:\n"
+            "        logger.warning('failed $i')",
+            "done$i = 0\ntry:\n    check($t)\n    done$i = 1\nfinally:\n    self.k = done$i",
+            "try:\n    self.tag = 'begun'\n    $z = checked($t)\n    self.tag = 'done'\nfinally:\n    logger.info('tag $i %s', self.tag)",
+        ],
+    ),
+    "overridden": Spice(
+        [
+            "with Doubling():\n    if $p:\n        $z = $e\n    else:\n        $z = $t.abs()",
+            "with Doubling():\n    $o = pick($o)\n    if $G:\n        raise ValueError(f'guard $i {$s}')",
+            "with Doubling():\n    logger.info('log $i %s', $s)\n    $z = noisy($t)",
+        ],
+    ),
     "transformed": Spice(
         [
             "$o = torch.func.grad(lambda each: (each * each).sum())($t.float()).to(dtype=$o.dtype) + $o",
