@@ -707,7 +707,7 @@ def h16_caught_as_one_of_many(x: torch.Tensor) -> torch.Tensor:
     return y * 2
 
 
-@case(declined="GM101-T11")
+@case(declined="GM101-T10")
 def h16_a_guard_in_the_finally_of_another(x: torch.Tensor) -> torch.Tensor:
     try:
         if x.sum() < 0:
