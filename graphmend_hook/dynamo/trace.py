@@ -175,12 +175,18 @@ def _has_plain_block(frame: Any) -> bool:
 
 def _handlers(frame: Any) -> Iterator[tuple[list[str], Any]]:
     """The handlers that an exception would come to, but those of a `with`: their operations, and where they begin."""
-    entry, seen = frame.current_instruction.exn_tab_entry, set()
+    for target in _targets(frame.current_instruction):
+        names = [item.opname for item in _handler(frame, target)]
+        if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names:
+            yield names, target
+
+
+def _targets(instruction: Any) -> Iterator[Any]:
+    """Where the handlers begin that an exception of the instruction would come to, one after the other."""
+    entry, seen = instruction.exn_tab_entry, set()
     while entry is not None and id(entry.target) not in seen:
         seen.add(id(entry.target))
-        names = [item.opname for item in _handler(frame, entry.target)]
-        if names[:1] == ["PUSH_EXC_INFO"] and "WITH_EXCEPT_START" not in names:
-            yield names, entry.target
+        yield entry.target
         entry = entry.target.exn_tab_entry  # the handler of a `with` or a `finally` stands in the block around it
 
 
@@ -196,10 +202,8 @@ def _catches(names: list[str]) -> bool:
 
 
 def _tells(frame: Any, target: Any, names: list[str]) -> bool:
-    """Does the handler raise, or read a name or an attribute to which the block in front of it assigns?"""
-    entries = (item.exn_tab_entry for item in frame.instructions)
-    covered = [index for index, entry in enumerate(entries) if entry is not None and entry.target is target]
-    block = frame.instructions[covered[0] : covered[-1] + 1]
+    """Does the handler raise, or read a name or an attribute to which its block assigns?"""
+    block = [item for item in frame.instructions if any(other is target for other in _targets(item))]
     return "RAISE_VARARGS" in names or not _named("STORE", block).isdisjoint(_named("LOAD", _handler(frame, target)))
 
 
