@@ -124,7 +124,7 @@ def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
 
 @question(otherwise=True)
 def may_be_caught(trace: Trace, raised: Variable) -> bool:
-    """May Python itself catch the exception where it is raised, as `getattr` and loops do, or a `finally` act on it?"""
+    """May Python itself catch the exception where it is raised, as `getattr` and loops do?"""
     kind = _class_of(raised)
     names = {code.co_name for code in map(operator.attrgetter("f_code"), trace.frames_outside())}
     return issubclass(kind, _CAUGHT_BY_PYTHON) or (issubclass(kind, IndexError) and "__getitem__" in names)
@@ -305,7 +305,6 @@ def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.
         return False
     if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
         return False
-
     if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
         return False  # what is selected without gradients requires none
     sizes = [*zip(left.shape, right.shape, strict=False), *zip(left.stride(), right.stride(), strict=False)]
