@@ -74,7 +74,7 @@ def trace_anew(reason: str) -> NoReturn:
     raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
-def is_order(error: BaseException | None) -> bool:
+def is_order(error: object) -> bool:
     """Does it tell Dynamo to start the trace again?"""
     from torch._dynamo.exc import RestartAnalysis
 

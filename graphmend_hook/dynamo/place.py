@@ -19,7 +19,7 @@ from .question import is_connected, question
 from .restart import is_as_written, redirects
 from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
-from .variables import Variable
+from .variables import Variable, is_unread
 
 _REGION = "torch.ops.higher_order.invoke_subgraph"  # torch.compiler.nested_compile_region
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
@@ -187,8 +187,7 @@ def is_drawn(_trace: Trace, value: Variable) -> bool:
     """Is it a number that Python's `random` draws?  To Dynamo it is a tensor, and its type cannot be asked for."""
     from torch._dynamo.source import RandomValueSource
 
-    is_unread = hasattr(value, "is_realized") and not value.is_realized()  # so it comes from elsewhere
-    return not is_unread and isinstance(value.realize().source, RandomValueSource)
+    return not is_unread(value) and isinstance(value.realize().source, RandomValueSource)
 
 
 def without_gradient(tensor: Any) -> Any:
@@ -277,7 +276,7 @@ def _has_outside_container(values: Variable) -> bool:
     """Is a value a list or dict that is older than the trace?  Copying it would guard on all that is in it."""
     items = getattr(values.realize(), "items", None)
     for value in items if isinstance(items, list) else ():
-        if hasattr(value, "is_realized") and not value.is_realized():
+        if is_unread(value):
             if value.peek_type() in (list, dict):
                 return True
         elif value.source is not None and type(value).__name__ in ("ListVariable", "ConstDictVariable"):

@@ -18,6 +18,7 @@ from . import refusals
 from .compilation import Compilation, compilation_of
 from .own import OWN_FILES
 from .refusals import NOWHERE, Place
+from .variables import is_unread
 
 log = logging.getLogger("graphmend_hook.trace")
 SourceLine = tuple[str, int]  # a file and a line of the program
@@ -154,8 +155,7 @@ def is_told_of_failures(trace: Trace) -> bool:
 def _has_last_hook(frame: Any) -> bool:
     """Is it the call of a module with a forward hook that is registered with ``always_call=True``?"""
     owner = frame.symbolic_locals.get("self")
-    is_read = owner is not None and (not hasattr(owner, "is_realized") or owner.is_realized())
-    module = getattr(owner.realize(), "value", None) if is_read else None
+    module = None if owner is None or is_unread(owner) else getattr(owner.realize(), "value", None)
     every = torch.nn.modules.module._global_forward_hooks_always_called
     return isinstance(module, torch.nn.Module) and bool(every or module._forward_hooks_always_called)
 

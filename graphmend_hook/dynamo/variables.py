@@ -33,6 +33,11 @@ def is_plain_tensor(variable: Variable) -> bool:
     return type_of(variable) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
+def is_unread(variable: Variable) -> bool:
+    """Has the trace not looked at the value yet?  To realize its variable would guard on it."""
+    return hasattr(variable, "is_realized") and not variable.is_realized()
+
+
 def python_of(variable: Variable) -> Any:
     """The Python object that the variable stands for."""
     variable = variable.realize()

@@ -243,17 +243,16 @@ def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
     trace.compilation.of(Created).attributes.add(key)
     trace.compilation.of(Created).line = trace.line
     trace.compilation.judge(_judge_creation)
-    trace.compilation.at_end(_judge_failure)
+    trace.compilation.at_end(_judge_creation)
     return _begin(trace)
 
 
 @question(otherwise=None)
 def harmless(trace: Trace) -> None:
     """As `end_sides`; what was traced can also not fail, takes little memory, and is not trained."""
-    created, known = trace.compilation.of(Created), trace.compilation.of(Sides).open[-1].nodes
-    created.line = None
+    trace.compilation.of(Created).line = None
     _end(trace)
-    made = [node for node in trace.graph.nodes if node not in known]
+    made = trace.compilation.of(Sides).made
     fakes = [fake for node in made for fake in fakes_of(node)]
     is_trained = any(fake.requires_grad or not fake.is_contiguous() for fake in fakes)
     if is_trained or bytes_of(fakes) > LITTLE or not all(map(_cannot_fail, made)):
@@ -266,14 +265,10 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
     return is_input or ((is_plain(node) or not node.all_input_nodes) and not divides_whole_numbers(node))
 
 
-def _judge_creation(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    _judge_failure(compilation, None)
-
-
-def _judge_failure(compilation: Compilation, error: BaseException | None) -> None:
+def _judge_creation(compilation: Compilation, end: object) -> None:
     """Has the attempt, or a graph of it, ended while the value of an attribute was made?"""
     line = compilation.of(Created).line
-    if line is not None and not is_order(error) and not compilation.one_graph:
+    if line is not None and not is_order(end) and not compilation.one_graph:
         trace_without(compilation, line, "what a side creates cannot be traced")
 
 

@@ -13,7 +13,7 @@ import torch
 from ...dynamo import place
 from ...dynamo.question import question
 from ...dynamo.trace import Trace, log
-from ...dynamo.variables import Variable, fake_of, python_of
+from ...dynamo.variables import Variable, fake_of, is_unread, python_of
 
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
@@ -100,7 +100,7 @@ NOBODY = _Nobody()
 
 def _example(variable: Variable) -> Any:
     """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at."""
-    if hasattr(variable, "is_realized") and not variable.is_realized():
+    if is_unread(variable):
         return variable.peek_value()
     variable = variable.realize()
     if type(variable).__name__ in ("TupleVariable", "ListVariable"):
