@@ -97,6 +97,11 @@ NOT_EMPTY = _names("max min select")
 # A number that the type of the result cannot hold, such as -1e9 in float16:
 FITTING = _names("clamp clamp_max clamp_min clip full full_like masked_fill new_full pad pow where")
 
+# An operand that is not contiguous: the strides of the fake result are not those of the real one.
+CONTIGUOUS_ONLY = _names("copysign float_power isin logsigmoid pow roll xlogy")
+# An operand that requires a gradient: some of their forms have none, which an error says that comes with the gradient.
+WITHOUT_GRADIENT = _names("floor_divide remainder")
+
 # In torch.nn.functional they take `inplace`, by position too.
 INPLACE = _names("elu hardsigmoid hardswish leaky_relu mish relu relu6 selu silu")
 

@@ -46,13 +46,13 @@ def redirect_replay(
 ) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
-    None where there is nothing to redirect and nothing to run again, or that has been done.  Raises NotUnderstoodError
-    for code that may have either in a form that is not known.
+    None where there is nothing to redirect, to run again or to put back, or that has been done.  Raises
+    NotUnderstoodError for code that may have any of it in a form that is not known.
 
     rerun: what runs the frame again if the graph raises.
     has_graph: a graph is known to be called, as there is if the frame can be run again; switches: it switches modes.
     """
-    if _is_edited(code) or (PENDING not in code.co_names and rerun is None):
+    if _is_edited(code) or not (PENDING in code.co_names or rerun is not None or switches):
         return None
     edited = Bytecode.from_code(code)
     load = _redirect(edited) if PENDING in code.co_names else None
@@ -67,7 +67,8 @@ def redirect_replay(
 
 def _is_edited(code: CodeType) -> bool:
     """Has the code been here before?  A hook that is registered twice is handed its own code."""
-    return SINK in code.co_names or any(isinstance(constant, Rerun) for constant in code.co_consts)
+    reruns = any(isinstance(constant, Rerun) for constant in code.co_consts)
+    return SINK in code.co_names or BEFORE in code.co_varnames or reruns
 
 
 def announced(code: CodeType, slot: object) -> CodeType:

@@ -68,13 +68,18 @@ def keep(compilation: Compilation) -> Plan:
 def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan = compilation.of(Plan)
     plan.has_graph = True
+    see_switches(compilation, module)
     nodes = [node for node in operations(module) if node.op.startswith("call")]
-    plan.switches = any(name_of(node) in SWITCHING for node in nodes)
     if may_run_again(compilation, module):
         plan.draws = frozenset(_drawn_on(nodes))
         return
     for action in plan.otherwise:
         action(compilation)
+
+
+def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """If the graph switches modes, and fails, generated code puts them back."""
+    compilation.of(Plan).switches = any(name_of(node) in SWITCHING for node in operations(module))
 
 
 def may_run_again(compilation: Compilation, module: torch.fx.GraphModule) -> bool:

@@ -20,7 +20,7 @@ from .compilation import Compilation, trace_anew
 from .modes import Modes
 from .operations import divides_whole_numbers
 from .question import question
-from .rerun import Plan
+from .rerun import Plan, see_switches
 from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
 
@@ -78,12 +78,18 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
     up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
 
+    If its graph fails, the modes that it has switched are put back: without us it may have run in eager.
+
     retreat: called first, with the failure; if it returns, the frame is traced as it was written.
     """
+    from .epilogue import connect
+
+    connect()
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
     compilation.judge(unused_draws.use)
+    compilation.judge(see_switches)
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:

@@ -1838,3 +1838,102 @@ def case_other_layouts(C):
 
     compiled, a, b = C(chooses_one), rows(2).to_mkldnn(), rows(3).to_mkldnn()
     return [compiled(a, b, of(value)).to_dense() for value in TAKEN]
+
+
+def images(x, memory_format=torch.contiguous_format):
+    return (torch.arange(24.0).view(2, 3, 2, 2) + x.sum()).to(memory_format=memory_format)
+
+
+def case_conversions_that_copy(C):
+    """`to` gives the tensor itself, another layout of it, or a copy."""
+
+    def lays_out(x):
+        y = images(x)
+        if x.sum() > 0:
+            y = y.to(memory_format=torch.channels_last)
+        return y
+
+    def copies(x):
+        y = images(x)
+        z = y
+        if x.sum() > 0:
+            z = y.to(torch.float32, copy=True)
+        is_same = z is y
+        y.add_(1)
+        return z * 1, is_same
+
+    def hands_on(x):
+        y = images(x)
+        z = y
+        if x.sum() > 0:
+            z = y.to(torch.float32)
+        return z * 1, z is y
+
+    functions = [C(function) for function in (lays_out, copies, hands_on)]
+    return [function(of(value)) for function in functions for value in TAKEN]
+
+
+def case_strides_of_results(C):
+    """Of these, fake tensors have other strides than eager's."""
+
+    def raises_a_number(x, image):
+        return 2**image if x.sum() > 0 else image * 1
+
+    def rolls(x, image):
+        return torch.roll(image, 1, 0) if x.sum() > 0 else (image + 1).contiguous()
+
+    def takes_the_sign(x, image):
+        return torch.copysign(image, image.contiguous()) if x.sum() > 0 else (image + 1).contiguous()
+
+    functions = [C(function) for function in (raises_a_number, rolls, takes_the_sign)]
+    return [function(of(value), images(of(1), torch.channels_last)) for function in functions for value in TAKEN]
+
+
+def case_results_without_a_gradient(C):
+    """`//` has none, nor has what is left of a number: a side that is not taken fails on no gradient."""
+
+    def divides(x, weight):
+        return weight // 2 if x.sum() > 1000 else weight * 2
+
+    def is_divided(x, weight):
+        return 7 % weight if x.sum() > 1000 else weight * 2
+
+    found = []
+    for function in (C(divides), C(is_divided)):
+        weight = rows(3).requires_grad_()
+        function(of(1), weight).sum().backward()
+        found.append(weight.grad)
+    return found
+
+
+def case_a_mask_among_other_targets(C):
+    """One number of another dtype is converted where a mask is written to, wherever the target stands."""
+
+    def writes(x):
+        y = torch.zeros(4, 5, dtype=torch.float64)
+        y[y > y.mean()], count = x.sum(), 1
+        y[y == y.mean()], *rest = x.sum(), count, 2
+        return y, rest
+
+    compiled = C(writes)
+    return [compiled(of(value)) for value in TAKEN]
+
+
+def case_modes_of_a_graph_that_fails(C):
+    """Dynamo gives up a frame with a break in a loop; in one graph `max` of nothing leaves the mode on."""
+
+    def fails_without_gradients(x):
+        for _ in range(2):
+            if x.ne(0).any():
+                pass
+        with torch.no_grad():
+            return x[:0].max()
+
+    compiled, found = C(fails_without_gradients), []
+    for value in TAKEN:
+        torch.set_grad_enabled(True)
+        try:
+            compiled(of(value))
+        except RuntimeError as error:
+            found.append([type(error).__name__, torch.is_grad_enabled()])
+    return found

@@ -101,7 +101,7 @@ RECIPES: tuple[tuple[tuple[Any, ...], str], ...] = (
     ),
     ((X, Y), "clamp_max clamp_min true_divide xlogy"),
     ((X, N), "add clamp clamp_max clamp_min clip mul multiply pow sub subtract true_divide"),
-    ((N, Y), "torch:pow torch:true_divide"),
+    ((N, Y), "torch:float_power torch:pow torch:true_divide"),
     ((X, N, 4), "clamp clip"),
     ((X, Y, Z), "addcdiv addcmul clamp clip lerp"),
     ((X, Y, 0.5), "lerp"),
@@ -193,6 +193,7 @@ def admitted(call: Call, operands: dict[Slot, Any]) -> bool:
         or (call.name in ops.NO_BOOLEANS and (torch.bool in types or (call.has(N) and operands[N] is True)))
         or (call.name in ops.INTEGERS_ONLY and any(dtype.is_floating_point for dtype in types))
         or (call.name in ops.NOT_EMPTY and any(tensor.numel() == 0 for tensor in given))
+        or (call.name in ops.CONTIGUOUS_ONLY and not all(tensor.is_contiguous() for tensor in given))
         or (call.name in ops.FITTING and call.has(N) and not all(fits(operands[N], dtype) for dtype in into))
     )
 
@@ -366,6 +367,51 @@ def quiet_fakes() -> Iterator[None]:
 @pytest.mark.usefixtures("quiet_fakes")
 def test_errors_are_traced_or_in_a_set_of_conditions(name: str) -> None:
     assert not [late for late in late_errors(name) if admitted(*late)]
+
+
+def _layouts() -> Iterator[dict[Slot, Any]]:
+    """Operands laid out as columns, images, with a stride of 0 and with gaps, and two of them in two ways."""
+    for dtype in (torch.float32, torch.int64, torch.bool):
+        rows = harmless(torch.float32)[X].to(dtype)
+        image = rows.reshape(2, 4, 2, 4)
+        wide, tall = torch.cat([rows, rows], 1), torch.cat([rows, rows])
+        others = (rows.T, rows[:, :1].expand(SIZE, SIZE), wide[:, ::2], tall[::2], image.transpose(0, 1))
+        for x in (*others, image.contiguous(memory_format=torch.channels_last)):
+            for first, second in ((x, x), (x, x.contiguous()), (x.contiguous(), x)):
+                yield {X: first, Y: second, Z: second, B: first > 0, N: 2}
+
+
+@functools.cache
+def laid_out_otherwise(name: str) -> list[tuple[Call, dict[Slot, Any]]]:
+    """Where the result of fake tensors has other strides than that of real ones."""
+    found = []
+    fake = FakeTensorMode()
+    for call, operands in itertools.product(recipes()[name], _layouts()):
+        if raises(call, operands):
+            continue
+        with fake:
+            mocked = {
+                slot: fake.from_tensor(part) if isinstance(part, torch.Tensor) else part
+                for slot, part in operands.items()
+            }
+            if raises(call, mocked):
+                continue
+            imagined = call(mocked)
+        if [leaf.stride() for leaf in tensors_in(call(operands))] != [leaf.stride() for leaf in tensors_in(imagined)]:
+            found.append((call, operands))
+    return found
+
+
+@every_speculable
+@pytest.mark.usefixtures("quiet_fakes")
+def test_strides_are_traced_or_in_a_set_of_conditions(name: str) -> None:
+    assert not [case for case in laid_out_otherwise(name) if admitted(*case)]
+
+
+@pytest.mark.parametrize("name", sorted(ops.CONTIGUOUS_ONLY))
+@pytest.mark.usefixtures("quiet_fakes")
+def test_contiguous_operands_are_needed(name: str) -> None:
+    assert laid_out_otherwise(name)
 
 
 CONDITIONS = ("FLOATING_ONLY", "NO_BOOLEANS", "INTEGERS_ONLY", "NOT_EMPTY", "FITTING")

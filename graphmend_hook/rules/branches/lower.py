@@ -159,9 +159,20 @@ class Lowering:
             case ast.BoolOp(values=operands):
                 return all(map(self.gives_bool, operands)) and not any(map(item_of, operands))
             case ast.Compare(left=left, comparators=others):
-                return all(self._operand(each, None) or _is_number(each) for each in (left, *others))
+                return all(self._operand(each, None) or self._is_number(each) for each in (left, *others))
             case ast.Call():
                 return self._test_call(test, None) is not test
+        return False
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Is it a number of Python's for certain: ``2``, ``len(x)``, ``x.shape[0]``, ``x.numel()``?"""
+        match node:
+            case ast.Constant() | ast.Subscript(value=ast.Attribute(attr="shape")):
+                return True
+            case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel")):
+                return True
+            case ast.Call(func=ast.Name() as function):
+                return self.scope.names_one_of(function, ("len",), self.place.function)
         return False
 
     def counts_selection(self, test: ast.expr) -> bool:
@@ -190,16 +201,6 @@ class Lowering:
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
             raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Is it a number of Python's for certain: a constant, ``len(x)``, ``x.shape[0]``, ``x.size(0)``, ``x.numel()``?"""
-    match node:
-        case ast.Constant() | ast.Call(func=ast.Name(id="len")) | ast.Subscript(value=ast.Attribute(attr="shape")):
-            return True
-        case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel")):
-            return True
-    return False
 
 
 def item_of(node: ast.expr) -> ast.expr | None:

@@ -215,6 +215,8 @@ _TRAITS = {
     "integral": tensor_ops.INTEGERS_ONLY,
     "filled": tensor_ops.NOT_EMPTY,
     "fitting": tensor_ops.FITTING,
+    "contiguous": tensor_ops.CONTIGUOUS_ONLY,
+    "untrained": tensor_ops.WITHOUT_GRADIENT,
 }
 _BINARY = frozenset({"floor_divide", "remainder"})
 

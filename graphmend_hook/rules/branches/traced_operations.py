@@ -30,6 +30,7 @@ from ...dynamo.variables import (
     without_hooks,
 )
 from ...dynamo.variables import is_tensor as is_any_tensor
+from ...dynamo.writes import memory_of
 
 _NUMBERS = (bool, int, float)
 # Beside tensors, what an operation may be given while it is tried: nothing that has methods of the program's.
@@ -51,6 +52,13 @@ def is_tensor(_trace: Trace, value: Variable) -> bool:
 def has_known_shape(_trace: Trace, tensor: Variable) -> bool:
     """Are all sizes of the tensor numbers, or symbols with a value in the trace?  Asking for others breaks it."""
     return not is_unbacked(fake_of(tensor).shape)
+
+
+@question(otherwise=False, elsewhere=lambda result, receiver: result is receiver)
+def gives_back(_trace: Trace, result: Variable, receiver: Variable) -> bool:
+    """Has ``receiver.to(...)`` given the tensor itself?  If it makes another, that has memory of its own."""
+    memories = [memory_of([tensor_node(value)]) for value in (result, receiver)]
+    return bool(memories[0]) and memories[0] == memories[1]
 
 
 @question(otherwise=None, elsewhere=lambda name, operands: _of_tensors(name, [*filter(_is_real, operands)], True))
@@ -140,6 +148,8 @@ def _is_unfit(traits: str, tensor: torch.Tensor) -> bool:
         or ("integral" in traits and floating)
         or ("filled" in traits and tensor.numel() == 0)
         or ("numeric" in traits and tensor.dtype is torch.bool)
+        or ("contiguous" in traits and not tensor.is_contiguous())
+        or ("untrained" in traits and tensor.requires_grad and torch.is_grad_enabled())
     )
 
 

@@ -87,8 +87,8 @@ def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **opt
     if not is_tensor(receiver):
         raise Unspeculable("GM102-T04")
     result = attempt(name, traits, getattr(torch.Tensor, name), receiver, *arguments, **options)
-    if name == "to" and result.dtype is receiver.dtype and result.device == receiver.device:
-        return receiver  # as `to` itself does
+    if name == "to" and traced_operations.gives_back(result, receiver):
+        return receiver
     return result
 
 

@@ -119,7 +119,7 @@ class Questions:
             self._ask(node, Question("GM.taken(A, B)", (node.value, node.slice), may_fail=True))
         elif isinstance(statement, ast.AugAssign):
             self.updates = node is statement.target
-        elif isinstance(statement, ast.Assign) and isinstance(node.ctx, ast.Store):
+        elif isinstance(statement, ast.Assign) and any(node is target for target in statement.targets):
             owner, value = self._again(node.value), self._again(statement.value)
             if owner is not None and value is not None:
                 self._ask(node.slice, Question("GM.written_to(B, A, C)", (node.slice, owner, value)))
