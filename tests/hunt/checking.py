@@ -18,6 +18,7 @@ random generators of torch, numpy and Python.  What the compiled mended program 
 - Under AOTAutograd a gradient of what is not finite may have other numbers that are not, and an input has zeros for None
   if what depends on it is handed out and not used: so it is in any graph that hands it out.
 - It does not compile ``x.detach()`` in a `torch.inference_mode()` block of the compiled function.
+- Inductor of torch 2.15 gives the input itself for ``x * 1``: which tensors are the same is compared on the other backends.
 - Inductor rounds otherwise than eager, so its numbers are compared to within a tolerance; so are gradients under
   AOTAutograd, which sums those of one tensor in the order of the graph.
 - What the compiled *original* does not do as eager does, the mended one need not do either.
@@ -518,7 +519,8 @@ def compare(program: Program, function: str, plain: ModuleType, mended: ModuleTy
             if names and compiled:
                 known = known or list(calls(plain, compiled=True))
                 names -= differences(expected[call], known[call], compiled)
-                if names == {"identity"} and not gained(expected[call]["identity"], actual["identity"]):
+                is_new = not gained(expected[call]["identity"], actual["identity"])
+                if names == {"identity"} and (tolerance or is_new):
                     continue
             if names:
                 yield Failure(program, "compiled" if compiled else "eager", call, names, expected[call], actual)
