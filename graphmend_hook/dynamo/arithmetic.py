@@ -6,6 +6,7 @@ PyTorch simplifies such numbers as formulas, in which ``1.0 / 0`` is infinite, a
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from .variables import is_unbacked
 
 Need = Callable[[Compilation, "list[Any] | None"], None]
 _DIVISIONS = frozenset({"truediv", "floordiv", "mod"})
-_OF_POSITIVE = frozenset({"sqrt", "log2"})
+_LEAST_OF = {"sqrt": operator.ge, "log2": operator.gt}
 _SAFE = frozenset({"float", "int", "ite", "max", "min", "not", "sum", "constrain_range", "size", "stride", "numel"})
 
 
@@ -53,11 +54,13 @@ def _conditions(name: str, operands: Sequence[Any]) -> list[Any] | None:
         base, exponent = operands[:2]
         if type(exponent) is int and exponent >= 0:
             return []
-        return [base > 0] if not _is_number(base) else None
+        if _is_number(base):
+            return None
+        return [base >= 0] if _is_number(exponent) and exponent > 0 else [base > 0]
     if name.startswith("sym_"):
         function = name.removeprefix("sym_")
-        if function in _OF_POSITIVE:
-            return [operands[0] > 0]
+        if function in _LEAST_OF:
+            return [_LEAST_OF[function](operands[0], 0)]
         return [] if function in _SAFE else None
     return []
 

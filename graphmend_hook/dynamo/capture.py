@@ -368,11 +368,13 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
 def _expect_no_assertions(compilation: Compilation) -> None:
     """The frame may not be run again: capture less, if its graph asserts what it takes for granted.
 
-    Bounds of a captured number are not taken for granted: past them eager fails too.
+    Bounds of a captured number are not taken for granted: past them eager fails too, with the same exception.  That of
+    arithmetic which fails is Python's.
     """
     facts = asserted.facts(compilation.output)
     beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
-    if not compilation.one_graph and (beyond or _supposes(compilation)):
+    needs = beyond or compilation.of(Captured).needed or _supposes(compilation)
+    if needs and not compilation.one_graph:
         _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
 
 

@@ -1937,3 +1937,58 @@ def case_modes_of_a_graph_that_fails(C):
         except RuntimeError as error:
             found.append([type(error).__name__, torch.is_grad_enabled()])
     return found
+
+
+def case_powers_of_a_count_after_a_write(C):
+    """The frame may not run again, so that what is asserted of the count decides: 0 ** 0.5 is 0, and 0 ** -0.5 fails."""
+
+    def is_raised(x, y):
+        y.add_(1)
+        return len(y[x > 0]) ** 0.5
+
+    def has_a_root(x, y):
+        y.add_(1)
+        return math.sqrt(len(y[x > 0]))
+
+    def divides(x, y):
+        y.add_(1)
+        return 1.0 / len(y[x > 0])
+
+    def is_inverted(x, y):
+        y.add_(1)
+        return len(y[x > 0]) ** -0.5
+
+    found = []
+    for function in (is_raised, has_a_root, divides, is_inverted):
+        compiled = C(function)
+        for value in TAKEN:
+            written = of(1)
+            try:
+                found.append(compiled(of(value), written))
+            except (ArithmeticError, RuntimeError) as error:
+                found.append([type(error).__name__, str(error)])
+            found.append(written)
+    return found
+
+
+def case_draws_of_what_changes(C):
+    """A number that has changed is a symbol to Dynamo, which numpy cannot take; a scale below 0 is refused."""
+
+    def draws(x, n):
+        drawn = np.random.normal(n)  # noqa: F841
+        return x * 2
+
+    def is_refused(x, scale):
+        drawn = np.random.normal(0.0, scale)  # noqa: F841
+        return x * 2
+
+    found = []
+    compiled = C(draws)
+    for n in (2, 3, 5, 6):
+        np.random.seed(0)
+        found.append([compiled(of(n), n), np.random.random()])
+    compiled = C(is_refused)
+    for scale in (1.0, 2.0):
+        np.random.seed(0)
+        found.append([compiled(of(1), scale), np.random.random()])
+    return found

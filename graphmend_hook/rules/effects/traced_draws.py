@@ -15,7 +15,7 @@ from ...dynamo.place import tracing
 from ...dynamo.question import question
 from ...dynamo.queue import ITEM
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, python_of
+from ...dynamo.variables import Variable, fake_of, python_of
 from ...dynamo.writes import operations
 from .traced_defer import append, record, refusal_here
 
@@ -85,15 +85,22 @@ def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
 
 
 @question(otherwise="GM101-T01")
-def _refusal_of_numbers(trace: Trace, target: Variable, values: tuple[Any, ...]) -> str:
+def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str:
     """The code unless it is a method of numpy's global generator that gives a number, which may be drawn later.
 
-    It is tried on another generator, so that the global one does not move.
+    It is tried on another generator, so that the global one does not move.  A number that is a symbol cannot be tried,
+    and what numpy refuses raises where it stands.
     """
-    numpy, function = sys.modules.get("numpy"), python_of(target)
+    numpy, function, numbers = sys.modules.get("numpy"), python_of(target), fake_of(values)
+    if not all(type(number) in (int, float) for number in numbers):
+        return "GM101-T01"
     if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
         return "GM101-T01"
-    if not isinstance(getattr(numpy.random.RandomState(0), function.__name__)(*values), int | float):
+    try:
+        drawn = getattr(numpy.random.RandomState(0), function.__name__)(*numbers)
+    except (TypeError, ValueError):
+        return "GM101-T01"
+    if not isinstance(drawn, int | float):
         return "GM101-T01"
     return "GM101-T13" if trace.compilation.attempts.of(DrawOrders).at_once else ""
 
