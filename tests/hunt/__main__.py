@@ -5,6 +5,8 @@ functions of installed libraries with statements of the grammar among their own 
 programs on every machine; ``--first N`` begins at batch N of them, and a batch is repeated by ``--first N --batches 1``.
 What is found is printed as a `Program`, to be added to ``kept.py``, where the suite runs it ever after.
 
+A program may square the size of a tensor in a loop, and be killed with the hunt: ``ulimit -v 20000000`` before an hour of it.
+
 ``--reach FILE`` keeps which lines of the package ran or were traced, for ``python -m tests.hunt.reach FILE ...``.
 
 Exit status: 0 nothing was found; 1 something was; 2 bad usage.
