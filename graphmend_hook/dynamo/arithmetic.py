@@ -17,7 +17,8 @@ from .variables import is_unbacked
 
 Need = Callable[[Compilation, "list[Any] | None"], None]
 _DIVISIONS = frozenset({"truediv", "floordiv", "mod"})
-_LEAST_OF = {"sqrt": operator.ge, "log2": operator.gt}
+# How what they take has to compare with 0.
+_DOMAINS = {"sqrt": operator.ge, "log2": operator.gt}
 _SAFE = frozenset({"float", "int", "ite", "max", "min", "not", "sum", "constrain_range", "size", "stride", "numel"})
 
 
@@ -59,8 +60,8 @@ def _conditions(name: str, operands: Sequence[Any]) -> list[Any] | None:
         return [base >= 0] if _is_number(exponent) and exponent > 0 else [base > 0]
     if name.startswith("sym_"):
         function = name.removeprefix("sym_")
-        if function in _LEAST_OF:
-            return [_LEAST_OF[function](operands[0], 0)]
+        if function in _DOMAINS:
+            return [_DOMAINS[function](operands[0], 0)]
         return [] if function in _SAFE else None
     return []
 

@@ -279,8 +279,6 @@ def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
 def _switch_on(trace: Trace, kind: str) -> bool:
     from torch._dynamo import config
 
-    from . import epilogue
-
     compilation, output = trace.compilation, trace.output
     captured = compilation.of(Captured)
     if output.export or is_uncaptured(compilation) or trace.is_in_a_body:
@@ -295,7 +293,6 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     restart.expect_success_of(compilation, _capture_less)
     before_arithmetic(compilation, _need)
     compilation.at_end(supposed.judge_end)
-    epilogue.connect()
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)

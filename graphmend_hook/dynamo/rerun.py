@@ -61,6 +61,7 @@ def expect_failure(trace: Trace) -> None:
 
 def keep(compilation: Compilation) -> Plan:
     """See to it that the frame is run again if the graph that Dynamo is tracing fails."""
+    compilation.judge(see_switches)
     compilation.judge(_prepare)
     return compilation.of(Plan)
 
@@ -68,7 +69,6 @@ def keep(compilation: Compilation) -> Plan:
 def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan = compilation.of(Plan)
     plan.has_graph = True
-    see_switches(compilation, module)
     nodes = [node for node in operations(module) if node.op.startswith("call")]
     if may_run_again(compilation, module):
         plan.draws = frozenset(_drawn_on(nodes))

@@ -1988,7 +1988,22 @@ def case_draws_of_what_changes(C):
         np.random.seed(0)
         found.append([compiled(of(n), n), np.random.random()])
     compiled = C(is_refused)
-    for scale in (1.0, 2.0):
+    for scale in (1.0, -1.0):
         np.random.seed(0)
-        found.append([compiled(of(1), scale), np.random.random()])
+        try:
+            found.append(compiled(of(1), scale))
+        except Exception as error:
+            found.append(type(error).__name__)  # in the text Dynamo shows the line that it has compiled
+        found.append(np.random.random())
     return found
+
+
+def case_a_len_of_the_programs(C):
+    """Of a tensor `torch._check` is a TypeError, also where the tensor comes from what is called `len`."""
+
+    def checks(x):
+        len = torch.sum
+        torch._check(len(x) > x[0].item())
+        return x * 2
+
+    return of_each(C, [checks])

@@ -323,6 +323,10 @@ def _aliases(call: Call, dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
     return not given.isdisjoint(tensor.untyped_storage().data_ptr() for tensor in tensors_in(result))
 
 
+def faked(fake: FakeTensorMode, operands: dict[Slot, Any]) -> dict[Slot, Any]:
+    return {slot: fake.from_tensor(part) if isinstance(part, torch.Tensor) else part for slot, part in operands.items()}
+
+
 @functools.cache
 def late_errors(name: str) -> list[tuple[Call, dict[Slot, Any]]]:
     """Where real tensors raise and fake ones do not."""
@@ -333,10 +337,7 @@ def late_errors(name: str) -> list[tuple[Call, dict[Slot, Any]]]:
             if not raises(call, operands):
                 continue
             with fake:
-                mocked = {
-                    slot: fake.from_tensor(part) if isinstance(part, torch.Tensor) else part
-                    for slot, part in operands.items()
-                }
+                mocked = faked(fake, operands)
                 if not raises(call, mocked):
                     found.append((call, operands))
     return found
@@ -390,10 +391,7 @@ def laid_out_otherwise(name: str) -> list[tuple[Call, dict[Slot, Any]]]:
         if raises(call, operands):
             continue
         with fake:
-            mocked = {
-                slot: fake.from_tensor(part) if isinstance(part, torch.Tensor) else part
-                for slot, part in operands.items()
-            }
+            mocked = faked(fake, operands)
             if raises(call, mocked):
                 continue
             imagined = call(mocked)
