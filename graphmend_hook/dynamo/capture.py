@@ -32,7 +32,7 @@ from .restart import Failure
 from .schemas import only_gives, overloads_of
 from .trace import SourceLine, Trace, log, place_of, record, traced_code
 from .trust import Mechanism, works
-from .variables import Variable, fake_of, is_unbacked, python_of, tensor_node, without_hooks
+from .variables import Variable, fake_of, is_contiguous, is_unbacked, python_of, tensor_node, without_hooks
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
@@ -182,7 +182,7 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             is_unbacked(shape[dim]) for shape in shapes for dim in _squeezed(node, shape)
         ):
             _capture_first(0, compilation, "a size that the data decides is squeezed")
-        if name in _PERHAPS_COPYING and not all(map(_is_contiguous, given)) and _is_shared(node, nodes):
+        if name in _PERHAPS_COPYING and not all(map(is_contiguous, given)) and _is_shared(node, nodes):
             _capture_first(0, compilation, "what is copied or not, as a size has it, is written to")
 
 
@@ -209,16 +209,6 @@ def _squeezed(node: torch.fx.Node, shape: Sequence[Any]) -> Iterable[int]:
     given = tree_leaves(node.kwargs.get("dim", node.args[1:]))
     known = all(type(dim) is int and -len(shape) <= dim < len(shape) for dim in given)
     return given if given and known else range(len(shape))
-
-
-def _is_contiguous(fake: torch.Tensor) -> bool:
-    """Is it for certain, whatever its sizes are?"""
-    expected: Any = 1
-    for size, stride in zip(reversed(fake.shape), reversed(fake.stride()), strict=True):
-        if not (type(size) is int and size == 1) and str(stride) != str(expected):
-            return False
-        expected = size * expected
-    return True
 
 
 def _is_shared(node: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> bool:

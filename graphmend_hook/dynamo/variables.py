@@ -87,6 +87,16 @@ def is_sure(condition: Any) -> bool:
     return condition if type(condition) is bool else bool(guard_or_false(condition))
 
 
+def is_contiguous(fake: torch.Tensor) -> bool:
+    """Is it for certain, whatever its sizes are?"""
+    expected: Any = 1
+    for size, stride in zip(reversed(fake.shape), reversed(fake.stride()), strict=True):
+        if not (type(size) is int and size == 1) and str(stride) != str(expected):
+            return False
+        expected = size * expected
+    return True
+
+
 leaves_of = tree_iter  # of tuples, lists and dicts
 
 

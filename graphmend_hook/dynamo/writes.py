@@ -46,9 +46,15 @@ def fakes_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
 
 def storages_of(node: torch.fx.Node) -> Iterator[int]:
     """What tells the memory of the tensors that the node stands for; aliases have the same."""
-    for fake in map(_without_wrappers, fakes_of(node)):
-        if fake.layout is torch.strided:
-            yield fake.untyped_storage()._cdata
+    for memory in map(memory_of_fake, fakes_of(node)):
+        if memory is not None:
+            yield memory
+
+
+def memory_of_fake(fake: torch.Tensor) -> int | None:
+    """What tells the memory of the tensor that it stands for; None where it has none of its own."""
+    tensor = _without_wrappers(fake)
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else None
 
 
 def _without_wrappers(tensor: torch.Tensor) -> torch.Tensor:

@@ -1889,6 +1889,30 @@ def case_strides_of_results(C):
     return [function(of(value), images(of(1), torch.channels_last)) for function in functions for value in TAKEN]
 
 
+def case_strides_of_what_was_written_as_transposed(C):
+    """AOTAutograd gives it those that the write had."""
+
+    def writes_to_an_input(x, y):
+        y.t().masked_fill_(y.t() > 3, 0.0)
+        return y if x.sum() > 0 else torch.ones(6, 3)
+
+    def writes_to_what_it_made(x, y):
+        y = y + 1
+        y.mT.index_add_(0, torch.tensor([0]), torch.ones(1, 6))
+        if x.sum() > 0:
+            y = torch.ones(6, 3)
+        return y
+
+    def writes_to_what_is_transposed(x, y):
+        y = y.t()
+        y.clamp_(max=3)
+        y.masked_fill_(y > 2, 1.0)
+        return y if x.sum() > 0 else (y * 2).t().contiguous().t()
+
+    functions = [C(function) for function in (writes_to_an_input, writes_to_what_it_made, writes_to_what_is_transposed)]
+    return [function(of(value), rows(2)) for function in functions for value in TAKEN]
+
+
 def case_results_without_a_gradient(C):
     """`//` has none, nor has what is left of a number: a side that is not taken fails on no gradient."""
 

@@ -30,3 +30,21 @@ def branch_behind_autograd(x, other):
     z = y
     write_through_data(y)
     return z * 2
+
+
+def branch_behind_writes(x, other):
+    y = x + 1
+    y.clamp_(min=0)
+    y[:, :1].mul_(2)
+    y.t()[:2].add_(1)
+    if x.sum() > 0:
+        y = other
+    return y
+
+
+def branch_behind_a_transposed_write(x, other):
+    y = x + 1
+    y.t().masked_fill_(y.t() > 1, 0.0)
+    if x.sum() > 0:
+        y = other
+    return y

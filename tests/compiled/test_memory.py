@@ -62,3 +62,15 @@ def test_a_write_that_no_version_counts(inference: bool) -> None:
     compiled = torch.compile(MENDED.branch_behind_autograd, backend="eager", dynamic=False)
     with torch.inference_mode(inference), torch.no_grad():
         assert_equal(outcome(compiled, apart), outcome(PLAIN.branch_behind_autograd, apart))
+
+
+@pytest.mark.parametrize(("name", "graphs"), [("branch_behind_writes", 1), ("branch_behind_a_transposed_write", 2)])
+def test_a_write_before_the_branch(name: str, graphs: int) -> None:
+    """AOTAutograd gives what was written as a transposed tensor other strides; a write to a part keeps them."""
+    counting = Counting("aot_eager")
+    compiled = torch.compile(getattr(MENDED, name), backend=counting)
+    for value in (-2.0, 2.0):
+        with torch.no_grad():
+            found, expected = (f(torch.full((2, 3), value), torch.ones(2, 3)) for f in (compiled, getattr(PLAIN, name)))
+        assert_equal([found], [expected])
+    assert counting.graphs == graphs

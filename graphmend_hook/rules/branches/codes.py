@@ -16,6 +16,7 @@ _WHERE = {
     "read too early what it stores",
     "GM102-T10": "a side writes under a mask to memory that is older than the graph, or in a way that could fail or "
     "that a gradient would show",
-    "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later",
+    "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later, or was "
+    "written to as a transposed tensor before",
 }
 REFUSALS = {"where": _WHERE}

@@ -15,14 +15,33 @@ import torch
 from ...dynamo.callers import is_called_by_the_program
 from ...dynamo.compilation import Compilation, is_order, remembered, trace_anew
 from ...dynamo.identity import before_questions
-from ...dynamo.operations import divides_whole_numbers, facts_of, is_plain, name_of, only_computes
+from ...dynamo.operations import divides_whole_numbers, facts_of, is_plain, name_of, only_computes, written_nodes
 from ...dynamo.question import question
 from ...dynamo.restart import is_as_written
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, is_caught, log
 from ...dynamo.trace import record as record_here
-from ...dynamo.variables import LITTLE, Variable, bytes_of, fake_of, is_sure, python_of, tensor_node, type_of
-from ...dynamo.writes import are_apart, example_of, fakes_of, memory_of, memory_of_inference, operations, written_by
+from ...dynamo.variables import (
+    LITTLE,
+    Variable,
+    bytes_of,
+    fake_of,
+    is_contiguous,
+    is_sure,
+    python_of,
+    tensor_node,
+    type_of,
+)
+from ...dynamo.writes import (
+    are_apart,
+    example_of,
+    fakes_of,
+    memory_of,
+    memory_of_fake,
+    memory_of_inference,
+    operations,
+    written_by,
+)
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -395,10 +414,13 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
     ends_in_a_break = compilation.output.compile_subgraph_reason.graph_break
     order = {node: place for place, node in enumerate(operations(module))}
     writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
+    permuted = [(place, fakes) for node, place in order.items() if (fakes := _written_out_of_order(node))]
     for read in compilation.of(Reads).found:
         nodes = [*read.sources, read.selected]
         begin = max(order.get(node, -1) for node in nodes)
         relied_on = memory_of(nodes)
+        if any(_covers(fake, read.sources) for place, fakes in permuted if place < begin for fake in fakes):
+            _trace_without_read(compilation, read, "a tensor that a branch selects was written to as a transposed one")
         written = {storage for place, storages in writes if place > begin for storage in storages}
         if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
             _trace_without_read(compilation, read, "a tensor that a branch selects is written in place later")
@@ -408,6 +430,18 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _trace_without_read(
                 compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
+
+
+def _written_out_of_order(node: torch.fx.Node) -> list[torch.Tensor]:
+    """What the operation writes to whose elements do not follow each other in memory, as those of `x.t()` do not."""
+    written = (fake for one in written_nodes(node) for fake in fakes_of(one))
+    return [fake for fake in written if fake.layout is torch.strided and not is_contiguous(fake)]
+
+
+def _covers(written: torch.Tensor, sources: Iterable[torch.fx.Node]) -> bool:
+    """Was a whole source written?  AOTAutograd computes that anew, and gives it the strides of what was written."""
+    memory, fakes = memory_of_fake(written), (fake for node in sources for fake in fakes_of(node))
+    return any(memory == memory_of_fake(fake) and not is_sure(written.numel() < fake.numel()) for fake in fakes)
 
 
 def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
