@@ -157,6 +157,13 @@ def test_distinct_elements_with_options_written_out(backend: str) -> None:
     assert compare("knows_the_labels", backend, *calls) == [1, 2, 2, 2]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["ranks", "runs"])
+def test_where_each_distinct_element_stands(name: str, backend: str) -> None:
+    calls = [(X.new_tensor(numbers),) for numbers in ([1, 2, 2, 1], [3, 3, 3, 3], [1, 2, 3, 4], [0, -0.0, 0, 1])]
+    assert compare(name, backend, *calls) == [1] * len(calls)
+
+
 STEPS = [NUMBER(number) for number in (3, 0, -8, 7)]
 
 

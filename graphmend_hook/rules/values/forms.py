@@ -18,7 +18,7 @@ MOST_OPERANDS = 12  # of a question; each has a letter
 OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
-_DEFAULTS = {"dim": None, "sorted": True, "return_inverse": False}  # of those
+_DEFAULTS = {"dim": None, "sorted": True}  # of those
 _SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "repeat_interleave"}
 
 
@@ -87,13 +87,14 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
     if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
-        text, flag = "GM.nonzero(A, {})", options.pop("as_tuple", ast.Constant(name == "where"))
+        text, flags = "GM.nonzero(A, {})", [options.pop("as_tuple", ast.Constant(name == "where"))]
     else:
-        text, flag = f"GM.distinct(A, '{name}', {{}})", options.pop("return_counts", ast.Constant(False))
+        text = f"GM.distinct(A, '{name}', {{}}, {{}})"
+        flags = [options.pop(flag, ast.Constant(False)) for flag in ("return_inverse", "return_counts")]
         options = {option: value for option, value in options.items() if not _is_default(option, value)}
-    if options or not isinstance(flag, ast.Constant):
+    if options or not all(isinstance(flag, ast.Constant) for flag in flags):
         return None
-    return Question(text.format(bool(flag.value)), (operands[0],), may_fail=True)
+    return Question(text.format(*(bool(flag.value) for flag in flags)), (operands[0],), may_fail=True)
 
 
 def operated(call: ast.Call) -> Question | None:

@@ -118,15 +118,15 @@ def _positions_of(part: Any) -> tuple[Any, ...] | None:
     return _places(part) if is_mask else None
 
 
-def distinct(tensor: Any, name: str, counts: bool) -> Any:
-    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with how often each stands there perhaps."""
-    if not is_asked(tensor) or not holds_data(tensor) or tensor.dim() != 1:
+def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
+    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, perhaps with where and how often each stands."""
+    if not is_asked(tensor) or not holds_data(tensor) or not tensor.dim():
         return None
-    found = _distinct(tensor, name, counts)
+    found = None if inverse or tensor.dim() > 1 else _distinct(tensor, name, counts)
     if found is not None:
         return found
     operation = torch.unique if name == "unique" else torch.unique_consecutive
-    return _captured(operation, tensor, return_counts=counts)
+    return _captured(operation, tensor, return_inverse=inverse, return_counts=counts)
 
 
 def _distinct(tensor: Any, name: str, counts: bool) -> Any:

@@ -161,7 +161,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 13
+    version = 14
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 
