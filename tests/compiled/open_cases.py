@@ -169,6 +169,24 @@ def runs(x):
     return values[inverse] * 2 + torch.unique(x.view(2, -1)).sum()
 
 
+class Heads:
+    """Sizes of what has no name, in the head of a statement with blocks."""
+
+    def __init__(self):
+        self.scales = [1.0, 2.0, 3.0, 4.0]
+
+    def __call__(self, x, n):
+        if list(self.scales[:n]) == [1.0]:
+            return x
+        for scale in self.scales[:n]:
+            x = x * scale
+        while (x[:, :1] + 1).size() != (x.shape[0], n):
+            return x + n
+        if x.topk(1)[0].sum(1).size() != (8, n):
+            x = x - n
+        return x
+
+
 class Schedules:
     """diffusers: a table on the CPU, looked up by a step that is a tensor, whatever the annotation says."""
 

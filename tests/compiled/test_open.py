@@ -164,6 +164,11 @@ def test_where_each_distinct_element_stands(name: str, backend: str) -> None:
     assert compare(name, backend, *calls) == [1] * len(calls)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_sizes_in_the_head_of_a_statement(n: int) -> None:
+    assert compare("Heads", "eager", (X, n), (X + 1, n), fullgraph=True) == [1, 1]
+
+
 STEPS = [NUMBER(number) for number in (3, 0, -8, 7)]
 
 

@@ -7,6 +7,7 @@ import dis
 import gc
 import textwrap
 import weakref
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -20,6 +21,7 @@ from graphmend_hook.rewrite import active_rules, rewrite, rewrite_tree
 from graphmend_hook.templates import OWN, RUNTIME
 
 RULES = active_rules(("defer",))
+CASES = sorted((Path(__file__).parents[1] / "compiled").glob("*_cases.py"))
 
 
 def rewritten(text: str) -> Any:
@@ -276,3 +278,12 @@ def test_a_private_name_is_that_of_its_class(function: str, spelling: str, attri
     """As Python has it: a class whose name has nothing but underscores gives none."""
     scope = ModuleScope(ast.parse(PRIVATE), PRIVATE.encode())
     assert scope.functions[function].attribute(spelling) == attribute
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_each_name_of_ours_is_a_local_one(path: Path) -> None:
+    """A name that no statement binds would be looked for among the globals."""
+    code = rewrite(path.read_bytes(), str(path), active_rules(RULE_NAMES)).code
+    assert code is not None
+    found = {name for part in codes(code).values() for name in part.co_names}
+    assert not {name for name in found if name.startswith(OWN)} - {RUNTIME}

@@ -92,9 +92,10 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         text = f"GM.distinct(A, '{name}', {{}}, {{}})"
         flags = [options.pop(flag, ast.Constant(False)) for flag in ("return_inverse", "return_counts")]
         options = {option: value for option, value in options.items() if not _is_default(option, value)}
-    if options or not all(isinstance(flag, ast.Constant) for flag in flags):
+    known = [bool(flag.value) for flag in flags if isinstance(flag, ast.Constant)]
+    if options or len(known) < len(flags):
         return None
-    return Question(text.format(*(bool(flag.value) for flag in flags)), (operands[0],), may_fail=True)
+    return Question(text.format(*known), (operands[0],), may_fail=True)
 
 
 def operated(call: ast.Call) -> Question | None:

@@ -119,7 +119,7 @@ def _positions_of(part: Any) -> tuple[Any, ...] | None:
 
 
 def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
-    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, perhaps with where and how often each stands."""
+    """``torch.unique(tensor)`` or ``torch.unique_consecutive(tensor)``, with where, and how often, each stands."""
     if not is_asked(tensor) or not holds_data(tensor) or not tensor.dim():
         return None
     found = None if inverse or tensor.dim() > 1 else _distinct(tensor, name, counts)

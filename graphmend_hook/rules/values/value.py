@@ -85,7 +85,8 @@ class ValueCandidate:
             return _SWITCH.fill(at, TRACED=self._updated(at), ORIGINAL=at)
         if isinstance(at, _SIMPLE):
             return _SWITCH.fill(at, TRACED=replaced(at, self._answer), ORIGINAL=at)
-        return [replaced(mended, lambda part: self._switch(part) if id(part) in self.questions.found else None)]
+        named = self.questions.found.keys() | self.questions.kept.keys()
+        return [replaced(mended, lambda part: self._switch(part) if id(part) in named else None)]
 
     def _updated(self, at: ast.AugAssign) -> list[ast.stmt]:
         assert isinstance(at.target, ast.Subscript)
