@@ -317,8 +317,8 @@ def raised_by_the_program(error: BaseException, module: ModuleType) -> bool:
 def gradients(value: Any, leaves: list[torch.Tensor], tolerance: float, sums_anew: bool) -> Any:
     """Of the sum of all that `value` holds; that of an input that plays no part is None, which is not zero."""
     tensors = [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
-    terms = [tensor.float().sum() for tensor in tensors if tensor.requires_grad]
     try:
+        terms = [tensor.float().sum() for tensor in tensors if tensor.requires_grad]
         if terms:
             torch.stack(terms).sum().backward()
     except RuntimeError as error:
