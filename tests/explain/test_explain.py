@@ -36,7 +36,7 @@ class Model(torch.nn.Module):
         logger.warning("kept")  # graphmend: off
         x = elsewhere.logged(x)
         x = early.logged(x)
-        return torch.unique(x, return_inverse=True)[0].sum()
+        return torch.linalg.lstsq(x[:, None], x[:, None])[0].sum()
 """
 LOGGED = """\
 import logging
@@ -181,7 +181,7 @@ SKIPPED = """\
 import torch
 def f(x):
     for i in range(2):
-        x = torch.unique(x, return_inverse=True)[0] + i
+        x = torch.linalg.lstsq(x[:, None], x[:, None])[0][:, 0] + i
     return x
 print(torch.compile(f, backend="eager")(torch.ones(3)))
 """

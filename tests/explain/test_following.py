@@ -148,7 +148,7 @@ def f(x, of):
     x = x * 2
     if NAMES[int(of["lengths"].max())] == "b":
         x = x.sin()
-    return torch.unique(x, return_inverse=True)[0]
+    return torch.linalg.lstsq(x[:, None], x[:, None])[0]
 compiled = torch.compile(f, backend="eager", dynamic=False)
 for number in range(3):
     compiled(torch.ones(8), {"lengths": torch.tensor([number + 1, 0])})
