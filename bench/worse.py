@@ -235,7 +235,7 @@ def what_is_worse(line: Line) -> dict[str, str]:
     if "died" in on:
         return {"died": on["died"]}
     found = {}
-    if on["operations"] < off["operations"]:
+    if on["operations"] < off["operations"] and len(off["errors"]) < CALLS:  # else there is nothing that runs
         found["operations"] = f"{off['operations']} to {on['operations']}"
     if on["recompiled"] > off["recompiled"]:
         found["recompiled"] = f"{off['recompiled']} to {on['recompiled']}"

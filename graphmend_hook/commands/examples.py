@@ -1299,18 +1299,15 @@ def f(x):
     "GM106-T01": _of(
         """
 def f(x, weight):
-    with torch.no_grad():
-        hidden = x * 2
-        hidden.requires_grad = True
-        y = hidden @ weight
-    return y
+    y = x.to(torch.complex64)
+    y.requires_grad = True
+    return (y @ weight.to(y.dtype)).real
 """,
         """
 def f(x, weight):
-    with torch.no_grad():
-        hidden = x * 2
-        y = hidden @ weight
-    return y
+    y = x * 1
+    y.requires_grad = True
+    return y @ weight
 """,
     ),
     "GM106-T02": _of(

@@ -1,9 +1,12 @@
-"""Where traced code asks which object a tensor is: with `is`, among equal ones, as a key, by what hangs on it."""
+"""Where traced code asks which object a tensor is: with `is`, among equal ones, as a key, by what hangs on it.
+
+And where it reads other attributes of a tensor.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +34,16 @@ def before_questions(compilation: Compilation, look: Look) -> None:
         looks.append(look)
 
 
+def before_reads(compilation: Compilation, names: Container[str], look: Callable[[Compilation], None]) -> None:
+    """Call `look` first, wherever the rest of the attempt reads one of these attributes of a tensor."""
+
+    def read(compilation: Compilation, _tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any) -> None:
+        if name in names and not _is_asked_by_us(compilation):
+            look(compilation)
+
+    _stand_before(compilation, *_reader(), read)
+
+
 def _watch(compilation: Compilation) -> None:
     """Stand before the places where Dynamo answers, until the end of the attempt; it traces one frame at a time."""
     from torch._dynamo.side_effects import SideEffects
@@ -38,9 +51,7 @@ def _watch(compilation: Compilation) -> None:
     from torch._dynamo.variables import object_protocol
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.hashable import HashableTracker
-    from torch._dynamo.variables.tensor import TensorVariable
 
-    reader = "var_getattr" if hasattr(TensorVariable, "var_getattr") else "tp_getattro_impl"  # since torch 2.15
     for name in ("is", "is not"):
         compilation.undo.callback(handlers.__setitem__, name, handlers[name])
         handlers[name] = compilation.before(handlers[name], _compared)
@@ -48,12 +59,27 @@ def _watch(compilation: Compilation) -> None:
         (BuiltinVariable, "call_function", _called),
         (object_protocol, "vt_identity_compare", _asked),
         (HashableTracker, "__init__", _handled),
-        (TensorVariable, reader, _read),
+        (*_reader(), _read),
         (SideEffects, "store_attr", _handled),
     ):
-        answer = getattr(owner, name)
-        compilation.undo.callback(setattr, owner, name, answer)
-        setattr(owner, name, compilation.before(answer, look))
+        _stand_before(compilation, owner, name, look)
+
+
+def _reader() -> tuple[type, str]:
+    """The class, and the name of its method, that gives the attributes of a tensor."""
+    from torch._dynamo.variables.tensor import TensorVariable
+
+    return TensorVariable, "var_getattr" if hasattr(TensorVariable, "var_getattr") else "tp_getattro_impl"  # since 2.15
+
+
+def _stand_before(compilation: Compilation, owner: Any, name: str, look: Callable[..., None]) -> None:
+    answer = getattr(owner, name)
+    compilation.undo.callback(setattr, owner, name, answer)
+    setattr(owner, name, compilation.before(answer, look))
+
+
+def _is_asked_by_us(compilation: Compilation) -> bool:
+    return compilation.output.current_tx.f_code.co_filename in OWN_FILES
 
 
 def _compared(compilation: Compilation, _translator: Any, operands: list[Variable], *_: Any, **_named: Any) -> None:
@@ -77,6 +103,6 @@ def _handled(compilation: Compilation, _owner: Any, variable: Variable, *_: Any,
 
 
 def _asked(compilation: Compilation, *operands: Variable) -> None:
-    if compilation.output.current_tx.f_code.co_filename not in OWN_FILES and all(map(is_tensor, operands)):
+    if not _is_asked_by_us(compilation) and all(map(is_tensor, operands)):
         for look in compilation.of(_Looks).looks:
             look(compilation, [*operands])

@@ -6,7 +6,7 @@ import itertools
 import logging
 import sys
 import traceback
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
@@ -118,9 +118,9 @@ def traced_code(compilation: Compilation) -> set[CodeType]:
     return {compilation.code} | inlined
 
 
-def asks_for_gradients(compilation: Compilation, known: Container[CodeType | None] = ()) -> bool:
-    """Does a traced function, but those that are known, ask a tensor whether it requires a gradient?"""
-    return any("requires_grad" in code.co_names and code not in known for code in traced_code(compilation))
+def asks_for_gradients(compilation: Compilation) -> bool:
+    """Does a traced function ask a tensor whether it requires a gradient?"""
+    return any("requires_grad" in code.co_names for code in traced_code(compilation))
 
 
 def compiling_frame() -> FrameType | None:

@@ -244,8 +244,7 @@ def test_it_is_declined_while_tracing(code: str, traced: Callable[..., Traced]) 
     name = f"{code}_before".replace("-", "_")
     found = traced(code, example.before, example.flags_before, name, unlike_eager=code == SHOWS_ITS_CALLER)
     assert code in found.codes
-    traced_by_torch = code == "GM106-T01" and pytest.importorskip("torch").__version__ >= "2.15"
-    assert bool(found.breaks or found.error) == (code not in TOLD and not traced_by_torch)
+    assert bool(found.breaks or found.error) == (code not in TOLD)
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

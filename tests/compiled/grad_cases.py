@@ -197,6 +197,159 @@ class MadeAndGiven(Told):
         return self.conv(x[:, None]), h * 2
 
 
+class MadeInACall(Told):
+    def forward(self, x):
+        h = torch.zeros_like(x).requires_grad_()
+        return self.conv((x + h)[:, None])
+
+
+class MadeInACallAndGiven(Told):
+    def forward(self, x):
+        h = torch.zeros_like(x).requires_grad_()
+        return self.conv(x[:, None]), h
+
+
+class MadeInACallAndWritten(Told):
+    """Eager lets nobody write to what it has told."""
+
+    def forward(self, x):
+        h = torch.zeros_like(x).requires_grad_()
+        self.into(h)
+        return self.conv(h[:, None])
+
+    def into(self, t):
+        t += 1
+
+
+class Returned(Told):
+    """As the attention of Mra is without its kernels."""
+
+    def attention(self, query):
+        return torch.zeros_like(query).requires_grad_(True)
+
+    def forward(self, x):
+        h = self.attention(x)[:, :5]
+        return self.conv(h.reshape(2, 1, 5))
+
+
+class ReturnedToTheCaller(Told):
+    def forward(self, x):
+        return torch.zeros_like(x[:, :3]).requires_grad_()
+
+
+class ReturnedAndAsked(Returned):
+    def forward(self, x):
+        h = self.attention(x)
+        return self.conv(h[:, None]) * (2 if getattr(h, "requires_grad") else 3)  # noqa: B009
+
+
+class ReturnedAndAskedForItsFunction(Returned):
+    def forward(self, x):
+        h = self.attention(x)[:, None]
+        return self.conv(h) * (2 if h.grad_fn is None else 3)
+
+
+class ReturnedAndAskedForALeaf(Returned):
+    def forward(self, x):
+        h = self.attention(x)[:, None]
+        return self.conv(h) * (2 if h.is_leaf else 3)
+
+
+class ReturnedAndHooked(Returned):
+    def forward(self, x):
+        h = self.attention(x)
+        h.register_hook(lambda grad: grad * 2)
+        return self.conv(h[:, None])
+
+
+class ReturnedAndRetained(Returned):
+    def forward(self, x):
+        h = self.attention(x)
+        h.retain_grad()
+        return self.conv(h[:, None])
+
+
+class OffForAPart(Told):
+    """As Xcodec calls the model that hears for it."""
+
+    def encoded(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(h).relu()
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = self.encoded(x)
+        return self.conv(h.reshape(4, 1, -1))
+
+
+class ToldWhileOff(Told):
+    """Declined: it is used with gradients afterwards."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = x[:, None]
+            h.requires_grad = True
+        return h.sum()
+
+
+class ViewedWhileOff(Told):
+    """Declined: a view that is made without gradients, of a tensor that has one, cannot be written to."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = x * 2
+            h.requires_grad = True
+            part = h[:1]
+        part.mul_(2)
+        return self.conv(part[:, None])
+
+
+class OnWhileOff(Told):
+    """Declined: gradients are on for a part of what is off."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = x * 2
+            h.requires_grad = True
+            with torch.enable_grad():
+                part = h * 3
+        return part
+
+
+class InferenceForAPart(Told):
+    """Declined: what is computed behind inference mode has a gradient in eager."""
+
+    def forward(self, x):
+        with torch.inference_mode():
+            h = x * 2
+            h.requires_grad = True
+        return h * 3
+
+
+class InferenceIsOff(Told):
+    @torch.no_grad()
+    def forward(self, x):
+        h = x * 2
+        h.requires_grad = True
+        with torch.inference_mode(False):
+            part = h * 3
+        return part
+
+
+class OffAgain(Told):
+    """Declined: it is used with gradients between two parts without."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = x * 2
+            h.requires_grad = True
+        part = h.exp()
+        with torch.no_grad():
+            rest = h * 3
+        return part + rest
+
+
 class MadeByAFunctionOfItsOwn(Told):
     def forward(self, x):
         h = zeros(x, requires_grad=self.training)

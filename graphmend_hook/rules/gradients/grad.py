@@ -3,7 +3,8 @@
 What it does
     ``name.requires_grad = True`` and ``name.requires_grad_()``, as models have it so that activation checkpointing
     finds an input that requires a gradient: while tracing, it is not executed if the tensor requires one already, or if
-    each operation on it gives what requires a gradient anyway, as a convolution does whose weights are trained.
+    each operation on it gives what requires a gradient anyway, as a convolution does whose weights are trained, or
+    runs without gradients.
 
 Why Dynamo breaks there
     "setattr() on Tensor.requires_grad", and "requires_grad_() intermediate leaked as output": AOTAutograd drops it.
@@ -20,7 +21,8 @@ After
 
 Also
     ``name = torch.zeros_like(other, requires_grad=self.training)``, and other functions that fill a new tensor: it is
-    made without, and then told or not, as above.
+    made without, and then told or not, as above. So is ``torch.zeros_like(other).requires_grad_()``, assigned or
+    returned.
 
 Obligations proved here, each with its refusal
     GM106-R10, R11, R12 as those of GM102 (`where`)
@@ -28,9 +30,10 @@ Obligations proved here, each with its refusal
     GM106-R20  the function asks no tensor whether it requires a gradient
 
 Obligations checked on the traced values
-    GM106-T01  it is a plain tensor of floats, gradients are on, and no function transform is at work
-    GM106-T02  it is made by the graph and does not leave it, each operation on it gives what requires a gradient, and
-        no traced function asks for one; where that is found wrong at the end, the trace starts anew as it is written
+    GM106-T01  it is a plain tensor of floats, and no function transform is at work
+    GM106-T02  it is made by the graph and does not leave it, each operation on it gives what requires a gradient, or
+        runs without, and no traced function asks for one; where that is found wrong at the end, the trace starts anew
+        as it is written
 """
 
 from __future__ import annotations
@@ -62,6 +65,27 @@ else:
     ORIGINAL
 """
 )
+_NEW = Template(
+    """
+if GM.compiling():
+    TENSOR = MADE
+    if not GM.is_trained_anyway(TENSOR):
+        TENSOR.requires_grad_()
+else:
+    ORIGINAL
+"""
+)
+_RETURNED = Template(
+    """
+if GM.compiling():
+    TENSOR = MADE
+    if not GM.is_trained_anyway(TENSOR):
+        TENSOR.requires_grad_()
+    return TENSOR
+else:
+    ORIGINAL
+"""
+)
 # What may be evaluated twice: it has no effect.
 _PLAIN = (ast.Constant, ast.Name, ast.Tuple, ast.expr_context)
 
@@ -70,74 +94,82 @@ class Grad:
     """Rewrites assignments to `requires_grad`; see the module's docstring."""
 
     name = "grad"
-    version = 2
+    version = 3
     fallback = False
     triggers = (re.compile(rb"\brequires_grad(?:_\(|\s*=\s*(?!False\b))"),)
 
     def match(self, place: Place, scope: ModuleScope) -> Ready | Refusal | None:
         statement = place.statement
-        made = _made(statement, place, scope)
-        tensor = _told(statement) if made is None else made.tensor
-        if tensor is None or tensor.id not in place.function.hidden:
+        told = _told(statement) or _made(statement, place, scope)
+        if told is None or (told.tensor is not None and told.tensor not in place.function.hidden):
             return None
         refusal = unsuitable(place, scope, CODE)
         if refusal is not None:
             return refusal
         if any(map(_asks, walk(place.function.node))):
             return Refusal(f"{CODE}-R20", "the function asks a tensor whether it requires a gradient")
-        try:
-            check_identity(place, [tensor.id], harmless="requires_grad_")
-        except Declined as declined:
-            return declined.refusal(CODE)
-        if made is not None:
-            return Ready(
-                _MADE.fill(
-                    statement,
-                    ORIGINAL=statement,
-                    TRACED=statement,
-                    FLAG=made.flag,
-                    WITHOUT=made.without,
-                    TENSOR=tensor.id,
-                )
-            )
-        return Ready(_TEMPLATE.fill(statement, ORIGINAL=statement, TENSOR=tensor, TRACED=statement))
+        if told.tensor is not None:
+            try:
+                check_identity(place, [told.tensor], harmless="requires_grad_")
+            except Declined as declined:
+                return declined.refusal(CODE)
+        return Ready(told.template.fill(statement, ORIGINAL=statement, **told.holes))
 
 
 @dataclass(frozen=True)
-class _Made:
-    """``tensor = torch.zeros(..., requires_grad=flag)``; without: the call without that."""
+class _Told:
+    """A statement by which a tensor is told to require a gradient."""
 
-    tensor: ast.Name
-    flag: ast.expr
-    without: ast.Call
+    template: Template
+    tensor: str | None  # its name; None: it has none
+    holes: dict[str, ast.AST | str]
 
 
-def _made(statement: ast.stmt, place: Place, scope: ModuleScope) -> _Made | None:
+def _told(statement: ast.stmt) -> _Told | None:
+    """Is it a tensor that has been there before?"""
     match statement:
         case ast.Assign(
-            targets=[ast.Name() as tensor],
-            value=ast.Call(
-                keywords=[
-                    *others,
-                    ast.keyword("requires_grad", (ast.Name() | ast.Attribute() | ast.Constant()) as flag),
-                ]
-            ) as call,
-        ) if scope.names_one_of(call.func, FILLING, place.function):
-            given = [*call.args, *(keyword.value for keyword in others)]
-            if all(isinstance(node, _PLAIN) for value in given for node in walk(value)):
-                return _Made(tensor, flag, ast.copy_location(ast.Call(call.func, call.args, others), call))
+            targets=[ast.Attribute(ast.Name(tensor), "requires_grad")], value=ast.Constant(True)
+        ) | ast.Expr(ast.Call(ast.Attribute(ast.Name(tensor), "requires_grad_"), [] | [ast.Constant(True)], [])):
+            return _Told(_TEMPLATE, tensor, {"TENSOR": tensor, "TRACED": statement})
     return None
 
 
-def _told(statement: ast.stmt) -> ast.Name | None:
-    """The name of the tensor that is told to require a gradient."""
+def _made(statement: ast.stmt, place: Place, scope: ModuleScope) -> _Told | None:
+    """Is it one that the statement makes, by a function that fills a new tensor?"""
     match statement:
-        case ast.Assign(targets=[ast.Attribute(ast.Name() as tensor, "requires_grad")], value=ast.Constant(True)):
-            return tensor
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name() as tensor, "requires_grad_"), [], [])):
-            return tensor
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name() as tensor, "requires_grad_"), [ast.Constant(True)], [])):
-            return tensor
+        case ast.Return(ast.Call() as call):
+            made = _made_by(call)
+            if made is not None and scope.names_one_of(made.func, FILLING, place.function):
+                return _Told(_RETURNED, None, {"MADE": made})
+        case ast.Assign(targets=[ast.Name(tensor)], value=ast.Call() as call):
+            made = _made_by(call)
+            if made is not None and scope.names_one_of(made.func, FILLING, place.function):
+                return _Told(_NEW, tensor, {"TENSOR": tensor, "MADE": made})
+            flag = next((word.value for word in call.keywords[-1:] if word.arg == "requires_grad"), None)
+            others = call.keywords[:-1]
+            given = [*call.args, *(word.value for word in others)]
+            if (
+                isinstance(flag, (ast.Name, ast.Attribute, ast.Constant))
+                and all(isinstance(node, _PLAIN) for value in given for node in walk(value))
+                and scope.names_one_of(call.func, FILLING, place.function)
+            ):
+                without = ast.copy_location(ast.Call(call.func, call.args, others), call)
+                holes: dict[str, ast.AST | str] = {
+                    "TENSOR": tensor,
+                    "TRACED": statement,
+                    "FLAG": flag,
+                    "WITHOUT": without,
+                }
+                return _Told(_MADE, tensor, holes)
+    return None
+
+
+def _made_by(call: ast.Call) -> ast.Call | None:
+    """The call that makes the tensor, in ``torch.zeros(...).requires_grad_()``."""
+    match call:
+        case ast.Call(ast.Attribute(ast.Call() as made, "requires_grad_"), [] | [ast.Constant(True)], []):
+            return made
     return None
 
 

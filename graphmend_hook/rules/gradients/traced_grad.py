@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.compilation import Compilation, trace_anew
-from ...dynamo.operations import only_computes, written_nodes
+from ...dynamo.identity import before_reads
+from ...dynamo.operations import name_of, only_computes, written_nodes
 from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success, is_as_written
-from ...dynamo.trace import Trace, asks_for_gradients
+from ...dynamo.trace import Trace
 from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.writes import fakes_of, memory_of, memory_of_inference
@@ -23,14 +23,16 @@ from ..branches.traced_operations import is_tensor
 from ..effects.traced_defer import record
 
 CALLED = ("is_trained_anyway",)  # by rewritten code
+# The attributes of a tensor, and of what is computed of it, by which can be told whether it requires a gradient.
+_TELLING = frozenset({"requires_grad", "is_leaf", "grad_fn", "output_nr", "retains_grad", "grad"})
 
 
 @dataclass
 class Told:
-    """The tensors that an attempt has not told to require a gradient, and the code that would have."""
+    """The tensors that an attempt has not told to require a gradient, and whether it has asked for one since."""
 
-    tensors: list[torch.fx.Node] = field(default_factory=list)
-    code: set[CodeType | None] = field(default_factory=set)
+    tensors: dict[torch.fx.Node, bool] = field(default_factory=dict)  # with whether gradients were on
+    asked: bool = False
 
 
 @dataclass
@@ -46,7 +48,7 @@ def is_trained_anyway(tensor: Any) -> bool:
         return False
     if tensor.requires_grad:
         return bool(tensor.is_leaf)  # eager lets no other be told
-    if not tensor.dtype.is_floating_point or not torch.is_grad_enabled() or is_transformed():
+    if not tensor.dtype.is_floating_point or is_transformed():
         record("GM106-T01")
         return False
     if not _is_intermediate(tensor):
@@ -67,26 +69,32 @@ def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
         return False
     told = compilation.of(Told)
-    told.tensors.append(node)
-    told.code.add(trace.code)
+    if not told.tensors:
+        before_reads(compilation, _TELLING, _ask)
+    told.tensors[node] = torch.is_grad_enabled()
     compilation.judge(_judge)
     return True
 
 
+def _ask(compilation: Compilation) -> None:
+    compilation.of(Told).asked = True
+
+
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
-    if not _can_be_told(told.tensors, module) and not asks_for_gradients(compilation, told.code):
+    if not told.asked and not _can_be_told(told.tensors, module):
         return
     compilation.attempts.of(ToldOrders).as_written = True
     trace_anew("that a tensor requires a gradient can be told")
 
 
-def _can_be_told(tensors: Iterable[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
-    """Is there anything but operations that give what requires a gradient anyway?
+def _can_be_told(tensors: Mapping[torch.fx.Node, bool], module: torch.fx.GraphModule) -> bool:
+    """Is there anything but operations that give what requires a gradient anyway, or that give none to anything?
 
     What they give of the tensors alone requires none here, and would in eager: so nobody may be able to tell of it.
     """
     uses, waiting, seen = Uses(module), [*tensors], {*tensors}
+    without = set().union(*(_without_gradients(node, on) for node, on in tensors.items()))
     while waiting:
         node = waiting.pop()
         for operand, user in uses.of(node):
@@ -97,7 +105,30 @@ def _can_be_told(tensors: Iterable[torch.fx.Node], module: torch.fx.GraphModule)
                 continue
             if not only_computes(user):
                 return True
+            if user in without and _shares_nothing(user, operand):
+                continue
             if user not in seen:
                 seen.add(user)
                 waiting.append(user)
     return False
+
+
+def _without_gradients(told: torch.fx.Node, on: bool) -> Iterator[torch.fx.Node]:
+    """The operations that run while gradients are off, behind a tensor that was told while they were `on`, or off.
+
+    None where the graph enters inference mode, or leaves it: what is on behind that is not looked for.
+    """
+    nodes = [*told.graph.nodes]
+    if any(name_of(node) == "_enter_inference_mode" for node in nodes):
+        return
+    for node in nodes[nodes.index(told) + 1 :]:
+        if name_of(node) == "_set_grad_enabled":
+            on = node.args != (False,)
+        elif not on:
+            yield node
+
+
+def _shares_nothing(node: torch.fx.Node, operand: torch.fx.Node) -> bool:
+    """Is what the operation gives no view of the operand, which writes would tell of?"""
+    memory = memory_of([node])
+    return bool(memory) and memory.isdisjoint(memory_of([operand]))
