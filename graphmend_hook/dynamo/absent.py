@@ -16,9 +16,10 @@ from typing import Any
 import torch
 
 from .compilation import Compilation
+from .identity import asks_for_gradients
 from .operations import fake_arguments
 from .rerun import may_run_again
-from .trace import asks_for_gradients, log
+from .trace import log
 from .variables import without_hooks
 from .writes import example_of, fakes_of, memory_of, storages_of, written_by
 

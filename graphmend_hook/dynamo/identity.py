@@ -1,12 +1,12 @@
 """Where traced code asks which object a tensor is: with `is`, among equal ones, as a key, by what hangs on it.
 
-And where it reads other attributes of a tensor.
+And whether it asks a tensor if it requires a gradient.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +20,19 @@ from .variables import Variable, is_tensor
 Look = Callable[[Compilation, list[Variable]], None]
 
 
+# The attributes of a tensor, and of what is computed of it, by which can be told whether it requires a gradient.
+_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf", "grad_fn"})
+
+
 @dataclass
 class _Looks:
     looks: list[Look] = field(default_factory=list)
+
+
+@dataclass
+class _Asked:
+    is_watched: bool = False
+    is_asked: bool = False
 
 
 def before_questions(compilation: Compilation, look: Look) -> None:
@@ -34,14 +44,24 @@ def before_questions(compilation: Compilation, look: Look) -> None:
         looks.append(look)
 
 
-def before_reads(compilation: Compilation, names: Container[str], look: Callable[[Compilation], None]) -> None:
-    """Call `look` first, wherever the rest of the attempt reads one of these attributes of a tensor."""
+def watch_gradients(compilation: Compilation) -> None:
+    """Remember whether the rest of the attempt asks a tensor if it requires a gradient."""
+    asked = compilation.of(_Asked)
+    if not asked.is_watched:
+        asked.is_watched = True
+        _stand_before(compilation, *_reader(), _read_of_gradients)
 
-    def read(compilation: Compilation, _tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any) -> None:
-        if name in names and not _is_asked_by_us(compilation):
-            look(compilation)
 
-    _stand_before(compilation, *_reader(), read)
+def asks_for_gradients(compilation: Compilation) -> bool:
+    """Has traced code asked for that since it is watched?"""
+    return compilation.of(_Asked).is_asked
+
+
+def _read_of_gradients(
+    compilation: Compilation, _tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any
+) -> None:
+    if name in _OF_GRADIENTS and not _is_asked_by_us(compilation):
+        compilation.of(_Asked).is_asked = True
 
 
 def _watch(compilation: Compilation) -> None:

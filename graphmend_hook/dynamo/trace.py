@@ -118,11 +118,6 @@ def traced_code(compilation: Compilation) -> set[CodeType]:
     return {compilation.code} | inlined
 
 
-def asks_for_gradients(compilation: Compilation) -> bool:
-    """Does a traced function ask a tensor whether it requires a gradient?"""
-    return any("requires_grad" in code.co_names for code in traced_code(compilation))
-
-
 def compiling_frame() -> FrameType | None:
     """The frame of Dynamo's that calls this trace and then the bytecode hooks; None in other ways to compile."""
     frame: FrameType | None = sys._getframe()

@@ -118,7 +118,13 @@ class Asks(Experts):
 
     def forward(self, x, chosen):
         out = self.chosen_experts(x, chosen)
-        return out * 2 if out.requires_grad else out
+        return out + 2 if out.requires_grad else out
+
+
+class AsksByName(Experts):
+    def forward(self, x, chosen):
+        out = self.chosen_experts(x, chosen)
+        return out + 2 if getattr(out, "requires_grad") else out  # noqa: B009
 
 
 class BreaksBetween(Experts):

@@ -18,6 +18,7 @@ PATH = HERE / "absent_cases.py"
 PLAIN = import_file(PATH, "absent_cases_plain")
 MENDED = import_mended(PATH, "absent_cases_mended")
 MENDABLE = ["Experts", "Residual", "MoreThanSteps", "SeveralResults", "Kept", "WithoutGradients"]
+DECLINED = ["BehindOneAnother", "WritesToItsInput", "TwoResults", "OfWhatWasMadeBefore", "Asks", "AsksByName"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [4, 4, 4, 4, 4], [3, 3, 0, 0, 4], [2, 1, 2, 1, 2]]
 
 
@@ -87,7 +88,7 @@ def test_weights_that_two_experts_share(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("name", ["BehindOneAnother", "Asks", "WritesToItsInput", "TwoResults", "OfWhatWasMadeBefore"])
+@pytest.mark.parametrize("name", DECLINED)
 def test_declined(name: str, backend: str) -> None:
     """H: what is told apart by two loops or results, or asked for by the code, would be decided while tracing."""
     same(name, backend, name == "WritesToItsInput")

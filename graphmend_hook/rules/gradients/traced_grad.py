@@ -10,7 +10,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.compilation import Compilation, trace_anew
-from ...dynamo.identity import before_reads
+from ...dynamo.identity import asks_for_gradients, watch_gradients
 from ...dynamo.operations import name_of, only_computes, written_nodes
 from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
@@ -23,16 +23,13 @@ from ..branches.traced_operations import is_tensor
 from ..effects.traced_defer import record
 
 CALLED = ("is_trained_anyway",)  # by rewritten code
-# The attributes of a tensor, and of what is computed of it, by which can be told whether it requires a gradient.
-_TELLING = frozenset({"requires_grad", "is_leaf", "grad_fn", "output_nr", "retains_grad", "grad"})
 
 
 @dataclass
 class Told:
-    """The tensors that an attempt has not told to require a gradient, and whether it has asked for one since."""
+    """The tensors that an attempt has not told to require a gradient."""
 
     tensors: dict[torch.fx.Node, bool] = field(default_factory=dict)  # with whether gradients were on
-    asked: bool = False
 
 
 @dataclass
@@ -69,20 +66,15 @@ def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
         return False
     told = compilation.of(Told)
-    if not told.tensors:
-        before_reads(compilation, _TELLING, _ask)
+    watch_gradients(compilation)
     told.tensors[node] = torch.is_grad_enabled()
     compilation.judge(_judge)
     return True
 
 
-def _ask(compilation: Compilation) -> None:
-    compilation.of(Told).asked = True
-
-
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
-    if not told.asked and not _can_be_told(told.tensors, module):
+    if not asks_for_gradients(compilation) and not _can_be_told(told.tensors, module):
         return
     compilation.attempts.of(ToldOrders).as_written = True
     trace_anew("that a tensor requires a gradient can be told")

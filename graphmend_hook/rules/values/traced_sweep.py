@@ -16,6 +16,7 @@ from torch.compiler import is_dynamo_compiling
 from ...dynamo.absent import Step, keep_absent
 from ...dynamo.capture import is_uncaptured
 from ...dynamo.compilation import Compilation
+from ...dynamo.identity import watch_gradients
 from ...dynamo.operations import is_total
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
@@ -126,6 +127,7 @@ def _end(trace: Trace) -> None:
     computed = [node for node in made if node not in adding]
     if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
         if len(adding) == 1 and not trace.compilation.is_saved:
+            watch_gradients(trace.compilation)
             _, _, index, source = adding[0].args
             steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
         else:
