@@ -2031,3 +2031,27 @@ def case_a_len_of_the_programs(C):
         return x * 2
 
     return of_each(C, [checks])
+
+
+def case_a_bound_method_is_an_operand(C):
+    """Dynamo has no Python object for the method of a tensor."""
+
+    def multiplies(x):
+        method = x.exp
+        if x.sum() < 0:
+            pass
+        else:
+            x = x * method
+        return x
+
+    def returns(x):
+        method = x.exp
+        return method() if x.sum() > 0 else x.sin()
+
+    def formats(x):
+        method = x.exp
+        if (x > 100).any():
+            raise ValueError(f"bad {method is None}")
+        return x * 2
+
+    return of_each(C, [multiplies, returns, formats])

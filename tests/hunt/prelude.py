@@ -259,6 +259,14 @@ def noisy(t):
     return t.abs()
 
 
+def made_told(t):
+    return torch.zeros_like(t).requires_grad_()
+
+
+def told(t):
+    return getattr(t, "requires_grad")  # noqa: B009  by another spelling
+
+
 def labelled(t):
     t.label = "label"
     return t

@@ -751,6 +751,28 @@ SPICES = {
             "h$i = $t.detach() + 1.5\nif flag:\n    h$i.requires_grad_(True)\n$z = h$i + self.w.sum()\nif $p:\n    $o = $e",
             "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = h$i * self.w.sum()\nh$i.mul_(2)",
             "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\nself.k = h$i.requires_grad",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = h$i * self.w.sum()\nself.k = told(h$i)",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = h$i * self.w.sum()\nself.k = h$i.reshape(-1).is_leaf",
+            "h$i = torch.zeros_like($t).requires_grad_()\n$z = (h$i + $t.detach()) * self.w.sum()",
+            "h$i = made_told($t)[None]\n$z = h$i[0] * self.w.sum()",
+            "h$i = made_told($t)\n$z = h$i * self.w.sum()\nself.k = told(h$i[None])",
+            "h$i = made_told($t)\nif $p:\n    h$i = h$i + $t\n$z = h$i * self.w.sum()",
+            "$z = made_told($t) + 1\nif $p:\n    $o = $e",
+            *(
+                f"with torch.no_grad():\n    h$i = $t * 1.5\n    h$i.requires_grad = True\n    {used}"
+                for used in (
+                    "$z = h$i * 2",
+                    "$z = h$i * 2\n$o = h$i",
+                    "v$i = h$i.reshape(-1)\n$z = $t + v$i.sum()",
+                    "v$i = h$i.reshape(-1)\nv$i.mul_(2)\n$z = $t * h$i",
+                    "v$i = h$i[None]\n    v$i.add_(2)\n    $z = h$i * 3",
+                    "with torch.enable_grad():\n        $z = h$i * 3",
+                    "with torch.inference_mode(False):\n        $z = h$i * 3",
+                    "$z = torch.utils.checkpoint.checkpoint(double, h$i, use_reentrant=False)",
+                    "if $p:\n        $z = h$i + 1",
+                )
+            ),
+            "with torch.no_grad():\n    h$i = $t.detach() * 1.5\nh$i.requires_grad_()\nwith torch.no_grad():\n    $z = h$i.exp()",
         ],
         train=True,
         floating=True,

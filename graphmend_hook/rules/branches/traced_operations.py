@@ -207,7 +207,10 @@ def _succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, 
     homes = (torch, torch.nn.functional, torch.Tensor, operator)
     if not any(getattr(home, name, None) is called for home in homes):
         return False
-    operands, named = fake_of(arguments), fake_of(options)
+    try:
+        operands, named = fake_of(arguments), fake_of(options)
+    except NotImplementedError:  # as for a method that is bound to a tensor
+        return False
     if not all(type(leaf) in _HANDED_OVER or isinstance(leaf, torch.Tensor) for leaf in leaves_of((operands, named))):
         return False  # a method of the program's would be called, such as `__rmul__`
     try:
