@@ -62,10 +62,15 @@ def verdicts(line: Line) -> list[str]:
         return ["died"]
     found = ["broken"] if is_broken(off) else []
     found += ["freed"] if is_broken(off) and not is_broken(on) else []
-    worse = not is_broken(off) or on["graphs"][0] > off["graphs"][0]
-    found += ["worse"] if is_broken(on) and worse else []
+    found += ["worse"] if is_broken(on) and (not is_broken(off) or _captures_less(on, off)) else []
     different = set(on["differs"]) - set(off["differs"])
     return found + (["different"] if different else [])
+
+
+def _captures_less(on: Line, off: Line) -> bool:
+    """Has the first call fewer operations in its graphs, or as many in more graphs?"""
+    graphs, operations = on["graphs"][0] - off["graphs"][0], on["operations"][0] - off["operations"][0]
+    return operations < 0 or (operations == 0 and graphs > 0)
 
 
 def page(found: dict[str, Any]) -> str:
@@ -80,7 +85,7 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield f"{found['commit']}. Each case is called three times, with other data of the same shapes."
     yield ""
     yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
-    yield "breaks and has more graphs at the first call."
+    yield "breaks and captures fewer operations in the first call, or as many in more graphs."
     yield "*Different*: outputs, exceptions, records, the state of modules or random numbers differ from eager with the"
     yield "hook and not without. *Died*: the case cannot be run here."
     yield ""

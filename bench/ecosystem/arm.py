@@ -50,6 +50,7 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
     refused = _calls(whole, inputs, records, count=1)[0]["error"]
     return {
         "graphs": [call["graphs"] for call in found],
+        "operations": [call["operations"] for call in found],
         "breaks": breaks.made(counted.whole),
         "whole": refused == right[0]["error"],
         "refused": refused and refused[:_SHOWN],
@@ -96,6 +97,7 @@ def _calls(
                 "random": [torch.get_rng_state(), repr(random.getstate())],
                 "state": _state(owner or function),
                 "graphs": counted.graphs if counted else 0,
+                "operations": counted.operations if counted else 0,
             }
         )
     return seen
@@ -141,7 +143,8 @@ class _Records(logging.Handler):
         warnings.simplefilter("always")
 
     def _warned(self, message: Any, category: type[Warning], *_: Any) -> None:
-        self._seen.append(f"{category.__name__}: {message}")
+        if CompileContext.current_compile_id() is None:  # else a kernel for fake tensors says it, and eager has none
+            self._seen.append(f"{category.__name__}: {message}")
 
     def emit(self, record: logging.LogRecord) -> None:
         if not record.name.startswith(("torch.", "graphmend_hook")):  # which say of themselves what they did
@@ -192,14 +195,19 @@ def _from_package(place: str) -> str:
 
 
 class _Counted:
-    """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame."""
+    """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame.
+
+    operations: those of all graphs.
+    """
 
     def __init__(self) -> None:
         self.graphs = 0
+        self.operations = 0
         self.whole: set[CompileId | None] = set()
 
     def __call__(self, graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
         self.graphs += 1
+        self.operations += sum(node.op.startswith("call") for node in graph.graph.nodes)
         if not graph.compile_subgraph_reason.graph_break:
             self.whole.add(CompileContext.current_compile_id())
         return graph.forward
