@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._functorch import autograd_function
 
 from ..tensor_ops import OF_THE_OBJECT
 from .compilation import Compilation
@@ -60,7 +61,7 @@ def asks_for_gradients(compilation: Compilation) -> bool:
 def _read_of_gradients(
     compilation: Compilation, _tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any
 ) -> None:
-    if name in _OF_GRADIENTS and not _is_asked_by_us(compilation):
+    if name in _OF_GRADIENTS and _is_of_the_program(compilation):
         compilation.of(_Asked).is_asked = True
 
 
@@ -98,8 +99,10 @@ def _stand_before(compilation: Compilation, owner: Any, name: str, look: Callabl
     setattr(owner, name, compilation.before(answer, look))
 
 
-def _is_asked_by_us(compilation: Compilation) -> bool:
-    return compilation.output.current_tx.f_code.co_filename in OWN_FILES
+def _is_of_the_program(compilation: Compilation) -> bool:
+    """Does the program ask?  Torch itself asks whether a function of autograd gives one of its arguments."""
+    file = compilation.output.current_tx.f_code.co_filename
+    return file not in OWN_FILES and file != autograd_function.__file__
 
 
 def _compared(compilation: Compilation, _translator: Any, operands: list[Variable], *_: Any, **_named: Any) -> None:
@@ -123,6 +126,6 @@ def _handled(compilation: Compilation, _owner: Any, variable: Variable, *_: Any,
 
 
 def _asked(compilation: Compilation, *operands: Variable) -> None:
-    if not _is_asked_by_us(compilation) and all(map(is_tensor, operands)):
+    if _is_of_the_program(compilation) and all(map(is_tensor, operands)):
         for look in compilation.of(_Looks).looks:
             look(compilation, [*operands])

@@ -16,9 +16,9 @@ TRACED = (
     *("branches.traced_conditions", "branches.traced_speculated", "branches.traced_sides"),
     *("branches.traced_select", "guards.traced_guards"),
     *("values.traced_value", "values.traced_data_shapes", "values.traced_numbers"),
-    *("values.traced_sweep", "gradients.traced_grad"),
+    *("values.traced_sweep", "values.traced_twice", "gradients.traced_grad"),
 )
-ABI = 21  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 22  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False  # are the functions below in place?
 announced = False  # and has Dynamo been told of them?

@@ -155,10 +155,24 @@ class Questions:
             if of_torch and qualified.startswith(forms.OPERATORS) and (operated := forms.operated(call)):
                 self._ask(call, operated)
                 return
+            self._given_twice(call)
             shaped = forms.shaped_by_data(call, function, of_torch)
             if shaped and (function != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
                 self._ask(call, shaped)
             self._sizes(call, function, of_torch)
+
+    def _given_twice(self, call: ast.Call) -> None:
+        """``Function.apply(mask, mask)``."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "apply":
+            return
+        given: set[str] = set()
+        for argument in call.args:
+            if isinstance(argument, ast.Name) and argument.id in given:
+                owner = self._again(call.func.value)
+                if owner is not None:
+                    self._ask(argument, Question("GM.apart(B, A)", (argument, owner)))
+            elif isinstance(argument, ast.Name):
+                given.add(argument.id)
 
     def _truths(self, call: ast.Call) -> None:
         """``all(steps)``, ``any(a < b for a, b in pairs)``."""

@@ -1,0 +1,54 @@
+"""A tensor that a function of autograd is given twice, which Dynamo does not trace: the second time, a view of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.identity import before_questions
+from ...dynamo.place import is_transformed
+from ...dynamo.question import question
+from ...dynamo.restart import is_as_written
+from ...dynamo.trace import SourceLine, Trace
+from ...dynamo.variables import Variable
+from ..branches.traced_sides import Harmful, is_harmful, stands_for_both
+from .traced_value import is_asked
+
+CALLED = ("apart",)  # by rewritten code
+
+
+def apart(owner: Any, tensor: Any) -> Any:
+    """`tensor`, the second time that ``owner.apply(tensor, tensor)`` has it, or a view where nobody can tell the two.
+
+    With a gradient it stays: how those of the two add up is for autograd to say.  So it does where it is written to
+    later: autograd misses that in a function of Dynamo's.
+    """
+    if not is_asked(tensor) or tensor.requires_grad or is_transformed() or not _may_be_viewed(owner):
+        return tensor
+    view = tensor.view_as(tensor)
+    return view if stands_for_both(view, tensor, tensor) else tensor
+
+
+@dataclass
+class _Viewed:
+    """The lines where an attempt has made such a view."""
+
+    lines: list[SourceLine | None] = field(default_factory=list)
+
+
+@question(otherwise=False)
+def _may_be_viewed(trace: Trace, owner: Variable) -> bool:
+    if is_as_written(trace) or is_harmful(trace) or trace.is_in_a_body:
+        return False
+    if type(owner.realize()).__name__ != "AutogradFunctionVariable":
+        return False
+    trace.compilation.of(_Viewed).lines.append(trace.line)
+    before_questions(trace.compilation, _judge_question)
+    return True
+
+
+def _judge_question(compilation: Compilation, _tensors: list[Variable]) -> None:
+    """Whichever tensors are asked for, as inside the function, where these two have names of their own."""
+    compilation.memory.of(Harmful).lines.update(compilation.of(_Viewed).lines)
+    trace_anew("the program asks which object a tensor is, behind one that is given twice")
