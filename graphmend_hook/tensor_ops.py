@@ -165,6 +165,9 @@ TOTAL = _names(
     "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
 )
 
+# What fails where a whole number that a tensor holds is no place in the first operand.
+INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleave take take_along_dim")
+
 # Functions and operators of numpy, as Dynamo has them on tensors, that give to the bit what torch gives.
 NUMPY = _names(
     "abs add and_ ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul multiply ne neg or_ prod "

@@ -16,6 +16,7 @@ import torch
 from .. import tensor_ops
 from . import observed, schemas
 from .schemas import NOTHING, UNKNOWN, Facts
+from .variables import is_unbacked
 
 # Functions and methods of torch by the operator that they are, where the names differ.
 _STANDS_FOR = (
@@ -141,6 +142,20 @@ def is_plain(node: torch.fx.Node) -> bool:
     if name_of(node) in tensor_ops.CHEAP and (facts is _READING or not facts.is_data_dependent):
         return True
     return facts.is_pointwise or facts.is_reduction
+
+
+def may_fail(node: torch.fx.Node) -> bool:
+    """May the operation fail on the data, or for want of any, where tracing it did not?"""
+    if is_of_numpy(node):
+        return False
+    if not is_plain(node) or divides_whole_numbers(node):
+        return True
+    operands = [each.meta.get("example_value") for each in node.all_input_nodes]
+    tensors = [each for each in operands if isinstance(each, torch.Tensor)]
+    if name_of(node) in tensor_ops.INDEXED:
+        return any(tensor.dtype is not torch.bool for tensor in tensors[1:])
+    is_reduction = finds_extreme(node) or facts_of(node).is_reduction
+    return is_reduction and any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
 
 
 def is_of_numpy(node: torch.fx.Node) -> bool:

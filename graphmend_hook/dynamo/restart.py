@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from . import unused_draws
+from . import unused
 from .compilation import Compilation, trace_anew
 from .modes import Modes
 from .operations import divides_whole_numbers
@@ -88,7 +88,7 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
-    compilation.judge(unused_draws.use)
+    compilation.judge(unused.use)
     compilation.judge(see_switches)
 
 

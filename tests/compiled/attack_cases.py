@@ -19,6 +19,8 @@ import torch
 import torch.utils.checkpoint
 
 logger = logging.getLogger("attack_cases")
+silent = logging.getLogger("attack_cases.silent")
+silent.setLevel(logging.ERROR)
 TAKEN = (-1.0, 1.0, 2.0)
 
 
@@ -2055,3 +2057,60 @@ def case_a_bound_method_is_an_operand(C):
         return x * 2
 
     return of_each(C, [multiplies, returns, formats])
+
+
+def case_draws_that_nothing_uses(C):
+    """What a decided test has drawn stays drawn: AOTAutograd takes out what nothing uses."""
+
+    def decided(x):
+        if torch.rand(2).sum() > 3 or len(x) > 0:
+            x = x + 1
+        return x + torch.rand(3)
+
+    def named(x):
+        drawn = torch.rand(2).sum() > 3
+        if drawn and len(x) == 0:
+            x = x + 1
+        return x + torch.rand(3)
+
+    def in_an_expression(x):
+        y = x if (torch.rand(2) > 2).any() and len(x) == 0 else x * 2
+        return y + torch.rand(3)
+
+    def told_to_nobody(x):
+        silent.debug("%s", torch.rand(2))
+        return x + torch.rand(3)
+
+    return of_each(C, [decided, named, in_an_expression, told_to_nobody])
+
+
+def case_failures_that_nothing_uses(C):
+    """An index out of bounds, no elements, a division by zero: eager raises, whether or not the test decides."""
+
+    def out_of_bounds(x):
+        if x[torch.tensor([7])].sum() > 3 or len(x) > 0:
+            x = x + 1
+        return x
+
+    def asserts(x):
+        assert x.index_select(0, torch.tensor([7])).sum() > 3 or len(x) > 0
+        return x
+
+    def has_no_elements(x):
+        if x[:0].min() <= 1 or len(x) > 0:
+            x = x + 1
+        return x
+
+    def divides(x):
+        if (x.long() // torch.tensor(0)).sum() > 3 or len(x) > 0:
+            x = x + 1
+        return x
+
+    def told_to_nobody(x):
+        silent.debug("%s", x[torch.tensor([7])])
+        return x * 2
+
+    return [
+        type(each).__name__ if isinstance(each, torch.Tensor) else each[0]
+        for each in of_each(C, [out_of_bounds, asserts, has_no_elements, divides, told_to_nobody])
+    ]

@@ -15,6 +15,8 @@ import torch
 
 logger = logging.getLogger("random_programs")
 angry = logging.getLogger("random_programs.angry")
+silent = logging.getLogger("random_programs.silent")
+silent.setLevel(logging.ERROR)
 TALLY = 0
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

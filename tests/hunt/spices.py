@@ -743,6 +743,19 @@ SPICES = {
         ],
         tests=["(torch.rand([]) < 0)", "(torch.rand(2) >= 0).all()", "(torch.rand([]) > 0.5)"],
     ),
+    "unused": Spice(
+        [
+            "if torch.rand(2).sum() > 3 or flag:\n    $o = $e\n$z = $t + torch.rand([])",
+            "d$i = torch.rand(2).sum() > 3\nif d$i and not flag:\n    $o = $e\n$z = $t + torch.rand([])",
+            "$z = $t if (torch.rand(2) > 2).any() and n > 9 else $e\n$z = $z + torch.rand([])",
+            "if $t.reshape(-1)[torch.tensor([n * 4])].sum() > 3 or flag:\n    $o = $e",
+            "assert $t.reshape(-1)[torch.tensor([n * 4])].sum() > 3 or flag",
+            "if $t.reshape(-1)[:n].min() <= 1 or flag:\n    $o = $e",
+            "if ($t.long() // (n - 2 + torch.zeros(1).long())).sum() > 3 or flag:\n    $o = $e",
+            "silent.info('log %s', torch.rand(2).sum())\n$z = $t + torch.rand([])",
+            "silent.info('log %s', $t.reshape(-1)[torch.tensor([n * 4])])",
+        ],
+    ),
     "told": Spice(
         [
             "h$i = $t * 1.5\nh$i.requires_grad = True\n$z = h$i * 2",

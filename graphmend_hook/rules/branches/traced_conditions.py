@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling, is_exporting
 
-from ...dynamo import queue, ranges
+from ...dynamo import queue, ranges, unused
 from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...dynamo.question import answers_for, question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
+from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked, tensor_node
 from ...dynamo.variables import is_tensor as is_any_tensor
 from ..effects.traced_defer import record
 from . import traced_sides
@@ -44,9 +44,12 @@ def _is_compiling(trace: Trace) -> bool:
 
 
 @question(otherwise=False, elsewhere=lambda test: compiling() and isinstance(test, torch.Tensor))
-def undecided(_trace: Trace, test: Variable) -> bool:
+def undecided(trace: Trace, test: Variable) -> bool:
     """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    return is_any_tensor(test)
+    is_tensor = is_any_tensor(test)
+    if is_tensor:
+        unused.remember(trace.compilation, tensor_node(test))
+    return is_tensor
 
 
 def truth(test: torch.Tensor) -> torch.Tensor:

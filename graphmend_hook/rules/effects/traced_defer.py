@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo import place, queue
+from ...dynamo import place, queue, unused
 from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import question
@@ -27,7 +27,7 @@ from ...dynamo.restart import (
 )
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
-from ...dynamo.variables import Variable
+from ...dynamo.variables import Variable, is_tensor, tensor_node
 from . import traced_callers
 from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
@@ -90,8 +90,17 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
         if text_fails(delivery, values):
             place.break_here()  # so the call is made for real
         expect_success()
+        _keep(values)
         return
     append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+@question(otherwise=None)
+def _keep(trace: Trace, values: Variable) -> None:
+    """What a record that nobody hears would have shown is computed all the same."""
+    for value in values.realize().items:
+        if is_tensor(value):
+            unused.keep(trace.compilation, tensor_node(value))
 
 
 def defer_as_shown(

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import torch
 
-from ...dynamo import frame_guards, queue, unused_draws
+from ...dynamo import frame_guards, queue, unused
 from ...dynamo.compilation import Compilation
 from ...dynamo.frame_guards import Computation, text_of
 from ...dynamo.operations import only_writes
@@ -108,7 +108,7 @@ def is_held_by_module(leaf: torch.fx.Node) -> bool:
 
 def guard(compilation: Compilation, making: Making, value: str) -> None:
     """Keep the compiled code to the value, by guards on as few elements as will do; raises Unknown if it may not be."""
-    compilation.judge(unused_draws.use)
+    compilation.judge(unused.use)
     if not making.leaves:
         return
     if compilation.output.export or compilation.is_saved:

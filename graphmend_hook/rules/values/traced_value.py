@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo import capture, modes, queue
+from ...dynamo import capture, modes, queue, unused
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable
+from ...dynamo.variables import Variable, tensor_node
 from ...dynamo.variables import is_tensor as is_any_tensor
 from ..branches.traced_conditions import has_elements, has_truth, of_range
 from ..branches.traced_operations import is_tensor
@@ -162,9 +162,12 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
 
 
 @question(otherwise=False)
-def is_asked(_trace: Trace, tensor: Variable) -> bool:
+def is_asked(trace: Trace, tensor: Variable) -> bool:
     """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
-    return is_any_tensor(tensor)
+    is_tensor = is_any_tensor(tensor)
+    if is_tensor:
+        unused.remember(trace.compilation, tensor_node(tensor))
+    return is_tensor
 
 
 def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:
