@@ -153,7 +153,9 @@ def may_fail(node: torch.fx.Node) -> bool:
     operands = [each.meta.get("example_value") for each in node.all_input_nodes]
     tensors = [each for each in operands if isinstance(each, torch.Tensor)]
     if name_of(node) in tensor_ops.INDEXED:
-        return any(tensor.dtype is not torch.bool for tensor in tensors[1:])
+        parts = node.args[1] if len(node.args) > 1 else ()
+        lists = any(isinstance(part, list) for part in (parts if isinstance(parts, tuple) else (parts,)))
+        return lists or any(tensor.dtype is not torch.bool for tensor in tensors[1:])
     is_reduction = finds_extreme(node) or facts_of(node).is_reduction
     return is_reduction and any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
 
