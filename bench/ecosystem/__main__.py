@@ -68,9 +68,15 @@ def verdicts(line: Line) -> list[str]:
 
 
 def _captures_less(on: Line, off: Line) -> bool:
-    """Has the first call fewer operations in its graphs, or as many in more graphs?"""
-    graphs, operations = on["graphs"][0] - off["graphs"][0], on["operations"][0] - off["operations"][0]
-    return operations < 0 or (operations == 0 and graphs > 0)
+    """Has the first call fewer operations in its graphs, or as many in more graphs?
+
+    Of what was measured before operations were counted: has it more graphs?
+    """
+    has_more_graphs: bool = on["graphs"][0] > off["graphs"][0]
+    if "operations" not in on or "operations" not in off:
+        return has_more_graphs
+    operations: int = on["operations"][0] - off["operations"][0]
+    return operations < 0 or (operations == 0 and has_more_graphs)
 
 
 def page(found: dict[str, Any]) -> str:

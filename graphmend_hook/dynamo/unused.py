@@ -13,6 +13,7 @@ import torch
 
 from .compilation import Compilation
 from .operations import facts_of, may_fail, name_of
+from .variables import Variable, is_tensor, tensor_node
 from .writes import operations
 
 _TEXT = "graphmend_hook: a count is never below zero"
@@ -25,17 +26,21 @@ class _Asked:
     nodes: set[torch.fx.Node] = field(default_factory=set)
 
 
-def remember(compilation: Compilation, node: torch.fx.Node) -> None:
-    """A break would have made the node a result of the graph."""
-    compilation.of(_Asked).nodes.add(node)
+def remember(compilation: Compilation, variable: Variable) -> bool:
+    """Is it a tensor?  Then a break where it is asked for would have made it a result of the graph."""
+    if not is_tensor(variable):
+        return False
+    compilation.of(_Asked).nodes.add(tensor_node(variable))
     compilation.judge(use)
+    return True
 
 
-def keep(compilation: Compilation, node: torch.fx.Node) -> None:
+def keep(compilation: Compilation, variable: Variable) -> None:
     """As `remember`, of what nothing else asks for: Dynamo itself drops an item of a tensor before it is judged."""
-    remember(compilation, node)
-    if node.target is operator.getitem and not node.users and _holds_numbers(node) and may_fail(node):
-        _use(node.graph, node)
+    if remember(compilation, variable):
+        node = tensor_node(variable)
+        if node.target is operator.getitem and not node.users and _holds_numbers(node) and may_fail(node):
+            _use(node.graph, node)
 
 
 def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -51,8 +56,7 @@ def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     for node in reversed(graph.nodes):
         if node in asked:
             asked.update(node.all_input_nodes)
-        has_effect = node in operating and (facts_of(node).draws or (node in asked and may_fail(node)))
-        if has_effect and node not in used and _holds_numbers(node):
+        if node not in used and node in operating and _holds_numbers(node) and _has_effect(node, node in asked):
             unused.append(node)
             used.add(node)
         if node in used:
@@ -61,6 +65,10 @@ def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
         _use(graph, node)
     if unused:
         module.recompile()
+
+
+def _has_effect(node: torch.fx.Node, is_asked_for: bool) -> bool:
+    return facts_of(node).draws or (is_asked_for and may_fail(node))
 
 
 def _use(graph: torch.fx.Graph, node: torch.fx.Node) -> None:

@@ -197,6 +197,15 @@ class MadeAndGiven(Told):
         return self.conv(x[:, None]), h * 2
 
 
+class Unused(Told):
+    """Dynamo drops the view."""
+
+    def forward(self, x):
+        h = x[:, None]
+        h.requires_grad = True
+        return self.conv(x[:, None])
+
+
 class MadeInACall(Told):
     def forward(self, x):
         h = torch.zeros_like(x).requires_grad_()

@@ -16,8 +16,7 @@ from ...dynamo import queue, ranges, unused
 from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...dynamo.question import answers_for, question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked, tensor_node
-from ...dynamo.variables import is_tensor as is_any_tensor
+from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
 from ..effects.traced_defer import record
 from . import traced_sides
 from .traced_rounding import round_decisions
@@ -46,10 +45,7 @@ def _is_compiling(trace: Trace) -> bool:
 @question(otherwise=False, elsewhere=lambda test: compiling() and isinstance(test, torch.Tensor))
 def undecided(trace: Trace, test: Variable) -> bool:
     """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    is_tensor = is_any_tensor(test)
-    if is_tensor:
-        unused.remember(trace.compilation, tensor_node(test))
-    return is_tensor
+    return unused.remember(trace.compilation, test)
 
 
 def truth(test: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ from ...dynamo.restart import (
 )
 from ...dynamo.trace import Trace
 from ...dynamo.trace import record as record_here
-from ...dynamo.variables import Variable, is_tensor, tensor_node
+from ...dynamo.variables import Variable
 from . import traced_callers
 from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
@@ -99,8 +99,7 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
 def _keep(trace: Trace, values: Variable) -> None:
     """What a record that nobody hears would have shown is computed all the same."""
     for value in values.realize().items:
-        if is_tensor(value):
-            unused.keep(trace.compilation, tensor_node(value))
+        unused.keep(trace.compilation, value)
 
 
 def defer_as_shown(

@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
-from ...templates import Template
+from ...templates import Filling, Template
 from ..base import Declined, Ready, unsuitable
 from ..branches.identity import check_identity
 from ..known_calls import FILLING
@@ -71,21 +71,12 @@ if GM.compiling():
     TENSOR = MADE
     if not GM.is_trained_anyway(TENSOR):
         TENSOR.requires_grad_()
+    END
 else:
     ORIGINAL
 """
 )
-_RETURNED = Template(
-    """
-if GM.compiling():
-    TENSOR = MADE
-    if not GM.is_trained_anyway(TENSOR):
-        TENSOR.requires_grad_()
-    return TENSOR
-else:
-    ORIGINAL
-"""
-)
+_END = Template("return TENSOR")
 # What may be evaluated twice: it has no effect.
 _PLAIN = (ast.Constant, ast.Name, ast.Tuple, ast.expr_context)
 
@@ -122,7 +113,7 @@ class _Told:
 
     template: Template
     tensor: str | None  # its name; None: it has none
-    holes: dict[str, ast.AST | str]
+    holes: dict[str, Filling]
 
 
 def _told(statement: ast.stmt) -> _Told | None:
@@ -137,32 +128,31 @@ def _told(statement: ast.stmt) -> _Told | None:
 
 def _made(statement: ast.stmt, place: Place, scope: ModuleScope) -> _Told | None:
     """Is it one that the statement makes, by a function that fills a new tensor?"""
+    tensor: str | None = None
     match statement:
         case ast.Return(ast.Call() as call):
-            made = _made_by(call)
-            if made is not None and scope.names_one_of(made.func, FILLING, place.function):
-                return _Told(_RETURNED, None, {"MADE": made})
+            pass
         case ast.Assign(targets=[ast.Name(tensor)], value=ast.Call() as call):
-            made = _made_by(call)
-            if made is not None and scope.names_one_of(made.func, FILLING, place.function):
-                return _Told(_NEW, tensor, {"TENSOR": tensor, "MADE": made})
-            flag = next((word.value for word in call.keywords[-1:] if word.arg == "requires_grad"), None)
-            others = call.keywords[:-1]
-            given = [*call.args, *(word.value for word in others)]
-            if (
-                isinstance(flag, (ast.Name, ast.Attribute, ast.Constant))
-                and all(isinstance(node, _PLAIN) for value in given for node in walk(value))
-                and scope.names_one_of(call.func, FILLING, place.function)
-            ):
-                without = ast.copy_location(ast.Call(call.func, call.args, others), call)
-                holes: dict[str, ast.AST | str] = {
-                    "TENSOR": tensor,
-                    "TRACED": statement,
-                    "FLAG": flag,
-                    "WITHOUT": without,
-                }
-                return _Told(_MADE, tensor, holes)
-    return None
+            pass
+        case _:
+            return None
+    made = _made_by(call)
+    if not scope.names_one_of((made or call).func, FILLING, place.function):
+        return None
+    holes: dict[str, Filling] = {} if tensor is None else {"TENSOR": tensor}
+    if made is not None:
+        return _Told(_NEW, tensor, {**holes, "MADE": made, "END": _END.fill(statement) if tensor is None else []})
+    flag = next((word.value for word in call.keywords[-1:] if word.arg == "requires_grad"), None)
+    others = call.keywords[:-1]
+    given = [*call.args, *(word.value for word in others)]
+    if (
+        tensor is None
+        or not isinstance(flag, (ast.Name, ast.Attribute, ast.Constant))
+        or not all(isinstance(node, _PLAIN) for value in given for node in walk(value))
+    ):
+        return None
+    without = ast.copy_location(ast.Call(call.func, call.args, others), call)
+    return _Told(_MADE, tensor, {**holes, "TRACED": statement, "FLAG": flag, "WITHOUT": without})
 
 
 def _made_by(call: ast.Call) -> ast.Call | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,10 +111,10 @@ def _without_gradients(told: torch.fx.Node, on: bool) -> Iterator[torch.fx.Node]
 
     None where the graph enters inference mode, or leaves it: what is on behind that is not looked for.
     """
-    nodes = [*told.graph.nodes]
+    nodes = told.graph.nodes
     if any(name_of(node) == "_enter_inference_mode" for node in nodes):
         return
-    for node in nodes[nodes.index(told) + 1 :]:
+    for node in itertools.dropwhile(lambda each: each is not told, nodes):  # no node, where Dynamo has dropped `told`
         if name_of(node) == "_set_grad_enabled":
             on = node.args != (False,)
         elif not on:

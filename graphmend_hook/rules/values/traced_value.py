@@ -16,8 +16,7 @@ from torch.compiler import is_dynamo_compiling
 from ...dynamo import capture, modes, queue, unused
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, tensor_node
-from ...dynamo.variables import is_tensor as is_any_tensor
+from ...dynamo.variables import Variable
 from ..branches.traced_conditions import has_elements, has_truth, of_range
 from ..branches.traced_operations import is_tensor
 from . import traced_contents
@@ -164,10 +163,7 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
 @question(otherwise=False)
 def is_asked(trace: Trace, tensor: Variable) -> bool:
     """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
-    is_tensor = is_any_tensor(tensor)
-    if is_tensor:
-        unused.remember(trace.compilation, tensor_node(tensor))
-    return is_tensor
+    return unused.remember(trace.compilation, tensor)
 
 
 def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:
