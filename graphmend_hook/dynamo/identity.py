@@ -22,7 +22,7 @@ Look = Callable[[Compilation, list[Variable]], None]
 
 
 # The attributes of a tensor, and of what is computed of it, by which can be told whether it requires a gradient.
-_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf", "grad_fn"})
+_OF_GRADIENTS = frozenset({"requires_grad", "is_leaf", "grad_fn", "grad", "retains_grad", "output_nr"})
 
 
 @dataclass

@@ -367,3 +367,237 @@ class MadeByAFunctionOfItsOwn(Told):
 
 def zeros(x, requires_grad):
     return x * 0 + requires_grad
+
+
+class Kept(Told):
+    """As VectorQuantize has the loss that it adds others to: from the first call on, its buffer has a gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("zero", torch.tensor(0.0))
+
+    def forward(self, x):
+        asks = x.requires_grad
+        h = self.conv(x[:, None])
+        loss = self.zero
+        if self.training:
+            loss.requires_grad_()
+            loss = loss + h.square().mean()
+        return loss * (2 if asks else 3)
+
+
+class KeptAndAskedBefore(Kept):
+    def forward(self, x):
+        loss = self.zero
+        factor = 2 if loss.requires_grad else 3
+        if not loss.requires_grad:
+            loss.requires_grad_()
+        return self.conv(x[:, None]) * factor + loss
+
+
+class KeptAndAskedLater(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        other = self.zero * 2
+        return x.sum() * other * (2 if other.requires_grad else 3)
+
+
+class KeptOfTwoModules(Kept):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Kept(), Kept()])
+
+    def forward(self, x):
+        return self.layers[0](x) + self.layers[1](x * 2)
+
+
+class KeptUnderTwoNames(Kept):
+    def forward(self, x):
+        loss, again = self.zero, self.zero
+        loss.requires_grad_()
+        again.requires_grad_()
+        return self.conv(x[:, None]).sum() + loss + again * 2
+
+
+class KeptAndUsedBefore(Kept):
+    """Declined: what was computed of it before has no gradient."""
+
+    def forward(self, x):
+        before = self.zero * 2
+        loss = self.zero
+        loss.requires_grad_()
+        return self.conv(x[:, None]).sum() + before + loss * 3
+
+
+class KeptAndReturned(Kept):
+    """Declined: the graph does not use it."""
+
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        return self.conv(x[:, None]), loss
+
+
+class KeptAndWritten(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        self.into(loss)
+        return self.conv(x[:, None]) + loss
+
+    def into(self, t):
+        t += 1
+
+
+class KeptAndWrittenWhileOff(KeptAndWritten):
+    def into(self, t):
+        with torch.no_grad():
+            t += 1
+
+
+class KeptOfWholeNumbers(Kept):
+    def forward(self, x):
+        loss = self.conv.bias.long()
+        self.of(loss)
+        return self.conv(x[:, None])
+
+    def of(self, loss):
+        loss.requires_grad_()
+
+
+class KeptBeforeABreak(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        loss = loss + x.mean()
+        torch._dynamo.graph_break()
+        return loss * self.conv(x[:, None]).sum()
+
+
+class KeptBehindABreak(Kept):
+    def forward(self, x):
+        h = self.conv(x[:, None])
+        torch._dynamo.graph_break()
+        loss = self.zero
+        loss.requires_grad_()
+        return loss + h.sum()
+
+
+class KeptWhileOff(Kept):
+    @torch.no_grad()
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        return loss + self.conv(x[:, None]).sum()
+
+
+class KeptBehindAGuard(Kept):
+    """Declined: where the guard raises, eager has not told it."""
+
+    def forward(self, x):
+        if x.sum() > 40:
+            raise ValueError("too much")
+        loss = self.zero
+        loss.requires_grad_()
+        return loss + self.conv(x[:, None]).sum()
+
+
+class KeptBeforeAGuard(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        if x.sum() > 40:
+            raise ValueError("too much")
+        return loss + self.conv(x[:, None]).sum()
+
+
+class KeptBeforeAFailure(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        loss = loss + self.conv(x[:, None]).sum()
+        return loss + x.flatten()[x.sum().long() - 30]
+
+
+class KeptBehindAFailure(Kept):
+    def forward(self, x):
+        h = x.flatten()[x.sum().long() - 30]
+        loss = self.zero
+        loss.requires_grad_()
+        return loss + self.conv(x[:, None]).sum() + h
+
+
+class KeptAndViewed(Kept):
+    def __init__(self):
+        super().__init__()
+        self.part = self.zero.view(1)
+
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        return self.conv(x[:, None]) + loss + self.part * 2
+
+
+class KeptAView(KeptAndViewed):
+    def forward(self, x):
+        loss = self.part
+        loss.requires_grad_()
+        return self.conv(x[:, None]) + loss + self.zero * 2
+
+
+class KeptAndHooked(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        loss.register_hook(lambda grad: grad * 2)
+        return self.conv(x[:, None]) + loss
+
+
+class KeptAndDetached(Kept):
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        return self.conv(x[:, None]) + loss.detach() + self.zero.data
+
+
+class KeptInACheckpoint(Kept):
+    def block(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        return self.conv(x[:, None]) + loss
+
+    def forward(self, x):
+        return checkpoint(self.block, x, use_reentrant=False)
+
+
+class KeptInALoop(Kept):
+    def forward(self, x):
+        total = self.conv(x[:, None]).sum()
+        for _ in range(3):
+            loss = self.zero
+            loss.requires_grad_()
+            total = total + loss
+        return total
+
+
+class KeptAndCounted(Kept):
+    """The buffer is another tensor from each call on."""
+
+    def forward(self, x):
+        loss = self.zero
+        loss.requires_grad_()
+        total = self.conv(x[:, None]) + loss
+        self.zero = loss.detach() + 1
+        return total
+
+
+class FrozenWeight(Told):
+    def __init__(self):
+        super().__init__()
+        self.conv.requires_grad_(False)
+
+    def forward(self, x):
+        weight = self.conv.weight
+        weight.requires_grad_()
+        return self.conv(x[:, None])

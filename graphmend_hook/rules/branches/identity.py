@@ -20,19 +20,14 @@ _NEW = SPECULABLE - VIEWS - INPLACE
 _OF_OBJECTS = frozenset({"id", "hash", "vars", "setattr", "delattr"})  # builtins of which the same is true
 
 
-def check_identity(place: Place, names: Iterable[str], harmless: str = "") -> None:
-    """Raise Declined if later one of `names`, or of their aliases, is written in place, or looked at as an object.
-
-    harmless: the name of a method that only looks as if it did.
-    """
+def check_identity(place: Place, names: Iterable[str]) -> None:
+    """Raise Declined if later one of `names`, or of their aliases, is written in place, or looked at as an object."""
     statement = place.statement
     aliases = _aliases(place, frozenset(names))
     last = statement.end_lineno or statement.lineno
     in_loop = any(isinstance(outer, _LOOPS) for outer in place.inside)
     for node in walk(place.function.node):
         if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == harmless:
-                continue
             for culprit in _touched(node):
                 if culprit in aliases:
                     raise Declined("R17", f"`{culprit}` is written in place later, or looked at as an object")

@@ -26,14 +26,13 @@ Also
 
 Obligations proved here, each with its refusal
     GM106-R10, R11, R12 as those of GM102 (`where`)
-    GM106-R17  the tensor is not written in place later, nor looked at as an object (`.grad`, hooks)
-    GM106-R20  the function asks no tensor whether it requires a gradient
 
 Obligations checked on the traced values
     GM106-T01  it is a plain tensor of floats, and no function transform is at work
     GM106-T02  it is made by the graph and does not leave it, each operation on it gives what requires a gradient, or
-        runs without, and no traced function asks for one; where that is found wrong at the end, the trace starts anew
-        as it is written
+        runs without, nothing writes to it, and no traced function asks for one; where that is found wrong at the end,
+        the trace starts anew as it is written.  Or it is an input of the graph that was not used before, which is
+        told when the graph is called
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import Filling, Template
-from ..base import Declined, Ready, unsuitable
-from ..branches.identity import check_identity
+from ..base import Ready, unsuitable
 from ..known_calls import FILLING
 
 CODE = "GM106"
@@ -85,7 +83,7 @@ class Grad:
     """Rewrites assignments to `requires_grad`; see the module's docstring."""
 
     name = "grad"
-    version = 3
+    version = 4
     fallback = False
     triggers = (re.compile(rb"\brequires_grad(?:_\(|\s*=\s*(?!False\b))"),)
 
@@ -97,13 +95,6 @@ class Grad:
         refusal = unsuitable(place, scope, CODE)
         if refusal is not None:
             return refusal
-        if any(map(_asks, walk(place.function.node))):
-            return Refusal(f"{CODE}-R20", "the function asks a tensor whether it requires a gradient")
-        if told.tensor is not None:
-            try:
-                check_identity(place, [told.tensor], harmless="requires_grad_")
-            except Declined as declined:
-                return declined.refusal(CODE)
         return Ready(told.template.fill(statement, ORIGINAL=statement, **told.holes))
 
 
@@ -161,7 +152,3 @@ def _made_by(call: ast.Call) -> ast.Call | None:
         case ast.Call(ast.Attribute(ast.Call() as made, "requires_grad_"), [] | [ast.Constant(True)], []):
             return made
     return None
-
-
-def _asks(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Load)

@@ -16,6 +16,7 @@ from ...dynamo.operations import name_of, only_computes, written_nodes
 from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success, is_as_written
+from ...dynamo.told import tell_input
 from ...dynamo.trace import Trace
 from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
@@ -49,7 +50,7 @@ def is_trained_anyway(tensor: Any) -> bool:
     if not tensor.dtype.is_floating_point or is_transformed():
         record("GM106-T01")
         return False
-    if not _is_intermediate(tensor):
+    if not (_is_intermediate(tensor) or _is_told_by_the_call(tensor)):
         record("GM106-T02")
         return False
     expect_success()
@@ -73,10 +74,21 @@ def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     return True
 
 
+@question(otherwise=False)
+def _is_told_by_the_call(trace: Trace, tensor: Variable) -> bool:
+    """Is it an input of the graph, which is told when that is called?"""
+    if is_as_written(trace) or trace.compilation.attempts.of(ToldOrders).as_written:
+        return False
+    return tell_input(trace, tensor, otherwise=_tell_as_written)
+
+
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
-    if not asks_for_gradients(compilation) and not _can_be_told(told.tensors, module):
-        return
+    if asks_for_gradients(compilation) or _can_be_told(told.tensors, module):
+        _tell_as_written(compilation)
+
+
+def _tell_as_written(compilation: Compilation) -> None:
     compilation.attempts.of(ToldOrders).as_written = True
     trace_anew("that a tensor requires a gradient can be told")
 

@@ -1,0 +1,104 @@
+"""Inputs of a graph that the frame tells to require a gradient.
+
+Dynamo does not trace that, and need not: what the trace has come to after it sees the input as it is then, and the
+input itself is told when the graph is called.  Dynamo guards on an input as the frame finds it; so a frame whose input
+requires a gradient by now has other code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .compilation import Compilation
+from .operations import written_nodes
+from .place import is_in_another_body
+from .rerun import Plan, keep
+from .trace import Trace
+from .uses import Uses
+from .variables import Variable, is_plain_tensor, tensor_node
+from .writes import memory_of, memory_of_inference
+
+Otherwise = Callable[[Compilation], None]
+
+
+@dataclass
+class _Inputs:
+    """The inputs that an attempt tells, and what is done where that cannot be."""
+
+    nodes: list[torch.fx.Node] = field(default_factory=list)
+    otherwise: Otherwise | None = None
+
+
+def tell_input(trace: Trace, tensor: Variable, otherwise: Otherwise) -> bool:
+    """Tell an input of the graph that nothing has used yet; False if it is none, or if it may be told too early.
+
+    It is told before the graph runs, and so before a guard that stands before the statement raises.
+
+    otherwise: called when the graph is complete, if the input is not its to tell.
+    """
+    compilation, node = trace.compilation, tensor_node(tensor)
+    if tensor.source is None or node.op != "placeholder" or node.users or not is_plain_tensor(tensor):
+        return False
+    if compilation.is_saved or compilation.of(Plan).may_raise or is_in_another_body(trace):
+        return False
+    if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
+        return False
+    node.meta["example_value"].requires_grad_()
+    tensor.realize().requires_grad = True
+    inputs = compilation.of(_Inputs)
+    inputs.nodes.append(node)
+    inputs.otherwise = otherwise
+    keep(compilation)  # it runs again as it was written, where its graph fails
+    compilation.judge(_install)
+    return True
+
+
+def _install(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    inputs, given = compilation.of(_Inputs), [*module.graph.find_nodes(op="placeholder")]
+    if not all(node in given and _is_read(node, Uses(module)) for node in inputs.nodes):
+        assert inputs.otherwise is not None
+        inputs.otherwise(compilation)
+        return
+    places, compiler = [given.index(node) for node in inputs.nodes], compilation.output.call_user_compiler
+
+    def compile_and_tell(graph: torch.fx.GraphModule, examples: Sequence[Any], *args: Any) -> Callable[..., Any]:
+        with _telling(examples, places, even_after=False):  # as a backend sees them
+            compiled = compiler(graph, examples, *args)
+        return _called(compiled, places)
+
+    compilation.output.call_user_compiler = compile_and_tell
+
+
+def _is_read(node: torch.fx.Node, uses: Uses) -> bool:
+    """Does the graph use it, so that it stays an input, and write to it nowhere?"""
+    users = [*uses.of(node)]
+    return bool(users) and not any(operand in written_nodes(user) for operand, user in users)
+
+
+def _called(graph: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
+    """`graph`, which tells its inputs at these places; it leaves them alone if it fails."""
+
+    def call(*inputs: Any) -> Any:
+        with _telling(inputs, places, even_after=True):
+            return graph(*inputs)
+
+    return call
+
+
+@contextlib.contextmanager
+def _telling(inputs: Sequence[Any], places: Sequence[int], *, even_after: bool) -> Iterator[None]:
+    """Let those of the inputs that are at these places require a gradient, after the block if it does not fail."""
+    told = [inputs[place] for place in places if not inputs[place].requires_grad]
+    for tensor in told:
+        tensor.requires_grad_()
+    try:
+        yield
+        told = [] if even_after else told
+    finally:
+        for tensor in told:
+            tensor.requires_grad_(False)
