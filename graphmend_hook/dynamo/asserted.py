@@ -144,6 +144,11 @@ def _on_tensors(value: Any, counted: dict[torch.fx.Node, Any]) -> Any:
     return counted[value]
 
 
+def _is_natural(exponent: Any) -> bool:
+    """Is the power of a whole number one too?"""
+    return type(exponent) is int and exponent >= 0
+
+
 def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
     graph, target = node.graph, node.target
     if target is _SIZE:
@@ -156,7 +161,7 @@ def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
     if node.op == "call_method" and target == "item":
         with graph.inserting_before(node):  # it may be written to later
             return graph.call_method("clone", node.args)
-    if node.op == "call_function" and target in _SAME:
+    if node.op == "call_function" and (target in _SAME or (target is operator.pow and _is_natural(node.args[1]))):
         return graph.call_function(target, tuple(_on_tensors(operand, counted) for operand in node.args))
     if target is torch.sym_not:
         return graph.call_function(torch.logical_not, (_on_tensors(node.args[0], counted),))

@@ -244,10 +244,11 @@ def fake_arguments(node: torch.fx.Node) -> Any:
 
 
 def _is_of_numbers(node: torch.fx.Node, home: str, name: str) -> bool:
-    """Is it an operation on numbers of Python that gives one?"""
-    if home not in _OF_NUMBERS and not (home.startswith("torch") and name.startswith(("sym_", "_sym_"))):
+    """Is it an operation on numbers of Python that gives one, or a size?"""
+    makes_size = node.target is torch.Size
+    if not (makes_size or home in _OF_NUMBERS or (home.startswith("torch") and name.startswith(("sym_", "_sym_")))):
         return False
-    values = [operand.meta.get("example_value") for operand in (node, *node.all_input_nodes)]
+    values = [operand.meta.get("example_value") for operand in (*node.all_input_nodes, *([] if makes_size else [node]))]
     numbers = (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
     return all(isinstance(value, numbers) for value in values)
 
