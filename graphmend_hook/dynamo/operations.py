@@ -161,10 +161,10 @@ def may_fail(node: torch.fx.Node) -> bool:
 
 
 def is_of_numpy(node: torch.fx.Node) -> bool:
-    """Is it one of the operations of numpy that give what torch gives?  A product of floats depends on the order."""
+    """Is it one of the operations of numpy that give what torch gives?  Products and powers of floats need not."""
     if not _is_wrapped(node) or _numpy_name(node) not in tensor_ops.NUMPY:
         return False
-    return _numpy_name(node) != "prod" or not node.meta["example_value"].is_floating_point()
+    return _numpy_name(node) not in ("pow", "power", "prod") or not node.meta["example_value"].is_floating_point()
 
 
 def name_of(node: torch.fx.Node) -> str:
@@ -254,7 +254,8 @@ def _is_of_numbers(node: torch.fx.Node, home: str, name: str) -> bool:
 
 
 def _is_wrapped(node: torch.fx.Node) -> bool:
-    return type(node.target).__name__ in ("numpy_to_tensor_wrapper", "numpy_operator_wrapper")
+    wrappers = ("numpy_to_tensor_wrapper", "numpy_method_wrapper", "numpy_operator_wrapper")
+    return type(node.target).__name__ in wrappers
 
 
 def _numpy_name(node: torch.fx.Node) -> str:
