@@ -30,14 +30,45 @@ ROWS = "rows"
 # As many arguments of the survey's own as its functions read.
 _GIVEN = {"eager_only": False, "bf16": False, "half_all": False, "base": False, "verbose": False, "tb": False}
 _LIMITS = {"timeout": 120.0, "build_budget": 12.0}
+_INDUCTOR_TIMEOUT, _CLOSE = 600.0, 1e-2
 
 
-def of_types(folder: Path, train: bool) -> tuple[list[str], Callable[[str], Line]]:
+def of_types(folder: Path, train: bool, inductor: bool) -> tuple[list[str], Callable[[str], Line]]:
     """The names of the model types that the census in `folder` knows, and what it finds out about one."""
     sys.path.insert(0, str(folder.resolve()))
     census = importlib.import_module("census")
     given = argparse.Namespace(**_GIVEN, **_LIMITS, train=train)
+    if inductor:
+        given.timeout = _INDUCTOR_TIMEOUT
+        _use_inductor(census)
     return census.order()[0], lambda name: census.run_one(name, given)
+
+
+def _use_inductor(census: Any) -> None:
+    """Let the census compile with Inductor, which draws eager's numbers, and compare to within `_CLOSE`."""
+    import torch
+    from torch._inductor import config
+
+    compile = torch.compile
+    config.fallback_random = True
+
+    def with_inductor(model: torch.nn.Module, *, backend: Callable[..., Any], dynamic: bool) -> Any:
+        def counted(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+            from torch._inductor.compile_fx import compile_fx
+
+            backend(graph, inputs)
+            return compile_fx(graph, inputs)
+
+        return compile(model, backend=counted, dynamic=dynamic)
+
+    def close(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+        if a is None or b is None:
+            return a is b
+        like = a.shape == b.shape and a.dtype == b.dtype
+        return like and torch.allclose(a.double(), b.double(), _CLOSE, _CLOSE, equal_nan=True)
+
+    torch.compile = with_inductor
+    census.same = close
 
 
 def of_rows() -> tuple[list[str], Callable[[str], Line]]:
@@ -73,8 +104,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", help="the models, with commas between them")
     parser.add_argument("--train", action="store_true", help="three training steps of each type, not a forward pass")
+    parser.add_argument("--inductor", action="store_true", help="compile types with Inductor; the default is eager")
     given = parser.parse_args()
-    names, observe = of_rows() if given.census == ROWS else of_types(Path(given.census), given.train)
+    names, observe = of_rows() if given.census == ROWS else of_types(Path(given.census), given.train, given.inductor)
     done = [json.loads(line)["name"] for line in given.out.open(encoding="utf-8")] if given.out.exists() else []
     # What every child needs is loaded once, before they are forked.
     importlib.import_module("torch._dynamo.convert_frame")

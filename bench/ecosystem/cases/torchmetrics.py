@@ -59,7 +59,7 @@ CASES: dict[str, Case] = {
         lambda: (torch.rand(4, 5).softmax(1), torch.rand(4, 5).softmax(1)),
     ),
     "tweedie_deviance_score": (lambda: lambda a, b: regression.tweedie_deviance_score(a, b, power=1.5), _numbers),
-    "psnr": (lambda: images.peak_signal_noise_ratio, lambda: (image(), image())),
+    "psnr": (lambda: images.peak_signal_noise_ratio, lambda: (image(), image(), 1.0)),
     "ssim": (lambda: images.structural_similarity_index_measure, lambda: (image(), image())),
     "total_variation": (lambda: images.total_variation, lambda: (image(),)),
     "uqi": (lambda: images.universal_image_quality_index, lambda: (image(), image())),

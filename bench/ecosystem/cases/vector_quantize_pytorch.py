@@ -29,7 +29,7 @@ CASES: dict[str, Case] = {
     "LFQ": (lambda: vq.LFQ(codebook_size=16, dim=8).train(), _rows),
     "ResidualLFQ": (lambda: vq.ResidualLFQ(dim=8, codebook_size=16, num_quantizers=2).eval(), _rows),
     "SimVQ": (lambda: vq.SimVQ(dim=8, codebook_size=16).train(), _rows),
-    "LatentQuantize": (lambda: vq.LatentQuantize([4, 4, 4], 8).train(), _rows),
+    "LatentQuantize": (lambda: vq.LatentQuantize([4, 4, 4], 8).train(), lambda: (torch.randn(1, 8, 12),)),
     "RandomProjectionQuantizer": (
         lambda: vq.RandomProjectionQuantizer(dim=8, num_codebooks=2, codebook_dim=4, codebook_size=16),
         _rows,
