@@ -179,6 +179,10 @@ class Evidence:
         """May it be a tensor, or hold some, for all that the text says?"""
         return self._unknown.holds(node)
 
+    def may_give(self, node: ast.expr) -> bool:
+        """May it be one, or what a part of the object gives, of which nothing is known here?"""
+        return self._unknown.gives(node)
+
     def _of_open_test(self, node: ast.expr) -> Taint:
         if isinstance(node, ast.Compare):
             return Taint.OPEN if self._unknown.compares(node) else Taint.NO

@@ -89,6 +89,13 @@ class Unknown:
             return any(self.holds(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
         return False
 
+    def gives(self, node: ast.expr) -> bool:
+        """May it be a tensor, or hold some; or is it what a part of the object gives (``self.dist.sample()``)?"""
+        match node:
+            case ast.Call(ast.Attribute(owner, method)) if method not in _PLAIN_METHODS and is_held_by_self(owner):
+                return True
+        return self.holds(node)
+
     def _called(self, call: ast.Call) -> bool:
         if self._qualified(call.func) in _PLAIN_FUNCTIONS:
             return False

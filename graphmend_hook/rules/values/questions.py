@@ -140,7 +140,7 @@ class Questions:
                 self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
-                if self._may_be_tensor(argument) or self._is_open_item(argument):
+                if self._may_be_tensor(argument) or self._evidence.may_give(argument):
                     self._ask_number(argument)
         elif self._is_builtin(call.func, _TRUTHS):
             self._truths(call)
@@ -183,10 +183,6 @@ class Questions:
             self._decisions(items.elt)
         elif self._evidence.may_be_mask(items) or self._is_handed_in(items):
             self._ask(items, Question("GM.elements(A)", (items,)))
-
-    def _is_open_item(self, node: ast.expr) -> bool:
-        """Is it an item that may be a tensor: ``params["shape"][-1]``?"""
-        return isinstance(node, ast.Subscript) and self._evidence.may_hold(node)
 
     def _is_grouped_read(self, call: ast.Call) -> bool:
         items = groups.grouped_read(call)
