@@ -53,6 +53,11 @@ _STEEP = _names(
     "tanh true_divide xlogy"
 )
 
+# Each has a gradient for every operand, saves none of them for it, and has no other kernel where it is asked for one.
+LINEAR_KEEPING_NOTHING = (VIEWS - {"type_as"}) | _names("add cat clone getitem mean neg pad stack sub sum")
+# So it is with the first operand of these, if no other has more dimensions, but that the others are saved.
+LINEAR = _names("conv1d conv2d conv3d linear matmul mul")
+
 # With a zero gradient from above they add zeros or nothing to the gradients below, whatever the values.
 # Zeros are not nothing where there was no gradient (None becomes zeros) or a negative zero (-0.0 becomes 0.0).
 SMOOTH = METADATA | _MADE | _MADE_LIKE | VIEWS | _COPIES | _COMPARISONS | _QUESTIONS | _LOGIC | _BITWISE | _FLAT
@@ -164,6 +169,9 @@ TOTAL = _names(
     "neg permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split "
     "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
 )
+
+# The data makes none of them fail, nor the want of any.
+HARMLESS = SPECULABLE | TOTAL
 
 # What fails where a whole number that a tensor holds is no place in the first operand.
 INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleave take take_along_dim")

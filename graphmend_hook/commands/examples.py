@@ -654,38 +654,6 @@ def f(x):
     return y + z
 """,
     ),
-    # [Grad]
-    "GM106-R17": _of(
-        """
-def f(x, weight):
-    hidden = x * 2
-    hidden.requires_grad_()
-    y = hidden @ weight
-    return y if hidden.grad is None else hidden
-""",
-        """
-def f(x, weight):
-    hidden = x * 2
-    hidden.requires_grad_()
-    return hidden @ weight
-""",
-    ),
-    "GM106-R20": _of(
-        """
-def f(x, weight):
-    hidden = x * 2
-    hidden.requires_grad_()
-    y = hidden @ weight
-    return y + 1 if y.requires_grad else y
-""",
-        """
-def f(x, weight):
-    hidden = x * 2
-    hidden.requires_grad_()
-    y = hidden @ weight
-    return y + 1
-""",
-    ),
     # while tracing: [Defer]
     "GM101-T01": _of(
         """

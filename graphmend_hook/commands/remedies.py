@@ -27,7 +27,6 @@ REMEDIES = {
     "R17": "Do not write to the result in place, and do not look at it by `is`, `in`, `.grad` or hooks: `x = x + 1`, not `x += 1`.",
     "R18": "Give each conditional expression a statement of its own.",
     "R19": "Write the arguments of the check out, as its signature has them.",
-    "R20": "Leave questions about `requires_grad` out of the function; the model's parameters can be asked before.",
     "GM101-R01": "Leave `exc_info`, `stack_info` and what waits for other processes out of the call.",
     "GM101-R02": "Write the arguments of the call out.",
     "GM101-R03": "Move the call out of the `try`, whichever exceptions its handlers name; a `finally` alone may stay around it.",

@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_leaves
 from . import asserted, frame_guards, queue, ranges, rerun, restart, supposed, undecided
 from .arithmetic import before_arithmetic
 from .compilation import Compilation, trace_anew
+from .orders import Orders
 from .question import question
 from .refusals import Place
 from .restart import Failure
@@ -222,7 +223,7 @@ def _is_shared(node: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> bool:
 
 def is_uncaptured(compilation: Compilation) -> bool:
     """Is every number in this compilation to be read as it was written?"""
-    return compilation.attempts.of(restart.Orders).as_written or _orders(compilation).most == 0
+    return compilation.attempts.of(Orders).as_written or _orders(compilation).most == 0
 
 
 def _capture_first(

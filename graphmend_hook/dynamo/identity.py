@@ -46,11 +46,17 @@ def before_questions(compilation: Compilation, look: Look) -> None:
 
 
 def watch_gradients(compilation: Compilation) -> None:
-    """Remember whether the rest of the attempt asks a tensor if it requires a gradient."""
+    """Remember whether the rest of the attempt asks a tensor if it requires a gradient.
+
+    So does Dynamo itself for a function of autograd: where nothing that it is given requires one, its backward is lost.
+    """
+    from torch._dynamo.variables.misc import AutogradFunctionVariable
+
     asked = compilation.of(_Asked)
     if not asked.is_watched:
         asked.is_watched = True
         _stand_before(compilation, *_reader(), _read_of_gradients)
+        _stand_before(compilation, AutogradFunctionVariable, "call_apply", _applied)
 
 
 def asks_for_gradients(compilation: Compilation) -> bool:
@@ -63,6 +69,10 @@ def _read_of_gradients(
 ) -> None:
     if name in _OF_GRADIENTS and _is_of_the_program(compilation):
         compilation.of(_Asked).is_asked = True
+
+
+def _applied(compilation: Compilation, *_: Any, **_named: Any) -> None:
+    compilation.of(_Asked).is_asked = True
 
 
 def _watch(compilation: Compilation) -> None:

@@ -145,19 +145,21 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 
 def may_fail(node: torch.fx.Node) -> bool:
-    """May the operation fail on the data, or for want of any, where tracing it did not?"""
+    """May the operation fail on the data, or for want of any, where tracing it did not?  So may what is not known."""
     if is_of_numpy(node):
         return False
     if not is_plain(node) or divides_whole_numbers(node):
         return True
     operands = [each.meta.get("example_value") for each in node.all_input_nodes]
     tensors = [each for each in operands if isinstance(each, torch.Tensor)]
-    if name_of(node) in tensor_ops.INDEXED:
+    name, facts = name_of(node), facts_of(node)
+    if name in tensor_ops.INDEXED:
         parts = node.args[1] if len(node.args) > 1 else ()
         lists = any(isinstance(part, list) for part in (parts if isinstance(parts, tuple) else (parts,)))
         return lists or any(tensor.dtype is not torch.bool for tensor in tensors[1:])
-    is_reduction = finds_extreme(node) or facts_of(node).is_reduction
-    return is_reduction and any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
+    if finds_extreme(node) or facts.is_reduction:
+        return any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
+    return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
 
 
 def is_of_numpy(node: torch.fx.Node) -> bool:

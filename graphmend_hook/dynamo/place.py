@@ -15,8 +15,9 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from ..diagnostics import say_once
 from . import queue
 from .caches import is_in_a_cache
+from .orders import is_as_written
 from .question import is_connected, question
-from .restart import is_as_written, redirects
+from .restart import redirects
 from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
 from .variables import Variable, is_unread

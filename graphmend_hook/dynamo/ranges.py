@@ -16,8 +16,9 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .operations import facts_of, name_of
+from .orders import is_as_written
 from .question import question
-from .restart import expect_success_of, is_as_written
+from .restart import expect_success_of
 from .trace import Trace
 from .variables import Variable, tensor_node
 from .writes import memory_of, written_by

@@ -16,20 +16,14 @@ from typing import Any
 import torch
 
 from . import unused
-from .compilation import Compilation, trace_anew
+from .compilation import Compilation
 from .modes import Modes
 from .operations import divides_whole_numbers
+from .orders import trace_as_written
 from .question import question
 from .rerun import Plan, see_switches
 from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
-
-
-@dataclass
-class Orders:
-    """What holds for all further attempts.  as_written: every statement is traced as it was written."""
-
-    as_written: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,7 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
-    compilation.judge(unused.use)
+    unused.see_to(compilation)
     compilation.judge(see_switches)
 
 
@@ -109,7 +103,7 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         log.debug("%s: %s", failure.reason, error)
         if retreat:
             retreat(compilation, failure)
-        _trace_as_written(compilation, failure.reason)
+        trace_as_written(compilation, failure.reason)
 
 
 @question(otherwise=None)
@@ -120,7 +114,7 @@ def expect_no_handler(trace: Trace) -> None:
     kept the frame from being compiled at all, and then it was caught.
     """
     if is_caught(trace):
-        _trace_as_written(trace.compilation, "an assert stands in a try")
+        trace_as_written(trace.compilation, "an assert stands in a try")
 
 
 @question(otherwise=None)
@@ -135,7 +129,7 @@ def expect_no_trap(trace: Trace) -> None:
 
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if any(map(divides_whole_numbers, operations(module))):
-        _trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+        trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
 
 
 @question(otherwise=None)
@@ -152,7 +146,7 @@ def _see_changes(compilation: Compilation) -> None:
 
 def _judge_changes(compilation: Compilation, error: BaseException | None) -> None:
     if error is None and compilation.of(Ending).is_redirected:
-        _trace_as_written(compilation, "where an effect goes is changed after it")
+        trace_as_written(compilation, "where an effect goes is changed after it")
 
 
 def redirects(changed: Any) -> bool:
@@ -175,7 +169,7 @@ def expect_no_switch(trace: Trace) -> None:
 def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     last = Modes()
     if any(modes != last for modes in compilation.of(Ending).modes):
-        _trace_as_written(compilation, "a mode is switched after a guard")
+        trace_as_written(compilation, "a mode is switched after a guard")
 
 
 @question(otherwise=True)
@@ -186,21 +180,5 @@ def follows_what_may_raise(trace: Trace) -> bool:
     """
     if not trace.compilation.of(Plan).may_raise or not is_in_finally(trace):
         return False
-    _trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
+    trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
     return True
-
-
-def _trace_as_written(compilation: Compilation, reason: str, *, even_one_graph: bool = False) -> None:
-    """Trace the frame anew as it was written, unless that has been done, or ``fullgraph=True`` leaves no other way.
-
-    even_one_graph: under ``fullgraph=True`` too, which then fails.
-    """
-    orders = compilation.attempts.of(Orders)
-    if not orders.as_written and (even_one_graph or not compilation.one_graph):
-        orders.as_written = True
-        trace_anew(reason)
-
-
-def is_as_written(trace: Trace) -> bool:
-    """Is every statement to be traced as it was written?  What a question asks of its trace."""
-    return trace.compilation.attempts.of(Orders).as_written

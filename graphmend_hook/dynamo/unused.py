@@ -7,14 +7,18 @@ what was drawn in a name.  So these are used in a graph that would have ended th
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
+from . import saved
 from .compilation import Compilation
-from .operations import facts_of, may_fail, name_of
+from .operations import facts_of, may_fail, name_of, written_nodes
+from .orders import trace_as_written
 from .variables import Variable, is_tensor, tensor_node
-from .writes import operations
+from .writes import bodies_of, memory_of, written_by
 
 _TEXT = "graphmend_hook: a count is never below zero"
 
@@ -26,65 +30,149 @@ class _Asked:
     nodes: set[torch.fx.Node] = field(default_factory=set)
 
 
+class _UnusableError(Exception):
+    """An operation gives nothing that an assertion could be made of."""
+
+
 def remember(compilation: Compilation, variable: Variable) -> bool:
     """Is it a tensor?  Then a break where it is asked for would have made it a result of the graph."""
     if not is_tensor(variable):
         return False
     compilation.of(_Asked).nodes.add(tensor_node(variable))
-    compilation.judge(use)
+    see_to(compilation)
+    output = compilation.output
+    if "remove_unused_graphargs" not in vars(output):
+        output.remove_unused_graphargs = compilation.before(output.remove_unused_graphargs, _use_items)
     return True
 
 
-def keep(compilation: Compilation, variable: Variable) -> None:
-    """As `remember`, of what nothing else asks for: Dynamo itself drops an item of a tensor before it is judged."""
-    if remember(compilation, variable):
-        node = tensor_node(variable)
-        if node.target is operator.getitem and not node.users and _holds_numbers(node) and may_fail(node):
-            _use(node.graph, node)
+def remember_all(compilation: Compilation, value: Variable) -> None:
+    """The same of all tensors in a value, such as a list."""
+    from torch._dynamo.variables.base import VariableTracker
+
+    VariableTracker.visit(lambda part: remember(compilation, part), value)
 
 
-def use(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Let an assertion that always holds use what the output of the graph does not rest on.
+def see_to(compilation: Compilation) -> None:
+    """See to it that a backend drops nothing of the graph that breaks have kept, nor computes it anew too late."""
+    compilation.judge(_use_all)
+    compilation.judge(saved.keep_results)
 
-    That is each draw, and of what was asked for, what may fail.
+
+def _use_all(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Let an assertion that always holds use what the output of the graph does not rest on, or that of a body in it.
+
+    That is each draw, and of what was asked for, what may fail.  Where there is nothing to assert, as inside a function
+    transform, the frame is traced as it was written.
     """
     if compilation.output.export:
         return
-    graph, asked, operating = module.graph, {*compilation.of(_Asked).nodes}, {*operations(module)}
-    used = {graph.output_node(), *(node for node in graph.nodes if name_of(node).startswith("_assert"))}
-    unused: list[torch.fx.Node] = []
-    for node in reversed(graph.nodes):
-        if node in asked:
-            asked.update(node.all_input_nodes)
-        if node not in used and node in operating and _holds_numbers(node) and _has_effect(node, node in asked):
-            unused.append(node)
-            used.add(node)
-        if node in used:
-            used.update(node.all_input_nodes)
+    try:
+        _use_in(module, compilation.of(_Asked).nodes)
+    except (_UnusableError, NotImplementedError):  # a wrapper of a function transform has no memory of its own
+        trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
+
+
+def _use_items(compilation: Compilation) -> None:
+    """Use what is to be used of the items that Dynamo itself drops before the graph is judged."""
+    graph = compilation.output.graph
+    if not compilation.output.export:
+        for node in [*_unused(graph, None, compilation.of(_Asked).nodes)]:
+            if node.target is operator.getitem and _tensor_in(node) == (node, ()):
+                _use(node)
+
+
+def _use_in(module: torch.fx.GraphModule, asked: set[torch.fx.Node]) -> None:
+    for node in module.graph.nodes:
+        for body in bodies_of(module, node):
+            _use_in(body, asked)
+    unused = [*_unused(module.graph, module, asked)]
     for node in unused:
-        _use(graph, node)
+        _use(node)
     if unused:
         module.recompile()
 
 
-def _has_effect(node: torch.fx.Node, is_asked_for: bool) -> bool:
-    return facts_of(node).draws or (is_asked_for and may_fail(node))
+def _unused(
+    graph: torch.fx.Graph, module: torch.fx.GraphModule | None, asked: set[torch.fx.Node]
+) -> Iterator[torch.fx.Node]:
+    """The operations that have to be used, and are not, the last first; what `asked` is made of is asked for as well.
+
+    An operation is used if the output rests on it, an assertion, or the memory of an input.
+    module: that of the graph, which has the bodies of its operations, once it is complete.
+    """
+    used, asked_for = {graph.output_node()}, memory_of(node for node in graph.nodes if node in asked)
+    seen = memory_of(node for node in graph.nodes if not node.op.startswith("call"))
+    for node in reversed([*graph.nodes]):
+        written = written_by(node)
+        if node in asked or not written.isdisjoint(asked_for):
+            asked |= {node, *node.all_input_nodes}
+            asked_for |= memory_of(node.all_input_nodes)
+        is_used = node in used or name_of(node).startswith("_assert") or not written.isdisjoint(seen)
+        if not is_used and node.op.startswith("call") and _has_effect(module, node, node in asked):
+            is_used = True
+            yield node
+        if is_used:
+            used.update(node.all_input_nodes)
+            seen |= memory_of(node.all_input_nodes)
 
 
-def _use(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-    with graph.inserting_after(node):
-        finite = graph.call_method("isfinite", (node,))
-    with graph.inserting_after(finite):
-        count = graph.call_method("sum", (finite,))
-    with graph.inserting_after(count):
-        holds = graph.call_function(operator.ge, (count, 0))
-    with graph.inserting_after(holds):
-        graph.call_function(torch._assert_async, (holds, _TEXT))
-
-
-def _holds_numbers(node: torch.fx.Node) -> bool:
-    """Inside a function transform nothing can be asserted; what is drawn there is seen by nobody behind a break."""
-    value = node.meta.get("example_value")
-    if not isinstance(value, torch.Tensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+def _has_effect(module: torch.fx.GraphModule | None, node: torch.fx.Node, is_asked_for: bool) -> bool:
+    """Does it draw; or may it fail, if it is asked for?  Numbers of Python rest on tensors, which are seen to."""
+    if _tensor_in(node) is None:
         return False
-    return value.layout is torch.strided and not value.is_quantized and node.op.startswith("call")
+    return (is_asked_for and may_fail(node)) or _draws(module, node)
+
+
+def _draws(module: torch.fx.GraphModule | None, node: torch.fx.Node) -> bool:
+    bodies = bodies_of(module, node) if module is not None else []
+    if bodies:
+        return any(_draws(body, inner) for body in bodies for inner in body.graph.nodes)
+    return facts_of(node).draws
+
+
+def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | None:
+    """The first tensor that it gives, as a node and the place of an item of its value; else what it writes to."""
+    if not node.op.startswith("call"):
+        return None
+    value = node.meta.get("example_value")
+    if isinstance(value, torch.Tensor):
+        return node, ()
+    if isinstance(value, (tuple, list)):
+        places = [place for place, item in enumerate(value) if isinstance(item, torch.Tensor)]
+        return (node, (places[0],)) if places else None
+    written = [
+        operand for operand in written_nodes(node) if isinstance(operand.meta.get("example_value"), torch.Tensor)
+    ]
+    return (written[0], ()) if written else None
+
+
+def _use(node: torch.fx.Node) -> None:
+    """Assert something of the numbers that it gives, or writes."""
+    found = _tensor_in(node)
+    assert found is not None
+    graph, (tensor, place) = node.graph, found
+    value = tensor.meta["example_value"]
+    for number in place:
+        value = value[number]
+    if (
+        torch._C._functorch.is_functorch_wrapped_tensor(value)
+        or value.layout is not torch.strided
+        or value.is_quantized
+    ):
+        raise _UnusableError
+    last = node
+
+    def add(kind: str, target: Any, *operands: Any) -> torch.fx.Node:
+        nonlocal last
+        with graph.inserting_after(last):
+            last = graph.create_node(kind, target, operands)
+        return last
+
+    for number in place:
+        tensor = add("call_function", operator.getitem, tensor, number)
+    if value.is_floating_point() and value.dtype.itemsize == 1:
+        tensor = add("call_method", "float", tensor)
+    finite = add("call_method", "isfinite", tensor)
+    holds = add("call_function", operator.ge, add("call_method", "sum", finite), 0)
+    add("call_function", torch._assert_async, holds, _TEXT)

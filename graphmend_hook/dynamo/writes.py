@@ -22,13 +22,18 @@ from .trace import log
 def operations(module: torch.fx.GraphModule) -> Iterator[torch.fx.Node]:
     """The nodes of the graph in order, those of the bodies that an operation calls before the operation itself."""
     for node in module.graph.nodes:
-        named = node.all_input_nodes if isinstance(node.target, torch._ops.HigherOrderOperator) else ()
-        operands = [getattr(module, str(operand.target), None) for operand in named if operand.op == "get_attr"]
-        bodies = [operand for operand in operands if isinstance(operand, torch.fx.GraphModule)]
+        bodies = bodies_of(module, node)
         for body in bodies:
             yield from operations(body)
         if not bodies:
             yield node
+
+
+def bodies_of(module: torch.fx.GraphModule, node: torch.fx.Node) -> list[torch.fx.GraphModule]:
+    """The graphs that the operation calls, as an activation checkpoint does."""
+    named = node.all_input_nodes if isinstance(node.target, torch._ops.HigherOrderOperator) else ()
+    operands = [getattr(module, str(operand.target), None) for operand in named if operand.op == "get_attr"]
+    return [operand for operand in operands if isinstance(operand, torch.fx.GraphModule)]
 
 
 def written_by(node: torch.fx.Node) -> set[int]:

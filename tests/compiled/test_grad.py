@@ -14,7 +14,14 @@ MENDED = import_mended(PATH, "grad_cases_mended")
 KINDS = [name for name, kind in vars(PLAIN).items() if isinstance(kind, type) and issubclass(kind, PLAIN.Told)]
 FREED = ["Told", "ToldByAMethod", "Leaf", "ToldInACheckpoint", "ToldInAReentrantCheckpoint", "Made", "MadeInACall"]
 FREED += ["Returned", "WithoutGradients", "OffForAPart", "Unused"]
-FREED_BY_CALLS = ["Kept", "KeptAndAskedBefore", "KeptAndAskedLater", "KeptOfTwoModules", "KeptUnderTwoNames", "KeptWhileOff"]
+FREED_BY_CALLS = [
+    "Kept",
+    "KeptAndAskedBefore",
+    "KeptAndAskedLater",
+    "KeptOfTwoModules",
+    "KeptUnderTwoNames",
+    "KeptWhileOff",
+]
 
 
 def step(model: Any, called: Any, x: torch.Tensor) -> list[Any]:

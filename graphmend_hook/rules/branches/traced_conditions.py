@@ -81,10 +81,10 @@ def both(left: Any, right: Any) -> Any:
     """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
     if not isinstance(left, torch.Tensor):
         return right
-    if undecided(left):
+    if undecided(left) and has_truth(left):
         if not undecided(right):
             return left if right else False
-        if has_truth(left) and has_truth(right):
+        if has_truth(right):
             return truth(left) & truth(right)
     return left and right
 
@@ -93,10 +93,10 @@ def either(left: Any, right: Any) -> Any:
     """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
     if not isinstance(left, torch.Tensor):
         return right
-    if undecided(left):
+    if undecided(left) and has_truth(left):
         if not undecided(right):
             return True if right else left
-        if has_truth(left) and has_truth(right):
+        if has_truth(right):
             return truth(left) | truth(right)
     return left or right
 

@@ -16,8 +16,8 @@ from ...dynamo.callers import is_called_by_the_program
 from ...dynamo.compilation import Compilation, is_order, remembered, trace_anew
 from ...dynamo.identity import before_questions
 from ...dynamo.operations import divides_whole_numbers, facts_of, is_plain, name_of, only_computes, written_nodes
+from ...dynamo.orders import is_as_written
 from ...dynamo.question import question
-from ...dynamo.restart import is_as_written
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, is_caught, log
 from ...dynamo.trace import record as record_here

@@ -98,8 +98,7 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
 @question(otherwise=None)
 def _keep(trace: Trace, values: Variable) -> None:
     """What a record that nobody hears would have shown is computed all the same."""
-    for value in values.realize().items:
-        unused.keep(trace.compilation, value)
+    unused.remember_all(trace.compilation, values)
 
 
 def defer_as_shown(

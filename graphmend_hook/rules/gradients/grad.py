@@ -57,7 +57,7 @@ _MADE = Template(
 if GM.compiling():
     TEST = FLAG
     TENSOR = WITHOUT
-    if TEST and not GM.is_trained_anyway(TENSOR):
+    if TEST is not False and not (TEST is True and GM.is_trained_anyway(TENSOR)):
         TRACED
 else:
     ORIGINAL

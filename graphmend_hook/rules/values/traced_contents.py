@@ -16,9 +16,10 @@ import torch
 from ...dynamo.capture import Captured, Denied
 from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_cheap, only_writes
+from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_autocast
 from ...dynamo.question import question
-from ...dynamo.restart import expect_success_of, is_as_written
+from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import Trace, log, record
 from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by

@@ -108,7 +108,7 @@ def is_held_by_module(leaf: torch.fx.Node) -> bool:
 
 def guard(compilation: Compilation, making: Making, value: str) -> None:
     """Keep the compiled code to the value, by guards on as few elements as will do; raises Unknown if it may not be."""
-    compilation.judge(unused.use)
+    unused.see_to(compilation)
     if not making.leaves:
         return
     if compilation.output.export or compilation.is_saved:

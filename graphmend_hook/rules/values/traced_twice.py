@@ -7,9 +7,10 @@ from typing import Any
 
 from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.identity import before_questions
+from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_transformed
 from ...dynamo.question import question
-from ...dynamo.restart import is_as_written
+from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import SourceLine, Trace
 from ...dynamo.variables import Variable
 from ..branches.traced_sides import Harmful, is_harmful, stands_for_both
@@ -24,7 +25,9 @@ def apart(owner: Any, tensor: Any) -> Any:
     With a gradient it stays: how those of the two add up is for autograd to say.  So it does where it is written to
     later: autograd misses that in a function of Dynamo's.
     """
-    if not is_asked(tensor) or tensor.requires_grad or is_transformed() or not _may_be_viewed(owner):
+    if not is_asked(tensor) or tensor.requires_grad or tensor.is_complex():
+        return tensor
+    if is_transformed() or not _may_be_viewed(owner):
         return tensor
     view = tensor.view_as(tensor)
     return view if stands_for_both(view, tensor, tensor) else tensor
@@ -45,6 +48,7 @@ def _may_be_viewed(trace: Trace, owner: Variable) -> bool:
         return False
     trace.compilation.of(_Viewed).lines.append(trace.line)
     before_questions(trace.compilation, _judge_question)
+    expect_success_of(trace.compilation)
     return True
 
 
