@@ -269,6 +269,38 @@ def told(t):
     return getattr(t, "requires_grad")  # noqa: B009  by another spelling
 
 
+class Logged(torch.autograd.Function):
+    """A backward pass that can be heard, and draws."""
+
+    @staticmethod
+    def forward(ctx, t):
+        return t * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        logger.info("log backward")
+        return gradient * 2 + torch.rand([])
+
+
+class Drawing(torch.autograd.Function):
+    """A forward pass that draws what nothing uses, and looks up what may not be there."""
+
+    @staticmethod
+    def forward(ctx, t, places):
+        if torch.rand(2).sum() > 3 or t[places].sum() > 3 or t.dim() > 0:
+            t = t * 2
+        return t * 3
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 6, None
+
+
+def drawing(t):
+    silent.info("log %s", torch.rand(2))
+    return t * 2
+
+
 def labelled(t):
     t.label = "label"
     return t

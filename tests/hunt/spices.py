@@ -754,7 +754,26 @@ SPICES = {
             "if ($t.long() // (n - 2 + torch.zeros(1).long())).sum() > 3 or flag:\n    $o = $e",
             "silent.info('log %s', torch.rand(2).sum())\n$z = $t + torch.rand([])",
             "silent.info('log %s', $t.reshape(-1)[torch.tensor([n * 4])])",
+            "silent.info('log %s', [$t.reshape(-1)[torch.tensor([n * 4])]])",
+            "silent.info('log %s', $t.reshape(-1)[torch.tensor([n * 4])][0])",
+            "y$i = torch.zeros(6)\ny$i[torch.tensor([n * 3])] = 1\nif y$i.sum() > 3 or flag:\n    $o = $e",
+            "y$i = torch.zeros(6)\ny$i.scatter_(0, torch.tensor([n * 3]), 1.0)\nif y$i.sum() > 1:\n    pass",
+            "y$i = torch.zeros(6)\ny$i.bernoulli_(0.5)\nsilent.info('log %s', {'y': y$i})\n$z = $t + torch.rand([])",
+            "y$i, _ = torch.rand(2, 3).sort()\nif y$i.sum() > 9:\n    pass\n$z = $t + torch.rand([])",
+            "$z = Drawing.apply($t.reshape(-1).float(), torch.tensor([n])) + torch.rand([])",
+            "$z = torch.utils.checkpoint.checkpoint(drawing, $t, use_reentrant=False) + torch.rand([])",
         ],
+        tests=["($t > 0) or flag", "flag and $t.isnan()", "n > 9 and ($t > 1)", "$t.nonzero() or n > 0"],
+    ),
+    "rewritten": Spice(
+        [
+            "h$i = self.s * 2\nlogger.info('log $i')\nself.s.add_(1)\n$z = self.w.sum() * h$i + $t",
+            "h$i = self.s.reshape(-1)[:1].exp()\nif $p:\n    $o = $e\nself.s.mul_(2)\n$z = self.w.sum() * h$i.sum() * $t",
+            "h$i = $t.detach()\nk$i = h$i * 2\nlogger.info('log $i')\nh$i.mul_(2)\n$z = self.w.sum() * k$i",
+            "self.s.add_(1)\nif $p:\n    $o = $e\n$z = self.w.sum() * (self.s * 3) * $t\nself.s.sub_(1)",
+        ],
+        train=True,
+        floating=True,
     ),
     "told": Spice(
         [
@@ -771,6 +790,12 @@ SPICES = {
             "h$i = made_told($t)\n$z = h$i * self.w.sum()\nself.k = told(h$i[None])",
             "h$i = made_told($t)\nif $p:\n    h$i = h$i + $t\n$z = h$i * self.w.sum()",
             "$z = made_told($t) + 1\nif $p:\n    $o = $e",
+            "h$i = $t.detach() + 1.5\nh$i.requires_grad = True\n$z = Logged.apply(h$i) * self.w.sum()",
+            "h$i = made_told($t)\nq$i = torch.zeros(3)\nq$i[0] = h$i.sum()\n$z = h$i * self.w.sum()\nself.k = told(q$i)",
+            "h$i = made_told($t)\nv$i = self.w * 1\n$z = h$i.sum() * v$i\nwith torch.no_grad():\n    v$i.add_(1)",
+            "b$i = self.s\nb$i.requires_grad_()\n$z = $t + b$i * self.w.sum()",
+            "b$i = self.s\nif not b$i.requires_grad:\n    b$i.requires_grad_()\n$z = $t * b$i.sum()\nif $p:\n    $o = $e",
+            "b$i = $t.detach()\nb$i.requires_grad_()\n$z = b$i * self.w.sum()",
             *(
                 f"with torch.no_grad():\n    h$i = $t * 1.5\n    h$i.requires_grad = True\n    {used}"
                 for used in (
