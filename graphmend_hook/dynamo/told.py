@@ -1,6 +1,6 @@
-"""Inputs of a graph that the frame tells to require a gradient.
+"""Tensors that the frame tells to require a gradient: inputs of its graph, and what operations do with such tensors.
 
-Dynamo does not trace that, and need not: what the trace has come to after it sees the input as it is then, and the
+Dynamo does not trace that an input is told, and need not: what the trace has come to after it sees the input as it is then, and the
 input itself is told when the graph is called.  Dynamo guards on an input as the frame finds it; so a frame whose input
 requires a gradient by now has other code.
 """
@@ -14,14 +14,15 @@ from typing import Any
 
 import torch
 
+from .. import tensor_ops
 from .compilation import Compilation
-from .operations import written_nodes
+from .operations import is_of_torch, name_of, written_nodes
 from .place import is_in_another_body
 from .rerun import Plan, keep
 from .trace import Trace
 from .uses import Uses
 from .variables import Variable, is_plain_tensor, tensor_node
-from .writes import memory_of, memory_of_inference
+from .writes import fakes_of, memory_of, memory_of_inference
 
 Otherwise = Callable[[Compilation], None]
 
@@ -102,3 +103,23 @@ def _telling(inputs: Sequence[Any], places: Sequence[int], *, even_after: bool) 
     finally:
         for tensor in told:
             tensor.requires_grad_(False)
+
+
+def hands_on(user: torch.fx.Node, operand: torch.fx.Node, written: set[int]) -> bool:
+    """Is it an operation that has a gradient for the operand, and does the same whether the operand requires one?
+
+    What an operation saves for that gradient nothing may write to later: eager would say so in the backward pass.
+    """
+    if not user.op.startswith("call") or not is_of_torch(user) or operand in written_nodes(user):
+        return False
+    if name_of(user).rstrip("_") in tensor_ops.LINEAR_KEEPING_NOTHING:
+        return True
+    others = [node for node in user.all_input_nodes if node is not operand]
+    is_largest = all(_dimensions(operand) >= _dimensions(node) for node in others)  # matmul looks at the smaller one
+    is_first = [*user.args[:1]] == [operand] and operand not in (*user.args[1:], *user.kwargs.values())
+    is_linear = name_of(user) in tensor_ops.LINEAR and is_first and is_largest
+    return is_linear and memory_of(others).isdisjoint(written)
+
+
+def _dimensions(node: torch.fx.Node) -> int:
+    return max((fake.dim() for fake in fakes_of(node)), default=0)

@@ -10,15 +10,14 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ... import tensor_ops
 from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.identity import asks_for_gradients, watch_gradients
-from ...dynamo.operations import is_of_torch, name_of, written_nodes
+from ...dynamo.operations import name_of, written_nodes
 from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success
-from ...dynamo.told import tell_input
+from ...dynamo.told import hands_on, tell_input
 from ...dynamo.trace import Trace
 from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
@@ -108,7 +107,7 @@ def _can_be_told(tensors: Mapping[torch.fx.Node, bool], module: torch.fx.GraphMo
     while waiting:
         node = waiting.pop()
         for operand, user in uses.of(node):
-            if not _hands_on(user, operand, written):
+            if not hands_on(user, operand, written):
                 return True
             if all(fake.requires_grad for fake in fakes_of(user)):
                 continue
@@ -124,26 +123,6 @@ def _can_be_told(tensors: Mapping[torch.fx.Node, bool], module: torch.fx.GraphMo
 
 def _asks_for_a_gradient(node: torch.fx.Node) -> bool:
     return (getattr(node.target, "__module__", None) or "").startswith("torch.autograd")
-
-
-def _hands_on(user: torch.fx.Node, operand: torch.fx.Node, written: set[int]) -> bool:
-    """Is it an operation that has a gradient for the operand, and does the same whether the operand requires one?
-
-    What an operation saves for that gradient nothing may write to later: eager would say so in the backward pass.
-    """
-    if not user.op.startswith("call") or not is_of_torch(user) or operand in written_nodes(user):
-        return False
-    if name_of(user).rstrip("_") in tensor_ops.LINEAR_KEEPING_NOTHING:
-        return True
-    others = [node for node in user.all_input_nodes if node is not operand]
-    is_largest = all(_dimensions(operand) >= _dimensions(node) for node in others)  # matmul looks at the smaller one
-    is_first = [*user.args[:1]] == [operand] and operand not in (*user.args[1:], *user.kwargs.values())
-    is_linear = name_of(user) in tensor_ops.LINEAR and is_first and is_largest
-    return is_linear and memory_of(others).isdisjoint(written)
-
-
-def _dimensions(node: torch.fx.Node) -> int:
-    return max((fake.dim() for fake in fakes_of(node)), default=0)
 
 
 def _without_gradients(told: torch.fx.Node, on: bool) -> Iterator[torch.fx.Node]:
