@@ -170,6 +170,13 @@ TOTAL = _names(
     "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
 )
 
+# What they give rests on the numbers of all their operands, as it does where elements are taken one by one, or reduced.
+LOOKING = _names(
+    "addmm baddbmm bmm cat cdist concat conv1d conv2d conv3d cumsum dropout einsum embedding gather getitem group_norm "
+    "index_select layer_norm linear log_softmax matmul mm pad repeat roll scaled_dot_product_attention softmax sort "
+    "stack tile topk tril triu where"
+)
+
 # The data makes none of them fail, nor the want of any.
 HARMLESS = SPECULABLE | TOTAL
 

@@ -60,6 +60,7 @@ _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an ite
 _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
+_COMMON = (torch.bool, torch.int32, torch.int64, torch.float32, torch.float64)
 _PERHAPS_TENSOR = (torch.Tensor, type(None))
 # By the names of the module `operator`, those that write to their first operand (``iadd``) among them.
 _WRITING = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
@@ -157,6 +158,8 @@ def may_fail(node: torch.fx.Node) -> bool:
         parts = node.args[1] if len(node.args) > 1 else ()
         lists = any(isinstance(part, list) for part in (parts if isinstance(parts, tuple) else (parts,)))
         return lists or any(tensor.dtype is not torch.bool for tensor in tensors[1:])
+    if any(tensor.dtype not in _COMMON for tensor in tensors):
+        return True  # there may be no kernel
     if finds_extreme(node) or facts.is_reduction:
         return any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)

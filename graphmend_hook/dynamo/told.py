@@ -29,10 +29,11 @@ Otherwise = Callable[[Compilation], None]
 
 @dataclass
 class _Inputs:
-    """The inputs that an attempt tells, and what is done where that cannot be."""
+    """The inputs that an attempt tells, and what is done where that cannot be; is_told: a call does it."""
 
     nodes: list[torch.fx.Node] = field(default_factory=list)
     otherwise: Otherwise | None = None
+    is_told: bool = False
 
 
 def tell_input(trace: Trace, tensor: Variable, otherwise: Otherwise) -> bool:
@@ -56,6 +57,7 @@ def tell_input(trace: Trace, tensor: Variable, otherwise: Otherwise) -> bool:
     inputs.otherwise = otherwise
     keep(compilation)  # it runs again as it was written, where its graph fails
     compilation.judge(_install)
+    compilation.at_end(_expect_graph)
     return True
 
 
@@ -73,6 +75,15 @@ def _install(compilation: Compilation, module: torch.fx.GraphModule) -> None:
         return _called(compiled, places)
 
     compilation.output.call_user_compiler = compile_and_tell
+    inputs.is_told = True
+
+
+def _expect_graph(compilation: Compilation, error: BaseException | None) -> None:
+    """Where nothing is left for a graph to do, there is none whose call could tell them."""
+    inputs = compilation.of(_Inputs)
+    if error is None and not inputs.is_told:
+        assert inputs.otherwise is not None
+        inputs.otherwise(compilation)
 
 
 def _is_read(node: torch.fx.Node, uses: Uses) -> bool:

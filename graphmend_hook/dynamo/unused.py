@@ -6,6 +6,7 @@ what was drawn in a name.  So these are used in a graph that would have ended th
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ from typing import Any
 
 import torch
 
+from .. import tensor_ops
 from . import saved
 from .compilation import Compilation
-from .operations import facts_of, may_fail, name_of, written_nodes
+from .operations import facts_of, is_of_torch, may_fail, name_of, written_nodes
 from .orders import trace_as_written
 from .variables import Variable, is_tensor, tensor_node
 from .writes import bodies_of, memory_of, written_by
@@ -41,7 +43,7 @@ def remember(compilation: Compilation, variable: Variable) -> bool:
     compilation.of(_Asked).nodes.add(tensor_node(variable))
     see_to(compilation)
     output = compilation.output
-    if "remove_unused_graphargs" not in vars(output):
+    if not output.export and "remove_unused_graphargs" not in vars(output):
         output.remove_unused_graphargs = compilation.before(output.remove_unused_graphargs, _use_items)
     return True
 
@@ -55,31 +57,36 @@ def remember_all(compilation: Compilation, value: Variable) -> None:
 
 def see_to(compilation: Compilation) -> None:
     """See to it that a backend drops nothing of the graph that breaks have kept, nor computes it anew too late."""
-    compilation.judge(_use_all)
+    if not compilation.output.export:
+        compilation.judge(_use_all)
     compilation.judge(saved.keep_results)
 
 
 def _use_all(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Let an assertion that always holds use what the output of the graph does not rest on, or that of a body in it.
 
-    That is each draw, and of what was asked for, what may fail.  Where there is nothing to assert, as inside a function
-    transform, the frame is traced as it was written.
+    That is each draw, and of what was asked for, what may fail.
     """
-    if compilation.output.export:
-        return
-    try:
+    with _or_as_written(compilation):
         _use_in(module, compilation.of(_Asked).nodes)
-    except (_UnusableError, NotImplementedError):  # a wrapper of a function transform has no memory of its own
-        trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
 
 
 def _use_items(compilation: Compilation) -> None:
     """Use what is to be used of the items that Dynamo itself drops before the graph is judged."""
-    graph = compilation.output.graph
-    if not compilation.output.export:
-        for node in [*_unused(graph, None, compilation.of(_Asked).nodes)]:
-            if node.target is operator.getitem and _tensor_in(node) == (node, ()):
+    with _or_as_written(compilation):
+        for node in [*_unused(compilation.output.graph, None, compilation.of(_Asked).nodes)]:
+            tensor, place = _tensor_in(node) or (node, ())
+            if tensor.target is operator.getitem and not place:
                 _use(node)
+
+
+@contextlib.contextmanager
+def _or_as_written(compilation: Compilation) -> Iterator[None]:
+    """Where there is nothing to assert, as inside a function transform, the frame is traced as it was written."""
+    try:
+        yield
+    except (_UnusableError, NotImplementedError):  # a wrapper of a function transform has no memory of its own
+        trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
 
 
 def _use_in(module: torch.fx.GraphModule, asked: set[torch.fx.Node]) -> None:
@@ -98,23 +105,45 @@ def _unused(
 ) -> Iterator[torch.fx.Node]:
     """The operations that have to be used, and are not, the last first; what `asked` is made of is asked for as well.
 
-    An operation is used if the output rests on it, an assertion, or the memory of an input.
+    An operation is used if the numbers of the output rest on it, of an assertion, or of the memory of an input.
     module: that of the graph, which has the bodies of its operations, once it is complete.
     """
     used, asked_for = {graph.output_node()}, memory_of(node for node in graph.nodes if node in asked)
     seen = memory_of(node for node in graph.nodes if not node.op.startswith("call"))
+    overwritten: set[int] = set()  # later
     for node in reversed([*graph.nodes]):
         written = written_by(node)
         if node in asked or not written.isdisjoint(asked_for):
             asked |= {node, *node.all_input_nodes}
             asked_for |= memory_of(node.all_input_nodes)
-        is_used = node in used or name_of(node).startswith("_assert") or not written.isdisjoint(seen)
+        is_known = facts_of(node).writes is not None  # else it may write to nothing, and be dropped
+        is_used = node in used or name_of(node).startswith("_assert") or (is_known and not written.isdisjoint(seen))
+        is_used = is_used and memory_of([node]).isdisjoint(overwritten)
         if not is_used and node.op.startswith("call") and _has_effect(module, node, node in asked):
             is_used = True
             yield node
         if is_used:
-            used.update(node.all_input_nodes)
-            seen |= memory_of(node.all_input_nodes)
+            operands = [*_rests_on(node)]
+            used.update(operands)
+            seen |= memory_of(operands)
+        overwritten |= written
+
+
+def _rests_on(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """The operands whose numbers what it gives rests on, for certain: a function of others need not look at them."""
+    if not node.op.startswith("call") or name_of(node).startswith("_assert"):
+        yield from node.all_input_nodes
+    elif is_of_torch(node) and written_nodes(node):  # over which it may write
+        yield from (operand for operand in node.all_input_nodes if operand not in written_nodes(node))
+    elif is_of_torch(node) and name_of(node) in tensor_ops.VIEWS:  # others say which shape, or dtype
+        yield from (operand for operand in node.all_input_nodes if operand is node.args[0])
+    elif is_of_torch(node) and _looks_at_all(node):
+        yield from node.all_input_nodes
+
+
+def _looks_at_all(node: torch.fx.Node) -> bool:
+    name, facts = name_of(node), facts_of(node)
+    return name in tensor_ops.LOOKING or ((facts.is_pointwise or facts.is_reduction) and not name.endswith("_like"))
 
 
 def _has_effect(module: torch.fx.GraphModule | None, node: torch.fx.Node, is_asked_for: bool) -> bool:
@@ -132,7 +161,10 @@ def _draws(module: torch.fx.GraphModule | None, node: torch.fx.Node) -> bool:
 
 
 def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | None:
-    """The first tensor that it gives, as a node and the place of an item of its value; else what it writes to."""
+    """The first tensor that it gives, as a node and the place of an item of its value; else what it writes to.
+
+    The value of an operation with a body is not kept, but its items are.
+    """
     if not node.op.startswith("call"):
         return None
     value = node.meta.get("example_value")
@@ -141,10 +173,11 @@ def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | N
     if isinstance(value, (tuple, list)):
         places = [place for place, item in enumerate(value) if isinstance(item, torch.Tensor)]
         return (node, (places[0],)) if places else None
-    written = [
-        operand for operand in written_nodes(node) if isinstance(operand.meta.get("example_value"), torch.Tensor)
-    ]
-    return (written[0], ()) if written else None
+    items = [user for user in node.users if user.target is operator.getitem]
+    written = written_nodes(node) if facts_of(node).writes is not None else []
+    found = (each for each in (*items, *written) if isinstance(each.meta.get("example_value"), torch.Tensor))
+    tensor = next(found, None)
+    return None if tensor is None else (tensor, ())
 
 
 def _use(node: torch.fx.Node) -> None:

@@ -1,4 +1,4 @@
-"""Programs of the tenth reader, which the mended code could be told from eager by; `test_tenth_reader` has their inputs."""
+"""Programs of the tenth and eleventh reader, by which mended code could be told from eager; the test has their inputs."""
 
 import logging
 
@@ -467,3 +467,135 @@ class Mixed(nn.Module):
         c = s.n.sum(0)
         s.n.mul_(2)
         return (y * b).sin() * c
+
+
+def checkpointed(function, *operands):
+    return torch.utils.checkpoint.checkpoint(function, *operands, use_reentrant=False)
+
+
+def case_written_under_a_checkpoint(x, y):
+    h = checkpointed(torch.cos, x)
+    logger.warning("a")
+    x.mul_(2)
+    return y * h
+
+
+class Cosine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        h = x.cos()
+        ctx.save_for_backward(h)
+        return y * h
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, g * ctx.saved_tensors[0]
+
+
+def case_written_under_a_function(x, y):
+    h = Cosine.apply(x + 1, y)
+    logger.warning("a")
+    x.mul_(2)
+    return h
+
+
+def case_told_without_a_graph(x, w):
+    x.requires_grad_()
+
+
+def case_told_before_a_break(x, w):
+    x.requires_grad_()
+    torch._dynamo.graph_break()
+    return x * w
+
+
+def case_told_and_given(x, w):
+    x.requires_grad = True
+    return x
+
+
+def case_unused_but_for_its_type(x, i):
+    drawn = torch.rand(3)
+    logger.warning("a")
+    return x.type_as(drawn) + torch.rand(3)
+
+
+def case_unused_but_for_its_shape(x, i):
+    drawn = torch.rand(3)
+    if x.sum() > 100:
+        raise ValueError(f"{x}")
+    return x.expand_as(drawn) + torch.rand(3)
+
+
+def case_unused_but_for_where_it_is(x, i):
+    z = x[i]
+    if z.sum() > 100 or len(x) == 3:
+        x = x + 1
+    return x.to(z)
+
+
+def case_unused_as_it_is_overwritten(x, i):
+    x.add_(torch.rand(3))
+    logger.warning("a")
+    torch.ones(3, out=x)
+    return torch.rand(3)
+
+
+def case_unused_of_a_branch(x, i):
+    drawn = torch.cond(x.sum() > 1, lambda x: x * torch.rand(3), lambda x: x * 2, (x,))
+    silent.info("a %s", drawn.sum() > 1)
+    return x + torch.rand(3)
+
+
+@torch.compiler.allow_in_graph
+def draws(x):
+    return x * torch.rand(3)
+
+
+def case_unused_of_an_unknown_function(x, i):
+    silent.info("a %s", draws(x).sum())
+    return x + torch.rand(3)
+
+
+def case_unused_of_a_checkpoint(x, i):
+    silent.info("a %s", checkpointed(lambda x, i: x[i], x, i).sum())
+    return x + 1
+
+
+def case_unused_by_a_transform(x, i):
+    silent.info("a %s", torch.vmap(lambda x, i: x[i], in_dims=(0, None))(x[None], i))
+    return x + torch.rand(3)
+
+
+def case_unused_without_a_kernel(x, i):
+    if (torch.zeros(4, dtype=torch.uint16)[0] > 9) or len(x) > 0:
+        x = x + 1
+    return x
+
+
+def case_test_of_not(x):
+    if not (x > 0):
+        x = x + 1
+    return x
+
+
+class Counts:
+    """An object whose truth is counted."""
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def __bool__(self):
+        seen.append(1)
+        return self.truth
+
+
+yes, no = Counts(True), Counts(False)
+
+
+def case_test_of_what_counts(x):
+    if (x[0] > 0 and yes) or x is None:
+        x = x * 3
+    y = x * (2 if (no or x[0] > 0) and yes else 3)
+    assert (no and x[1] > 0) or yes
+    return y if not ((x[0] < 0 or no) and x is None) else x

@@ -166,7 +166,7 @@ def test_the_programs_reach_every_rule() -> None:
     sites = rewrite(text.encode(), "programs.py", active_rules(RULE_NAMES)).sites
     seen = {(site.rule, site.outcome) for site in sites if re.match(r"f\d", site.function)}
     # For what these decline, a program needs two rare spices.
-    rare = set(itertools.product(("defer", "value", "sweep"), [Outcome.DECLINED]))
+    rare = set(itertools.product(("defer", "grad", "value", "sweep"), [Outcome.DECLINED]))
     before_tracing = [outcome for outcome in Outcome if outcome is not Outcome.LEFT]  # what the rewriter says
     assert seen | rare == set(itertools.product(RULE_NAMES, before_tracing))
 

@@ -15,7 +15,7 @@ from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import OWN, constant, expression
+from ...templates import OWN, constant, expression, name
 from ...tensor_ops import REDUCTIONS_TO_PYTHON
 from ..base import Declined, unsuitable
 from .speculated import COMPARISONS, Speculation
@@ -23,6 +23,8 @@ from .speculated import COMPARISONS, Speculation
 Found = TypeVar("Found")
 MOST_STATEMENTS = 60
 _MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
+# ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
+_ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
@@ -79,7 +81,7 @@ class Lowering:
                 return self._early(node, first, rest, (left, right))
         if side is not None:
             left = expression("GM.plain(A)", first, A=left)
-        return ast.copy_location(ast.BoolOp(node.op, [left, right]), node)
+        return expression(_ONCE[type(node.op)], node, A=left, B=right)
 
     def _compares_handed_in(self, node: ast.expr) -> bool:
         """Does it compare an item of a parameter that nobody says the type of?"""
@@ -102,15 +104,15 @@ class Lowering:
         self._operands += 1
         if self._operands > _MOST_OPERANDS:
             raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
-        join, word = ("GM.either", "or") if isinstance(node.op, ast.Or) else ("GM.both", "and")
+        join, temporary = "GM.either" if isinstance(node.op, ast.Or) else "GM.both", self._temporary()
         return expression(
             f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
-            f" else T {word} B",
+            " else IN_TURN",
             first,
-            T=self._temporary(),
+            T=temporary,
+            IN_TURN=expression(_ONCE[type(node.op)], node, A=name(temporary, first), B=operands[1]),
             R=self._temporary(),
             A=operands[0],
-            B=operands[1],
             LATER=speculated,
             READ=sorted(early.reads),
         )

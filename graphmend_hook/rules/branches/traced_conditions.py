@@ -74,7 +74,7 @@ def negate(test: Any) -> Any:
     """``not test``."""
     if undecided(test) and has_truth(test):
         return ~truth(test)
-    return not test
+    return False if test else True  # noqa: SIM211  Dynamo makes an operation of `not`, which fails with another error
 
 
 def both(left: Any, right: Any) -> Any:

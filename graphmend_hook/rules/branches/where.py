@@ -87,7 +87,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 11
+    version = 12
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -73,7 +73,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 10
+    version = 11
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
