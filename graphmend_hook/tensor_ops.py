@@ -185,7 +185,7 @@ INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleav
 
 # Functions and operators of numpy, as Dynamo has them on tensors, that give to the bit what torch gives.
 NUMPY = _names(
-    "abs add all and_ any array asarray ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul "
+    "abs add all and_ any array ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul "
     "multiply ne neg or_ pow power prod remainder sqrt sub subtract truediv"
 )
 

@@ -24,9 +24,12 @@ def keep_results(compilation: Compilation, module: torch.fx.GraphModule) -> None
     from torch.utils.checkpoint import CheckpointPolicy
 
     nodes = [*module.graph.nodes]
-    given = memory_of(node for node in nodes if not node.op.startswith("call"))
-    written = given.intersection(set().union(*map(written_by, operations(module))))
-    readers = [node for node in nodes if node.op.startswith("call") and _reads(node, written)]
+    try:
+        given = memory_of(node for node in nodes if not node.op.startswith("call"))
+        written = given.intersection(set().union(*map(written_by, operations(module))))
+        readers = [node for node in nodes if node.op.startswith("call") and _reads(node, written)]
+    except NotImplementedError:  # a wrapper of a function transform has no memory of its own
+        return
     if not readers or not any(fake.requires_grad for node in nodes for fake in fakes_of(node)):
         return
     if any(bodies_of(module, node) or isinstance(node.target, torch._ops.HigherOrderOperator) for node in readers):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,7 +85,7 @@ def _or_as_written(compilation: Compilation) -> Iterator[None]:
     """Where there is nothing to assert, as inside a function transform, the frame is traced as it was written."""
     try:
         yield
-    except (_UnusableError, NotImplementedError):  # a wrapper of a function transform has no memory of its own
+    except _UnusableError:
         trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
 
 
@@ -108,25 +108,33 @@ def _unused(
     An operation is used if the numbers of the output rest on it, of an assertion, or of the memory of an input.
     module: that of the graph, which has the bodies of its operations, once it is complete.
     """
-    used, asked_for = {graph.output_node()}, memory_of(node for node in graph.nodes if node in asked)
-    seen = memory_of(node for node in graph.nodes if not node.op.startswith("call"))
+    used, asked_for = {graph.output_node()}, _known(memory_of, [node for node in graph.nodes if node in asked])
+    seen = _known(memory_of, [node for node in graph.nodes if not node.op.startswith("call")])
     overwritten: set[int] = set()  # later
     for node in reversed([*graph.nodes]):
-        written = written_by(node)
+        written = _known(written_by, node)
         if node in asked or not written.isdisjoint(asked_for):
             asked |= {node, *node.all_input_nodes}
-            asked_for |= memory_of(node.all_input_nodes)
+            asked_for |= _known(memory_of, node.all_input_nodes)
         is_known = facts_of(node).writes is not None  # else it may write to nothing, and be dropped
         is_used = node in used or name_of(node).startswith("_assert") or (is_known and not written.isdisjoint(seen))
-        is_used = is_used and memory_of([node]).isdisjoint(overwritten)
+        is_used = is_used and _known(memory_of, [node]).isdisjoint(overwritten)
         if not is_used and node.op.startswith("call") and _has_effect(module, node, node in asked):
             is_used = True
             yield node
         if is_used:
             operands = [*_rests_on(node)]
             used.update(operands)
-            seen |= memory_of(operands)
+            seen |= _known(memory_of, operands)
         overwritten |= written
+
+
+def _known(memory: Callable[[Any], set[int]], of: Any) -> set[int]:
+    """Such memory; none where a wrapper of a function transform has none of its own: there nothing can be asserted."""
+    try:
+        return memory(of)
+    except NotImplementedError:
+        return set()
 
 
 def _rests_on(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
@@ -157,7 +165,8 @@ def _draws(module: torch.fx.GraphModule | None, node: torch.fx.Node) -> bool:
     bodies = bodies_of(module, node) if module is not None else []
     if bodies:
         return any(_draws(body, inner) for body in bodies for inner in body.graph.nodes)
-    return facts_of(node).draws
+    facts = facts_of(node)
+    return facts.draws and facts.writes is not None  # what is not known counts where it is asked for
 
 
 def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | None:
