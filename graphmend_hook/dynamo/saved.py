@@ -10,7 +10,7 @@ import torch
 
 from .compilation import Compilation
 from .orders import trace_as_written
-from .writes import bodies_of, fakes_of, memory_of, operations, written_by
+from .writes import fakes_of, memory_of, operations, written_by
 
 # Caches of compiled code tell graphs apart by their text.
 _KEPT = "graphmend_kept_"
@@ -32,7 +32,7 @@ def keep_results(compilation: Compilation, module: torch.fx.GraphModule) -> None
         return
     if not readers or not any(fake.requires_grad for node in nodes for fake in fakes_of(node)):
         return
-    if any(bodies_of(module, node) or isinstance(node.target, torch._ops.HigherOrderOperator) for node in readers):
+    if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in readers):
         trace_as_written(compilation, "a body reads an input that the graph writes to", even_one_graph=True)
     for node in readers:
         node.meta["recompute"] = CheckpointPolicy.MUST_SAVE

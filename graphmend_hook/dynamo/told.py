@@ -15,46 +15,49 @@ from typing import Any
 import torch
 
 from .. import tensor_ops
-from .compilation import Compilation
+from .compilation import Compilation, trace_anew
 from .operations import is_of_torch, name_of, written_nodes
-from .place import is_in_another_body
 from .rerun import Plan, keep
 from .trace import Trace
 from .uses import Uses
-from .variables import Variable, is_plain_tensor, tensor_node
-from .writes import fakes_of, memory_of, memory_of_inference
+from .variables import Variable, is_plain_tensor
+from .writes import fakes_of, memory_of
 
-Otherwise = Callable[[Compilation], None]
+
+@dataclass
+class ToldOrders:
+    """Whether further attempts tell each tensor, as it is written."""
+
+    as_written: bool = False
 
 
 @dataclass
 class _Inputs:
-    """The inputs that an attempt tells, and what is done where that cannot be; is_told: a call does it."""
+    """The inputs that an attempt tells; is_told: a call does it."""
 
     nodes: list[torch.fx.Node] = field(default_factory=list)
-    otherwise: Otherwise | None = None
     is_told: bool = False
 
 
-def tell_input(trace: Trace, tensor: Variable, otherwise: Otherwise) -> bool:
+def tell_as_written(compilation: Compilation) -> None:
+    """Trace the frame anew, with each tensor told as it is written."""
+    compilation.attempts.of(ToldOrders).as_written = True
+    trace_anew("that a tensor requires a gradient can be told")
+
+
+def tell_input(trace: Trace, node: torch.fx.Node, tensor: Variable) -> bool:
     """Tell an input of the graph that nothing has used yet; False if it is none, or if it may be told too early.
 
     It is told before the graph runs, and so before a guard that stands before the statement raises.
-
-    otherwise: called when the graph is complete, if the input is not its to tell.
     """
-    compilation, node = trace.compilation, tensor_node(tensor)
+    compilation = trace.compilation
     if tensor.source is None or node.op != "placeholder" or node.users or not is_plain_tensor(tensor):
         return False
-    if compilation.is_saved or compilation.of(Plan).may_raise or is_in_another_body(trace):
-        return False
-    if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
+    if compilation.is_saved or compilation.of(Plan).may_raise:
         return False
     node.meta["example_value"].requires_grad_()
     tensor.realize().requires_grad = True
-    inputs = compilation.of(_Inputs)
-    inputs.nodes.append(node)
-    inputs.otherwise = otherwise
+    compilation.of(_Inputs).nodes.append(node)
     keep(compilation)  # it runs again as it was written, where its graph fails
     compilation.judge(_install)
     compilation.at_end(_expect_graph)
@@ -62,11 +65,9 @@ def tell_input(trace: Trace, tensor: Variable, otherwise: Otherwise) -> bool:
 
 
 def _install(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    inputs, given = compilation.of(_Inputs), [*module.graph.find_nodes(op="placeholder")]
-    if not all(node in given and _is_read(node, Uses(module)) for node in inputs.nodes):
-        assert inputs.otherwise is not None
-        inputs.otherwise(compilation)
-        return
+    inputs, given, uses = compilation.of(_Inputs), [*module.graph.find_nodes(op="placeholder")], Uses(module)
+    if not all(node in given and _is_read(node, uses) for node in inputs.nodes):
+        tell_as_written(compilation)
     places, compiler = [given.index(node) for node in inputs.nodes], compilation.output.call_user_compiler
 
     def compile_and_tell(graph: torch.fx.GraphModule, examples: Sequence[Any], *args: Any) -> Callable[..., Any]:
@@ -80,10 +81,8 @@ def _install(compilation: Compilation, module: torch.fx.GraphModule) -> None:
 
 def _expect_graph(compilation: Compilation, error: BaseException | None) -> None:
     """Where nothing is left for a graph to do, there is none whose call could tell them."""
-    inputs = compilation.of(_Inputs)
-    if error is None and not inputs.is_told:
-        assert inputs.otherwise is not None
-        inputs.otherwise(compilation)
+    if error is None and not compilation.of(_Inputs).is_told:
+        tell_as_written(compilation)
 
 
 def _is_read(node: torch.fx.Node, uses: Uses) -> bool:

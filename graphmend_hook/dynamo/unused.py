@@ -75,8 +75,8 @@ def _use_items(compilation: Compilation) -> None:
     """Use what is to be used of the items that Dynamo itself drops before the graph is judged."""
     with _or_as_written(compilation):
         for node in [*_unused(compilation.output.graph, None, compilation.of(_Asked).nodes)]:
-            tensor, place = _tensor_in(node) or (node, ())
-            if tensor.target is operator.getitem and not place:
+            tensor, place = _tensor_in(node) or (node, None)
+            if tensor.target is operator.getitem and place is None:
                 _use(node)
 
 
@@ -139,14 +139,17 @@ def _known(memory: Callable[[Any], set[int]], of: Any) -> set[int]:
 
 def _rests_on(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """The operands whose numbers what it gives rests on, for certain: a function of others need not look at them."""
+    operands, written = node.all_input_nodes, written_nodes(node)
     if not node.op.startswith("call") or name_of(node).startswith("_assert"):
-        yield from node.all_input_nodes
-    elif is_of_torch(node) and written_nodes(node):  # over which it may write
-        yield from (operand for operand in node.all_input_nodes if operand not in written_nodes(node))
-    elif is_of_torch(node) and name_of(node) in tensor_ops.VIEWS:  # others say which shape, or dtype
-        yield from (operand for operand in node.all_input_nodes if operand is node.args[0])
-    elif is_of_torch(node) and _looks_at_all(node):
-        yield from node.all_input_nodes
+        yield from operands
+    elif not is_of_torch(node):
+        return
+    elif written:  # over which it may write
+        yield from (operand for operand in operands if operand not in written)
+    elif name_of(node) in tensor_ops.VIEWS:  # others say which shape, or dtype
+        yield from (operand for operand in operands if operand is node.args[0])
+    elif _looks_at_all(node):
+        yield from operands
 
 
 def _looks_at_all(node: torch.fx.Node) -> bool:
@@ -169,8 +172,8 @@ def _draws(module: torch.fx.GraphModule | None, node: torch.fx.Node) -> bool:
     return facts.draws and facts.writes is not None  # what is not known counts where it is asked for
 
 
-def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | None:
-    """The first tensor that it gives, as a node and the place of an item of its value; else what it writes to.
+def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, int | None] | None:
+    """The first tensor that it gives, as a node and, in a tuple, the place in its value; else what it writes to.
 
     The value of an operation with a body is not kept, but its items are.
     """
@@ -178,15 +181,15 @@ def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, tuple[int, ...]] | N
         return None
     value = node.meta.get("example_value")
     if isinstance(value, torch.Tensor):
-        return node, ()
+        return node, None
     if isinstance(value, (tuple, list)):
-        places = [place for place, item in enumerate(value) if isinstance(item, torch.Tensor)]
-        return (node, (places[0],)) if places else None
+        place = next((place for place, item in enumerate(value) if isinstance(item, torch.Tensor)), None)
+        return None if place is None else (node, place)
     items = [user for user in node.users if user.target is operator.getitem]
     written = written_nodes(node) if facts_of(node).writes is not None else []
     found = (each for each in (*items, *written) if isinstance(each.meta.get("example_value"), torch.Tensor))
     tensor = next(found, None)
-    return None if tensor is None else (tensor, ())
+    return None if tensor is None else (tensor, None)
 
 
 def _use(node: torch.fx.Node) -> None:
@@ -195,8 +198,7 @@ def _use(node: torch.fx.Node) -> None:
     assert found is not None
     graph, (tensor, place) = node.graph, found
     value = tensor.meta["example_value"]
-    for number in place:
-        value = value[number]
+    value = value if place is None else value[place]
     if (
         torch._C._functorch.is_functorch_wrapped_tensor(value)
         or value.layout is not torch.strided
@@ -211,8 +213,8 @@ def _use(node: torch.fx.Node) -> None:
             last = graph.create_node(kind, target, operands)
         return last
 
-    for number in place:
-        tensor = add("call_function", operator.getitem, tensor, number)
+    if place is not None:
+        tensor = add("call_function", operator.getitem, tensor, place)
     if value.is_floating_point() and value.dtype.itemsize == 1:
         tensor = add("call_method", "float", tensor)
     finite = add("call_method", "isfinite", tensor)

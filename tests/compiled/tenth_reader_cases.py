@@ -74,11 +74,13 @@ def case_told_setitem_input(x, w):
     return x * w
 
 
-class Fn(torch.autograd.Function):
+class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a):
         return a * 2
 
+
+class Draws(Doubled):
     @staticmethod
     def backward(ctx, g):
         torch.rand(1)
@@ -86,43 +88,35 @@ class Fn(torch.autograd.Function):
         return g
 
 
-def case_told_backward(x, w):
-    h = x * 1
-    h.requires_grad = True
-    return Fn.apply(h) * w
-
-
-class Logs(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a):
-        return a * 2
-
+class Logs(Doubled):
     @staticmethod
     def backward(ctx, g):
-        logging.getLogger("tenth_reader").warning("backward")
+        logger.warning("backward")
         return g
 
 
-def case_told_backward_logs(x, w):
-    h = x * 1
-    h.requires_grad = True
-    return Logs.apply(h) * w
-
-
-class Never(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a):
-        return a * 2
-
+class Never(Doubled):
     @staticmethod
     def backward(ctx, g):
         raise ValueError("never")
 
 
-def case_told_backward_raises(x, w):
+def told_and_given_to(function, x, w):
     h = x * 1
     h.requires_grad = True
-    return Never.apply(h) * w
+    return function.apply(h) * w
+
+
+def case_told_backward(x, w):
+    return told_and_given_to(Draws, x, w)
+
+
+def case_told_backward_logs(x, w):
+    return told_and_given_to(Logs, x, w)
+
+
+def case_told_backward_raises(x, w):
+    return told_and_given_to(Never, x, w)
 
 
 def case_told_sdpa(x, w):
@@ -231,7 +225,7 @@ def case_unused_tuple_fails(x, m):
     return x + 1
 
 
-class Draws(torch.autograd.Function):
+class DrawsInTheForwardPass(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         if torch.rand(2).sum() > 3 or len(x) > 0:
@@ -244,7 +238,7 @@ class Draws(torch.autograd.Function):
 
 
 def case_unused_function_draws(x):
-    return Draws.apply(x) + torch.rand(3)
+    return DrawsInTheForwardPass.apply(x) + torch.rand(3)
 
 
 class DrawsB(torch.autograd.Function):

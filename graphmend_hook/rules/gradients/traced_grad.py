@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.compilation import Compilation
 from ...dynamo.identity import asks_for_gradients, watch_gradients
 from ...dynamo.operations import name_of, written_nodes
 from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_in_another_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success
-from ...dynamo.told import hands_on, tell_input
+from ...dynamo.told import ToldOrders, hands_on, tell_as_written, tell_input
 from ...dynamo.trace import Trace
 from ...dynamo.uses import Uses
 from ...dynamo.variables import Variable, tensor_node
@@ -35,13 +35,6 @@ class Told:
     tensors: dict[torch.fx.Node, bool] = field(default_factory=dict)  # with whether gradients were on
 
 
-@dataclass
-class ToldOrders:
-    """Whether further attempts tell each tensor, as it is written."""
-
-    as_written: bool = False
-
-
 def is_trained_anyway(tensor: Any) -> bool:
     """Does nobody notice if ``tensor.requires_grad = True`` is not executed?"""
     if not is_dynamo_compiling() or not is_tensor(tensor):
@@ -51,7 +44,7 @@ def is_trained_anyway(tensor: Any) -> bool:
     if not tensor.dtype.is_floating_point or is_transformed():
         record("GM106-T01")
         return False
-    if not (_is_intermediate(tensor) or _is_told_by_the_call(tensor)):
+    if not _is_seen_to(tensor):
         record("GM106-T02")
         return False
     expect_success()
@@ -59,15 +52,18 @@ def is_trained_anyway(tensor: Any) -> bool:
 
 
 @question(otherwise=False)
-def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
-    """Is it an intermediate of the graph?  Then it is seen at the end whether it was told in vain."""
+def _is_seen_to(trace: Trace, tensor: Variable) -> bool:
+    """Is it an intermediate of the graph, of which is seen at the end whether it was told in vain?
+
+    Or an input, which is told when the graph is called?
+    """
     compilation, node = trace.compilation, tensor_node(tensor)
     if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or is_in_another_body(trace):
         return False
-    if tensor.source is not None or node.op == "placeholder":
-        return False
     if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
         return False
+    if tensor.source is not None or node.op == "placeholder":
+        return tell_input(trace, node, tensor)
     told = compilation.of(Told)
     watch_gradients(compilation)
     told.tensors[node] = torch.is_grad_enabled()
@@ -75,23 +71,10 @@ def _is_intermediate(trace: Trace, tensor: Variable) -> bool:
     return True
 
 
-@question(otherwise=False)
-def _is_told_by_the_call(trace: Trace, tensor: Variable) -> bool:
-    """Is it an input of the graph, which is told when that is called?"""
-    if is_as_written(trace) or trace.compilation.attempts.of(ToldOrders).as_written:
-        return False
-    return tell_input(trace, tensor, otherwise=_tell_as_written)
-
-
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     told = compilation.of(Told)
     if asks_for_gradients(compilation) or _can_be_told(told.tensors, module):
-        _tell_as_written(compilation)
-
-
-def _tell_as_written(compilation: Compilation) -> None:
-    compilation.attempts.of(ToldOrders).as_written = True
-    trace_anew("that a tensor requires a gradient can be told")
+        tell_as_written(compilation)
 
 
 def _can_be_told(tensors: Mapping[torch.fx.Node, bool], module: torch.fx.GraphModule) -> bool:
