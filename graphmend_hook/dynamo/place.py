@@ -265,12 +265,11 @@ def _is_redirected(trace: Trace) -> bool:
     So it may in a context manager of the program's (redirect_stdout, catch_warnings, a log capture) in any traced
     frame, and where traced code has assigned to `sys` (a stream), `warnings`, or something of `logging`.
     """
-    from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable, GenericContextWrappingVariable
+    from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 
-    if any(map(redirects, trace.output.side_effects.store_attr_mutations)):
+    if any(map(redirects, trace.output.side_effects.store_attr_mutations)) or trace.is_in_an_unknown_context:
         return True
-    redirecting = (CatchWarningsCtxManagerVariable, GenericContextWrappingVariable)
-    return any(isinstance(context, redirecting) for context in trace.contexts())
+    return any(isinstance(context, CatchWarningsCtxManagerVariable) for context in trace.contexts())
 
 
 def _has_outside_container(values: Variable) -> bool:

@@ -108,12 +108,12 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
 
 @question(otherwise=None)
 def expect_no_handler(trace: Trace) -> None:
-    """Give up on the attempt if a handler stands around the ``assert`` that Dynamo is about to trace.
+    """Give up on the attempt if a handler may stand around the ``assert`` that Dynamo is about to trace.
 
     What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
     kept the frame from being compiled at all, and then it was caught.
     """
-    if is_caught(trace):
+    if is_caught(trace) or trace.is_in_an_unknown_context:
         trace_as_written(trace.compilation, "an assert stands in a try")
 
 

@@ -65,6 +65,13 @@ class Trace:
         """Is one open?  It ends before the end of the graph, and its mode with it."""
         return next(self.contexts(), self) is not self
 
+    @property
+    def is_in_an_unknown_context(self) -> bool:
+        """Is one open that Dynamo itself knows nothing of?  It may catch exceptions, or lead an effect elsewhere."""
+        from torch._dynamo.variables.ctx_manager import GenericContextWrappingVariable
+
+        return any(isinstance(context, GenericContextWrappingVariable) for context in self.contexts())
+
     @cached_property
     def _frame(self) -> Any:
         """The program's; None where a function of ours is compiled by itself, after a break."""

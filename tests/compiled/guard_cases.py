@@ -718,6 +718,66 @@ def h16_a_guard_in_the_finally_of_another(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+@case(declined="GM101-T11")
+def h16_a_caught_assert_of_not(x: torch.Tensor) -> torch.Tensor:
+    try:
+        assert not (x < 0).any()
+    except AssertionError:
+        return x * 0
+    return x + 1
+
+
+@case(declined="GM101-T11", inputs=PAIRS)
+def h16_a_caught_assert_of_equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    try:
+        assert torch.equal(x, y), "unequal"
+    except AssertionError as error:
+        return x * len(str(error))
+    return x + 1
+
+
+@case(declined="GM101-T11")
+def h16_a_caught_assert_of_an_item(x: torch.Tensor) -> torch.Tensor:
+    with contextlib.suppress(AssertionError):
+        assert x.min().item() > 0
+        x = x + 1
+    return x
+
+
+def _asserts(x: torch.Tensor) -> torch.Tensor:
+    assert len(x) > 5 or not (x < 0).any()
+    return x + 1
+
+
+@case(declined="GM101-T11")
+def h16_an_assert_that_the_caller_catches(x: torch.Tensor) -> torch.Tensor:
+    try:
+        return _asserts(x)
+    except AssertionError:
+        return x * 0
+
+
+@case(declined="GM101-T11", inputs=((DOWN, t(1.0, 2.0)),))
+def an_assert_before_what_cannot_be_traced(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    assert not (x < 0).any(), "negative"
+    return x * y
+
+
+class _Catching:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+
+@case(declined="GM101-T11")
+def h16_an_assert_in_a_context_manager_that_catches(x: torch.Tensor) -> torch.Tensor:
+    with _Catching():
+        assert not (x < 0).any()
+        x = x + 1
+    return x
+
+
 class Stateful(torch.nn.Module):
     """H18: state is written before the guard and after it."""
 

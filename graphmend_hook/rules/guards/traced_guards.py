@@ -9,9 +9,10 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
+from ...dynamo.orders import is_as_written
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
-from ...dynamo.restart import expect_no_handler
+from ...dynamo.restart import expect_no_handler, expect_success
 from ...dynamo.trace import Trace, is_told_of_failures
 from ..branches import traced_sides
 from ..branches.traced_operations import is_tensor
@@ -32,14 +33,27 @@ def is_check(function: Any) -> bool:
     return getattr(function, "__module__", "") in _CHECK_MODULES
 
 
-def asserted(value: Any) -> Any:
-    """The condition of an ``assert`` that is traced as it was written.
+def asserted(value: Any, reads: bool) -> Any:
+    """The condition of an ``assert`` that is traced.
 
-    Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, so there may be none around it.
+    Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, and behind which the trace goes on
+    to what may fail there.  So none may stand around it, and the trace has to succeed, or all is as it was written.
+
+    reads: does the test, as it was written, read a tensor by itself (``not x``), and break the graph?
     """
-    if is_dynamo_compiling() and isinstance(value, torch.Tensor):
+    if not is_dynamo_compiling():
+        return bool(value) if reads else value  # as Python, behind that break
+    if isinstance(value, torch.Tensor):
         expect_no_handler()
+        expect_success()
+        if reads and _is_as_written():
+            return bool(value)
     return value
+
+
+@question(otherwise=False)
+def _is_as_written(trace: Trace) -> bool:
+    return is_as_written(trace)
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:

@@ -58,7 +58,7 @@ from typing import TypeGuard
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import expression, replaced
+from ...templates import constant, expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, heard, item_of, of_data, tests_of
@@ -73,7 +73,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 11
+    version = 12
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
@@ -111,9 +111,11 @@ class Trap:
     def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
         branch = guarding(statement, failing, Side(lowering))
-        asserted = expression("GM.asserted(TEST)", statement)
+        test = lowering.test(statement.test)
+        reads = constant(test is not statement.test, statement)
+        asserted = expression("GM.asserted(TEST, READS)", statement, READS=reads)
         checked = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
-        return BranchCandidate(statement, lowering.test(statement.test), branch, checked=checked)
+        return BranchCandidate(statement, test, branch, checked=checked)
 
 
 def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
