@@ -301,6 +301,21 @@ def drawing(t):
     return t * 2
 
 
+class Swallowing:
+    """Catches whatever is raised."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
+
+
+def asserted(t):
+    assert len(t.shape) > 5 or not (t > 1).any()
+    return t + 1
+
+
 def labelled(t):
     t.label = "label"
     return t

@@ -686,7 +686,7 @@ class Tracing:
     def attempt_method(self, name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
         return getattr(receiver, name)(*arguments, **options)
 
-    def asserted(self, value: Any) -> Any:
+    def asserted(self, value: Any, _reads: bool) -> Any:
         return value
 
     def is_check(self, function: Any) -> bool:
@@ -855,7 +855,7 @@ FORMS = {
                 if OUTCOME is not None:
                     pass
                 else:
-                    assert GM.asserted(TEST), n.name
+                    assert GM.asserted(TEST, False), n.name
             else:
                 assert x.any(), n.name
         """,
