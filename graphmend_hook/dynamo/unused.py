@@ -23,6 +23,7 @@ from .variables import Variable, is_tensor, tensor_node
 from .writes import bodies_of, memory_of, written_by
 
 _TEXT = "graphmend_hook: a count is never below zero"
+_FUNCTION = "autograd_function_apply"  # a function of autograd: its bodies are forward and backward pass
 
 
 @dataclass
@@ -89,11 +90,13 @@ def _or_as_written(compilation: Compilation) -> Iterator[None]:
         trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
 
 
-def _use_in(module: torch.fx.GraphModule, asked: set[torch.fx.Node]) -> None:
+def _use_in(module: torch.fx.GraphModule, asked: set[torch.fx.Node], is_backward: bool = False) -> None:
     for node in module.graph.nodes:
-        for body in bodies_of(module, node):
-            _use_in(body, asked)
+        for place, body in enumerate(bodies_of(module, node)):
+            _use_in(body, asked, is_backward or (place == 1 and name_of(node) == _FUNCTION))
     unused = [*_unused(module.graph, module, asked)]
+    if unused and is_backward:  # AOTAutograd would move it into the forward pass, and draws with it
+        raise _UnusableError
     for node in unused:
         _use(node)
     if unused:

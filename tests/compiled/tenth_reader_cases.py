@@ -1,4 +1,4 @@
-"""Programs of the tenth and eleventh reader, by which mended code could be told from eager; the test has their inputs."""
+"""Programs of the tenth to twelfth reader, by which mended code could be told from eager; the test has their inputs."""
 
 import logging
 
@@ -28,6 +28,35 @@ def case_test_of_and(x, debug=False):
 def case_test_of_assert(x):
     assert (x > 0) or len(x) > 0
     return x
+
+
+def case_kept_operand_is_written_to(x, y):
+    p = x.detach() * 2
+    z = y
+    if x[0] > 0:
+        z = y * p
+    p.add_(1)
+    return z
+
+
+def case_test_of_chain(x):
+    assert 0 < x[0] < 5, "chain"
+    return x + 1
+
+
+def case_test_of_chain_or(x):
+    assert x.sum() > 9 or 0 < x[0] <= x[1], "chain"
+    return x + 1
+
+
+def case_text_of_a_number(x, n):
+    assert n > 0, f"{n:04d}"
+    return x
+
+
+def case_text_of_a_number_or(x, n):
+    assert x.sum() > 100 or n > 0, f"{n}"
+    return x + 1
 
 
 def case_test_of_expression(x):
@@ -255,6 +284,25 @@ class DrawsB(torch.autograd.Function):
 
 def case_unused_backward_draws(x):
     return DrawsB.apply(x)
+
+
+class DrawsForNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        g = g * torch.rand(3)
+        torch.rand(2)
+        return g
+
+
+def case_unused_backward_draws_for_nothing(x):
+    x = DrawsForNothing.apply(x)
+    if x.sum() > 0:
+        x = x + 1
+    return x
 
 
 class Index(torch.autograd.Function):

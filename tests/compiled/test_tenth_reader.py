@@ -1,4 +1,4 @@
-"""The programs of the tenth reader: what they give, raise, record and draw is eager's, or what it is without the hook."""
+"""The programs of three readers: what they give, raise, record and draw is eager's, or what it is without the hook."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ def placed(make: Callable[[], torch.Tensor]) -> list[Inputs]:
 INPUTS: dict[str, Callable[[], list[Inputs]]] = {
     "case_test_of_vmap": lambda: [(torch.ones(3, 3),)],
     "case_test_of_counted": lambda: [(torch.tensor([1.0, 0, 0]),), (torch.tensor([1.0, 2, 0]),)],
+    "case_kept": lambda: [(ones(), trained(3)), (ones(-1), trained(3))],
+    "case_test_of_chain": lambda: [(ones(),), (ones(-1),)],
+    "case_text_of_a_number": lambda: [(ones(), 1), (ones(), -1), (ones(), -2)],
     "case_test_of": lambda: [(ones(),)],
     "case_told_sdpa": lambda: [(torch.rand(1, 2, 17, 24), trained(24, times=0.1))],
     "case_told_matmul": lambda: [(torch.rand(6, 17, 24), trained(24, times=0.1))],

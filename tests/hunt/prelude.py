@@ -296,6 +296,20 @@ class Drawing(torch.autograd.Function):
         return gradient * 6, None
 
 
+class DrawingBack(torch.autograd.Function):
+    """Its backward pass draws for nothing."""
+
+    @staticmethod
+    def forward(ctx, t):
+        return t * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        g = g * torch.rand(1).to(g.dtype)
+        torch.rand(3)
+        return g
+
+
 def drawing(t):
     silent.info("log %s", torch.rand(2))
     return t * 2

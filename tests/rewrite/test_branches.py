@@ -854,8 +854,10 @@ FORMS = {
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (n,), None)
                 if OUTCOME is not None:
                     pass
-                else:
+                elif GM.undecided(TEST):
                     assert GM.asserted(TEST, False), n.name
+                elif not TEST:
+                    assert False, n.name
             else:
                 assert x.any(), n.name
         """,

@@ -13,6 +13,7 @@ import torch
 from torch.compiler import is_dynamo_compiling, is_exporting
 
 from ...dynamo import queue, ranges, unused
+from ...dynamo.orders import is_as_written
 from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...dynamo.question import answers_for, question
 from ...dynamo.trace import Trace
@@ -70,9 +71,22 @@ def of_range(test: torch.Tensor) -> bool | None:
     return found
 
 
+def may_join(test: Any) -> bool:
+    """May a test join a condition as a tensor?"""
+    return undecided(test) and has_truth(test) and not is_left_alone()
+
+
+def is_left_alone() -> bool:
+    """Is every statement to be traced as it was written?  Then Python asks for the truth of each tensor, by itself."""
+    if _is_as_written():
+        record("GM101-T11")
+        return True
+    return False
+
+
 def negate(test: Any) -> Any:
     """``not test``."""
-    if undecided(test) and has_truth(test):
+    if may_join(test):
         return ~truth(test)
     return False if test else True  # noqa: SIM211  Dynamo makes an operation of `not`, which fails with another error
 
@@ -81,7 +95,7 @@ def both(left: Any, right: Any) -> Any:
     """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
     if not isinstance(left, torch.Tensor):
         return right
-    if undecided(left) and has_truth(left):
+    if may_join(left):
         if not undecided(right):
             return left if right else False
         if has_truth(right):
@@ -93,7 +107,7 @@ def either(left: Any, right: Any) -> Any:
     """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
     if not isinstance(left, torch.Tensor):
         return right
-    if undecided(left) and has_truth(left):
+    if may_join(left):
         if not undecided(right):
             return True if right else left
         if has_truth(right):
@@ -113,7 +127,7 @@ def is_bool(test: torch.Tensor) -> bool:
 
 def one_value(tensor: Any) -> Any:
     """``tensor.item()`` for the sake of its truth."""
-    return tensor if undecided(tensor) and has_truth(tensor) else tensor.item()
+    return tensor if may_join(tensor) else tensor.item()
 
 
 def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -137,7 +151,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
 
 def equal(left: Any, right: Any) -> Any:
     """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)):
+    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)) or is_left_alone():
         return torch.equal(left, right)
     if left.dtype is not right.dtype or left.device != right.device or left.is_quantized:
         return torch.equal(left, right)
@@ -162,6 +176,11 @@ def holds_data(_trace: Trace, tensor: Variable) -> bool:
 def has_elements(_trace: Trace, tensor: Variable) -> bool:
     """Does it hold data, as many elements as the trace can tell?"""
     return is_plain_tensor(tensor) and _holds_data(fake := fake_of(tensor)) and not is_unbacked(fake.shape)
+
+
+@question(otherwise=False, elsewhere=lambda: False)
+def _is_as_written(trace: Trace) -> bool:
+    return is_as_written(trace)
 
 
 @question(otherwise=False, elsewhere=_has_truth)

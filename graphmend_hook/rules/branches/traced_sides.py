@@ -392,6 +392,15 @@ def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
     _expect(trace, (table,), item, is_part=True)
 
 
+@question(otherwise=None)
+def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None:
+    """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
+
+    For what eager keeps is the operand, and autograd refuses to use what was written to.
+    """
+    _expect(trace, (operand,), selected)
+
+
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
     read = _Read(trace.line, trace.code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
     trace.compilation.judge(_judge_writes)

@@ -175,6 +175,8 @@ def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
     selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
     if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
         raise Unspeculable("GM102-T06", name)
+    if is_dynamo_compiling():
+        traced_sides.expect_no_write(value, selected)
     return selected
 
 

@@ -9,12 +9,12 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
-from ...dynamo.orders import is_as_written
 from ...dynamo.question import question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler, expect_success
 from ...dynamo.trace import Trace, is_told_of_failures
 from ..branches import traced_sides
+from ..branches.traced_conditions import is_left_alone
 from ..branches.traced_operations import is_tensor
 from ..branches.traced_speculated import Unspeculable
 from ..effects import traced_defer
@@ -46,14 +46,9 @@ def asserted(value: Any, reads: bool) -> Any:
     if isinstance(value, torch.Tensor):
         expect_no_handler()
         expect_success()
-        if reads and _is_as_written():
+        if reads and is_left_alone():
             return bool(value)
     return value
-
-
-@question(otherwise=False)
-def _is_as_written(trace: Trace) -> bool:
-    return is_as_written(trace)
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:

@@ -58,7 +58,7 @@ from typing import TypeGuard
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
-from ...templates import constant, expression, replaced
+from ...templates import Template, constant, expression, replaced
 from ..base import Declined, unsuitable
 from ..branches.branch import BranchCandidate
 from ..branches.lower import Lowering, heard, item_of, of_data, tests_of
@@ -67,6 +67,15 @@ from .checks import CHECKS, Check
 
 CODE = "GM103"
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
+# Of an `assert` in a graph Dynamo makes its text with tensors in mind: of what is not one, Python raises.
+_CHECKED = Template(
+    """
+if GM.undecided(TEST):
+    OF_TENSOR
+elif not TEST:
+    FAILING
+"""
+)
 
 
 class Trap:
@@ -114,7 +123,8 @@ class Trap:
         test = lowering.test(statement.test)
         reads = constant(test is not statement.test, statement)
         asserted = expression("GM.asserted(TEST, READS)", statement, READS=reads)
-        checked = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
+        of_tensor = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
+        checked = _CHECKED.fill(statement, OF_TENSOR=of_tensor, FAILING=failing)[0]
         return BranchCandidate(statement, test, branch, checked=checked)
 
 

@@ -69,6 +69,8 @@ class Questions:
 
     def _decisions(self, test: ast.expr, question: str = "GM.decide(A)") -> None:
         for operand in _operands(test):
+            if isinstance(operand, ast.Compare) and len(operand.ops) > 1:
+                continue  # Python asks for the truth of the first half, whatever is asked of the rest
             if not forms.is_read(operand) and (
                 self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)

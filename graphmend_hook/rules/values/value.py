@@ -162,7 +162,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 16
+    version = 17
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 
