@@ -39,6 +39,14 @@ def case_kept_operand_is_written_to(x, y):
     return z
 
 
+def case_twice_in_an_operation(x, y):
+    """The gradient of `y` is a sum of three, which the order decides."""
+    z = y
+    if x[0] > 0:
+        z = y.atan2(y)
+    return y, z
+
+
 def case_test_of_chain(x):
     assert 0 < x[0] < 5, "chain"
     return x + 1

@@ -32,6 +32,7 @@ def placed(make: Callable[[], torch.Tensor]) -> list[Inputs]:
 INPUTS: dict[str, Callable[[], list[Inputs]]] = {
     "case_test_of_vmap": lambda: [(torch.ones(3, 3),)],
     "case_test_of_counted": lambda: [(torch.tensor([1.0, 0, 0]),), (torch.tensor([1.0, 2, 0]),)],
+    "case_twice_in": lambda: [(ones(), trained(50, times=-0.1))],
     "case_kept": lambda: [(ones(), trained(3)), (ones(-1), trained(3))],
     "case_test_of_chain": lambda: [(ones(),), (ones(-1),)],
     "case_text_of_a_number": lambda: [(ones(), 1), (ones(), -1), (ones(), -2)],

@@ -152,11 +152,12 @@ def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
 
     So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
+    The last comes first: autograd takes them the other way round, and adds up as in eager what one tensor is given twice.
     """
     taken = _taken()
     if taken is None:
         raise Unspeculable("GM102-T06", name)
-    return tuple([_shelter(name, taken, value) for value in arguments])
+    return tuple([_shelter(name, taken, value) for value in arguments[::-1]][::-1])
 
 
 def _taken() -> Any:
