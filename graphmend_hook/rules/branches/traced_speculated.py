@@ -152,7 +152,7 @@ def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
 
     So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
-    The last comes first: autograd takes them the other way round, and adds up as in eager what one tensor is given twice.
+    The last comes first: autograd takes them the other way round, and adds up as in eager where two are one tensor.
     """
     taken = _taken()
     if taken is None:
