@@ -76,6 +76,12 @@ def may_join(test: Any) -> bool:
     return undecided(test) and has_truth(test) and not is_left_alone()
 
 
+def may_join_by_elements(left: Any, right: Any) -> bool:
+    """May what the elements of two tensors decide, each by each, join a condition as a tensor?"""
+    both_are = undecided(left) and undecided(right) and has_elements(left) and has_elements(right)
+    return both_are and not is_left_alone()
+
+
 def is_left_alone() -> bool:
     """Is every statement to be traced as it was written?  Then Python asks for the truth of each tensor, by itself."""
     if _is_as_written():
@@ -151,7 +157,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
 
 def equal(left: Any, right: Any) -> Any:
     """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if not (undecided(left) and undecided(right) and has_elements(left) and has_elements(right)) or is_left_alone():
+    if not may_join_by_elements(left, right):
         return torch.equal(left, right)
     if left.dtype is not right.dtype or left.device != right.device or left.is_quantized:
         return torch.equal(left, right)

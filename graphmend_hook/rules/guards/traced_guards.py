@@ -39,7 +39,7 @@ def asserted(value: Any, reads: bool) -> Any:
     Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, and behind which the trace goes on
     to what may fail there.  So none may stand around it, and the trace has to succeed, or all is as it was written.
 
-    reads: does the test, as it was written, read a tensor by itself (``not x``), and break the graph?
+    reads: does the test, as it was written, read a tensor by itself (``bool(x)``), and break the graph?
     """
     if not is_dynamo_compiling():
         return bool(value) if reads else value  # as Python, behind that break

@@ -15,7 +15,7 @@ from ...dynamo.place import without_gradient
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, is_symbol
-from ..branches.traced_conditions import has_elements, has_truth, undecided
+from ..branches.traced_conditions import may_join, may_join_by_elements, undecided
 
 # By rewritten code:
 CALLED = ("number", "count_selected", "compare")
@@ -25,7 +25,7 @@ _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
 def number(tensor: Any) -> Any:
     """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
-    if undecided(tensor) and has_truth(tensor):
+    if may_join(tensor):
         if tensor.dtype.is_floating_point:
             return without_gradient(tensor).reshape(()).to(torch.float64)
         if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
@@ -35,8 +35,12 @@ def number(tensor: Any) -> Any:
 
 def count_selected(tensor: Any, mask: Any) -> Any:
     """``tensor[mask].numel()``, counted without making the selection."""
-    countable = undecided(tensor) and undecided(mask) and has_elements(tensor) and has_elements(mask)
-    if countable and mask.dtype is torch.bool and mask.dim() and tensor.shape[: mask.dim()] == mask.shape:
+    if (
+        may_join_by_elements(tensor, mask)
+        and mask.dtype is torch.bool
+        and mask.dim()
+        and tensor.shape[: mask.dim()] == mask.shape
+    ):
         return mask.sum() * tensor.shape[mask.dim() :].numel()
     return tensor[mask].numel()
 
