@@ -104,13 +104,17 @@ class Place:
 
 @dataclass
 class ModuleScope:
-    """A parsed module: its import bindings, and the places where a rule may act."""
+    """A parsed module: its import bindings, and the places where a rule may act.
+
+    lowered: tests of branches that were declined, joined by `and` or `or`, as traced code may evaluate them.
+    """
 
     tree: ast.Module
     source: bytes = b""
     imports: Imports = field(default_factory=Imports)
     places: list[Place] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
+    lowered: dict[ast.expr, ast.expr] = field(default_factory=dict)
     _evidence: dict[str, Evidence] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|
 TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON  # what hardly anything but a tensor has
+_BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
 
@@ -185,9 +186,11 @@ class Evidence:
 
     def _of_open_test(self, node: ast.expr) -> Taint:
         if isinstance(node, ast.Compare):
-            return Taint.OPEN if self._unknown.compares(node) else Taint.NO
+            return Taint.OPEN if self._unknown.compares(node) or self._unknown.looks_in(node) else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._of_open_test(node.operand)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
+            return self._of_open_test(node.args[0])
         return max(map(self._of_open_test, node.values)) if isinstance(node, ast.BoolOp) else Taint.NO
 
     @cached_property
@@ -212,6 +215,8 @@ class Evidence:
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Compare):
+            if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                return self.of(node.comparators[0])
             if not all(isinstance(op, COMPARED) for op in node.ops):
                 return Taint.NO
             return max(map(self.of, (node.left, *node.comparators)))
@@ -238,7 +243,7 @@ class Evidence:
                 return Taint.YES if sure else Taint.MAYBE
         if name in _USUAL_OF_TENSORS and isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
             return self.of(call.func.value)
-        if name in ("bool", "int", "float", "abs", "max", "min") and isinstance(call.func, ast.Name):
+        if name in _BUILTINS and isinstance(call.func, ast.Name):
             return max(map(self.of, call.args), default=Taint.NO)
         if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
             counted = call.func.value  # ``x[mask].numel()`` counts data; any other size does not

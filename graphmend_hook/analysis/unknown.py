@@ -66,6 +66,11 @@ class Unknown:
             return False
         return any(map(self.holds, operands))
 
+    def looks_in(self, node: ast.Compare) -> bool:
+        """Does it look for a number in what may be a tensor?"""
+        is_membership = len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn))
+        return is_membership and self._comparable(node.left) and self.holds(node.comparators[0])
+
     def _comparable(self, node: ast.expr) -> bool:
         """May a tensor be compared with it?"""
         if isinstance(node, ast.Constant):

@@ -214,14 +214,13 @@ def timed(compiled, x):
     "GM103-R01": _of(
         """
 def f(x):
-    if not 0 < x.sum() < 9:
+    if not 0 < x.sum().item() < 9:
         raise ValueError('out of range')
     return x + 1
 """,
         """
 def f(x):
-    total = x.sum()
-    if not 0 < total < 9:
+    if not 0 < x.sum() < 9:
         raise ValueError('out of range')
     return x + 1
 """,
@@ -394,8 +393,8 @@ def f(x):
     ),
     # [Where]
     "GM102-R01": _of(
+        "def f(x):\n    if 0 < x.sum().item() < 9:\n        x = x + 1\n    return x\n",
         "def f(x):\n    if 0 < x.sum() < 9:\n        x = x + 1\n    return x\n",
-        "def f(x):\n    total = x.sum()\n    if 0 < total < 9:\n        x = x + 1\n    return x\n",
     ),
     "GM102-R02": _of(
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 _ASSIGN = "Give what the side computes to names, and do the rest after the branch"
 
 REMEDIES = {
-    "R01": "Give the expression in the middle of the chained comparison a name, in the line before.",
+    "R01": "Leave `.item()` out of the middle of the chained comparison: the tensor itself compares alike.",
     "R02": "Leave calls of the program's own out of the sides: compute in front of the branch what does not depend on it.",
     "R03": "Bind the name before the branch, also where it is read on one side only.",
     "R04": "Write and read the attribute through the same name: `self.x`, not `self.x` and `model.x`.",

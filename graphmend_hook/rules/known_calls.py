@@ -15,6 +15,7 @@ FUNCTIONS = frozenset(
     | {f"absl.logging.{name}" for name in ("debug", "info", "warning", "error", "log", "log_if", "vlog")}
     | {f"absl.logging.{name}" for name in ("log_first_n", "log_every_n")}
     | {f"tqdm.{module}tqdm.write" for module in ("", "auto.", "std.")}
+    | {f"torchmetrics.utilities.{module}rank_zero_{kind}" for module in ("", "prints.") for kind in ("info", "warn")}
 )
 
 # Functions that look a logger up, which is the same for ever, or made of nothing but the arguments.

@@ -272,9 +272,16 @@ def a_chained_comparison(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@case(declined="GM102-R01")
+@case()
 def a_chained_comparison_of_what_is_calculated(x: torch.Tensor) -> torch.Tensor:
     if -1 < x.sum() < 10:
+        x = x + 2
+    return x
+
+
+@case(declined="GM102-R01")
+def a_chained_comparison_of_what_is_read(x: torch.Tensor) -> torch.Tensor:
+    if -1 < x.sum().item() < 10:
         x = x + 2
     return x
 

@@ -44,9 +44,19 @@ def following(place: Place) -> list[ast.stmt]:
     if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
         raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
     tail = place.block[place.index + 1 :]
-    if place.inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
-        raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+    inside = [*place.inside]
+    while inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
+        outer = inside.pop()
+        around = inside[-1] if inside else place.function.node
+        block = next((block for block in _blocks_of(around) if outer in block), None)
+        if block is None:
+            raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+        tail = [*tail, *block[block.index(outer) + 1 :]]
     return [*tail]
+
+
+def _blocks_of(node: ast.AST) -> list[list[ast.stmt]]:
+    return [block for block in (getattr(node, "body", None), getattr(node, "orelse", None)) if isinstance(block, list)]
 
 
 def has_effect(*blocks: Sequence[ast.stmt]) -> bool:

@@ -25,12 +25,29 @@ def check_identity(place: Place, names: Iterable[str]) -> None:
     statement = place.statement
     aliases = _aliases(place, frozenset(names))
     last = statement.end_lineno or statement.lineno
-    in_loop = any(isinstance(outer, _LOOPS) for outer in place.inside)
+    loops: list[ast.stmt] = [outer for outer in place.inside if isinstance(outer, _LOOPS)]
     for node in walk(place.function.node):
-        if isinstance(node, (ast.expr, ast.stmt)) and (in_loop or node.lineno > last):
+        if isinstance(node, (ast.expr, ast.stmt)) and (loops or node.lineno > last):
             for culprit in _touched(node):
-                if culprit in aliases:
+                if culprit in aliases and not (node.lineno < statement.lineno and _is_made_anew(culprit, node, loops)):
                     raise Declined("R17", f"`{culprit}` is written in place later, or looked at as an object")
+
+
+def _is_made_anew(name: str, node: ast.expr | ast.stmt, loops: list[ast.stmt]) -> bool:
+    """Does each pass of the innermost loop bind the name to a tensor of its own before it comes to `node`?"""
+    body = loops[-1].body if loops else []  # type: ignore[attr-defined]
+    before = [statement for statement in body if (statement.end_lineno or statement.lineno) < node.lineno]
+    if not any(statement.lineno <= node.lineno <= (statement.end_lineno or 0) for statement in body):
+        return False
+    bindings = [each for each in before if any(name in _bound(part) for part in walk(each))]
+    match bindings[-1:]:
+        case [ast.Assign([ast.Name()], value)]:
+            return not {*_shared(value)}
+    return False
+
+
+def _bound(node: ast.AST) -> tuple[str, ...]:
+    return (node.id,) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else ()
 
 
 def _aliases(place: Place, names: frozenset[str]) -> frozenset[str]:

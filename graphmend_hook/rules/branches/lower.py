@@ -120,6 +120,8 @@ class Lowering:
     def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         if len(node.ops) > 1:
             return self._value(node, side) if self.taint(node) is Taint.NO else self._chain(node, side)
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            return self._membership(node, side)
         operation = COMPARISONS.get(type(node.ops[0]))
         left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
         if operation is None or (left is None and right is None):
@@ -134,15 +136,27 @@ class Lowering:
         )
 
     def _chain(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
-        """``a < b < c`` as ``a < b and b < c``."""
-        operands = [node.left, *node.comparators]
-        if not all(isinstance(middle, (ast.Constant, ast.Name)) for middle in operands[1:-1]):
-            raise Declined("R01", "the test chains comparisons of what is calculated; use `and`")
-        pairs: list[ast.expr] = [
-            ast.copy_location(ast.Compare(left, [op], [right]), left)
-            for left, op, right in zip(operands, node.ops, operands[1:], strict=False)
-        ]
+        """``a < b < c`` as ``a < (t := b) and t < c``."""
+        pairs: list[ast.expr] = []
+        left: ast.expr = node.left
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            kept: ast.expr = right
+            if right is not node.comparators[-1] and not isinstance(right, (ast.Constant, ast.Name)):
+                if self._operand(right, None) is not None:
+                    raise Declined("R01", "the test chains comparisons, and reads a number in the middle; use `and`")
+                temporary = self._temporary()
+                kept, right = expression("(T := A)", right, T=temporary, A=right), name(temporary, right)  # noqa: PLW2901
+            pairs.append(ast.copy_location(ast.Compare(left, [op], [kept]), left))
+            left = right
         return self.test(ast.copy_location(ast.BoolOp(ast.And(), pairs), node), side)
+
+    def _membership(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
+        """``token in ids``."""
+        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+            return self._value(node, side)
+        element, container = (self._value(operand, side) for operand in (node.left, node.comparators[0]))
+        found = expression(f"GM.contains(A, B{_in_side(side)})", node, A=element, B=container)
+        return found if isinstance(node.ops[0], ast.In) else expression("GM.negate(A)", node, A=found)
 
     def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
@@ -194,15 +208,38 @@ class Lowering:
         function = self.place.function
         if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, ("bool",), function):
             return self.test(node.args[0], side)
+        if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, ("all", "any"), function):
+            return self._truths(node, side)
         if plain and len(node.args) == 2 and self.scope.names_one_of(node.func, ("torch.equal",), function):
             left, right = (self._value(operand, side) for operand in node.args)
             return expression("GM.equal(A, B)", node, A=left, B=right)
+        if side is None and self._is_close(node):
+            return ast.copy_location(ast.Call(expression("GM.close", node), node.args, node.keywords), node)
         if (owner := item_of(node)) is not None:
             return expression("GM.one_value(A)", node, A=self._value(owner, side))
         called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
             raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
+
+    def _is_close(self, node: ast.Call) -> bool:
+        """Is it a call of `torch.allclose`, the tensors by position?"""
+        named = {keyword.arg for keyword in node.keywords} <= {"rtol", "atol", "equal_nan"}
+        plain = len(node.args) > 1 and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        return named and plain and self.scope.names_one_of(node.func, ("torch.allclose",), self.place.function)
+
+    def _truths(self, node: ast.Call, side: Speculation | None) -> ast.expr:
+        """``any(x > 0)``, which asks one element after the other."""
+        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+            return self._value(node, side)
+        assert isinstance(node.func, ast.Name)
+        items = self._value(node.args[0], side)
+        return expression(f"GM.truths(NAME, A{_in_side(side)})", node, NAME=constant(node.func.id, node), A=items)
+
+
+def _in_side(side: Speculation | None) -> str:
+    """What tells the runtime that it is called for a side."""
+    return ", True" if side is not None else ""
 
 
 def item_of(node: ast.expr) -> ast.expr | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ... import tensor_ops
 from ...analysis.names import root_of, unpacks
 from ...analysis.taint import TORCH
-from ...templates import constant, expression, name
+from ...templates import OWN, constant, expression, name
 from ..base import Declined
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Speculation:
         self.bound: frozenset[str] = before
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
+        self._kept: set[str] = set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
 
     def is_local(self, spelling: str) -> bool:
@@ -93,6 +94,9 @@ class Speculation:
                 return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
             case ast.Call():
                 return self._call(node)
+            case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling.startswith(OWN):
+                self._kept.add(spelling)
+                return ast.copy_location(ast.NamedExpr(target, self.value(kept)), node)
             case _:
                 return self._operation(node)
 
@@ -107,7 +111,7 @@ class Speculation:
             case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
                 return self._operated(COMPARISONS[type(op)], left, right)
             case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
-                text = "GM.plain(A) in GM.plain(GM.inert(B))" if self._has_stored() else "GM.plain(A) in GM.plain(B)"
+                text = "GM.plain(A) in GM.plain(GM.inert(B))" if self.has_stored() else "GM.plain(A) in GM.plain(B)"
                 found = expression(text, node, A=self.value(left), B=self.value(right))
                 return found if isinstance(op, ast.In) else expression("not A", node, A=found)
             case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
@@ -135,6 +139,8 @@ class Speculation:
                 raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:
                 self.reads.add(node.id)
+        elif node.id.startswith(OWN) and node.id not in self._kept:  # what the test has kept outside
+            self.reads.add(node.id)
         return node
 
     def _attribute(self, node: ast.Attribute) -> ast.expr:
@@ -147,11 +153,11 @@ class Speculation:
             raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        call = "GM.unrelated(A, NAME)" if self._has_stored() else "GM.attribute(A, NAME)"
+        call = "GM.unrelated(A, NAME)" if self.has_stored() else "GM.attribute(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
 
-    def _has_stored(self) -> bool:
+    def has_stored(self) -> bool:
         """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
         return bool(self.stored or not self.assigned.isdisjoint(self.lowering.place.function.flow.captured))
 
@@ -167,7 +173,7 @@ class Speculation:
             raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
         function, arguments = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
-        if self._has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
+        if self.has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
             plain = plain.replace("A", "GM.inert(A)")
         arguments += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
         keywords = []

@@ -24,7 +24,7 @@ from .traced_rounding import round_decisions
 from .traced_speculated import Unspeculable
 
 CALLED = (  # by rewritten code
-    *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early", "equal"),
+    *("compiling", "undecided", "negate", "both", "either", "every", "one_value", "early"),
     "is_bool",
 )
 
@@ -153,15 +153,6 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     if is_dynamo_compiling():
         traced_sides.end_sides()
     return joined
-
-
-def equal(left: Any, right: Any) -> Any:
-    """``torch.equal(left, right)``, as a tensor () of bool where only the values can tell."""
-    if not may_join_by_elements(left, right):
-        return torch.equal(left, right)
-    if left.dtype is not right.dtype or left.device != right.device or left.is_quantized:
-        return torch.equal(left, right)
-    return (left == right).all() if left.shape == right.shape else False
 
 
 def _holds_data(value: object) -> bool:

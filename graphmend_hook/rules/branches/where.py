@@ -29,7 +29,7 @@ After
         ...                                             # as written
 
 Obligations proved here, each with its refusal
-    GM102-R01  what stands in the middle of chained comparisons is a name
+    GM102-R01  what stands in the middle of chained comparisons is no ``.item()``
     GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
     GM102-R03  what a side reads is bound
     GM102-R04  an attribute that a side writes is read through the same name
@@ -87,7 +87,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 12
+    version = 13
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
@@ -109,6 +109,8 @@ class Where:
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
         condition = lowering.test(statement.test)
+        if isinstance(statement.test, ast.BoolOp):
+            lowering.scope.lowered[statement.test] = condition
         hoisted = Hoisted()
         if returns(statement):
             tail = following(place)

@@ -30,7 +30,7 @@ from ...dynamo.trace import record as record_here
 from ...dynamo.variables import Variable
 from . import traced_callers
 from .traced_callers import completes, function_of
-from .traced_library_loggers import is_function, is_lookup, logger_of_library, why_no_logger
+from .traced_library_loggers import is_function, is_lookup, logger_of_library, warns, why_no_logger
 from .traced_silent_loggers import is_silent
 from .traced_texts import NOBODY, holds_tensor, kept, text_fails, why_items_differ, why_not_fixed
 
@@ -146,7 +146,8 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     if unknown:
         return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
-    why = refusal_here(method == "" and function_of(target) is _WARN, False, values, silent)
+    is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
+    why = refusal_here(is_warning, False, values, silent)
     if not why and method in _ONCE and holds_tensor(values):
         why = "GM101-T04"  # what is told once is known by its arguments, and a copy is another one
     if not why and completes(target):

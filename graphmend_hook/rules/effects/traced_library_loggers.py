@@ -74,6 +74,13 @@ FUNCTIONS = {
     f"absl.logging.{name}": "absl.logging.ABSLLogger._frames_to_skip"
     for name in (*_LEVELS - {"critical"}, "log_if", "log_first_n", "log_every_n", "vlog")
 } | {"tqdm.std.tqdm.write": ""}
+# Functions that a decorator has made, and gave the name of what it was given: by that, where they are.
+DECORATED = {
+    "torchmetrics.utilities.prints._warn": "torchmetrics.utilities.prints.rank_zero_warn",
+    "torchmetrics.utilities.prints._info": "torchmetrics.utilities.prints.rank_zero_info",
+}
+FUNCTIONS |= dict.fromkeys(DECORATED.values(), "")
+_WARNING = frozenset({"torchmetrics.utilities.prints.rank_zero_warn"})  # of those, by `warnings.warn`
 
 
 def _is_made_each_time() -> bool:
@@ -186,6 +193,12 @@ def is_function(trace: Trace, target: Variable) -> bool:
 
 
 @question(otherwise=False)
+def warns(_trace: Trace, target: Variable) -> bool:
+    """Is it one of those that call `warnings.warn`?"""
+    return _name_of(python_of(target)) in _WARNING
+
+
+@question(otherwise=False)
 def is_lookup(_trace: Trace, target: Variable) -> bool:
     """Is it one of the functions that look a logger up, and does one that is looked up now do for all calls?"""
     does = LOOKUPS.get(_name_of(python_of(target)))
@@ -206,9 +219,11 @@ def _name_of(function: Any) -> str:
         function = function.__func__
     if not isinstance(function, FunctionType):
         return ""
+    name = f"{function.__module__}.{function.__qualname__}"
+    if name in DECORATED and _named(function.__module__, DECORATED[name].rpartition(".")[2]) is function:
+        return DECORATED[name]
     known = _named(function.__module__, function.__qualname__)
-    is_known = getattr(known, "__func__", known) is function
-    return f"{function.__module__}.{function.__qualname__}" if is_known else ""
+    return name if getattr(known, "__func__", known) is function else ""
 
 
 def _named(module: str, qualname: str) -> Any:

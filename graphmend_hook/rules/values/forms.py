@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import TypeGuard
 
@@ -19,7 +19,7 @@ OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
 _DEFAULTS = {"dim": None, "sorted": True}  # of those
-_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "repeat_interleave"}
+_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "one_hot", "repeat_interleave"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,13 @@ class Question:
 CONSTANTS = {"torch.get_default_device": Question("GM.default_device()", (), may_fail=True)}
 
 
+# So with Python's own functions of as many arguments, which are not called where they stand for something else.
+BUILTINS = {
+    ("pow", 2): Question("GM.power(A, B)", (), may_fail=True),
+    ("sorted", 1): Question("GM.sorted_items(A)", (), may_fail=True),
+}
+
+
 def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
     """Is it ``x.item()`` or ``x.tolist()``?"""
     return (
@@ -67,6 +74,19 @@ def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str,
     return getattr(call.func, "attr", ""), False
 
 
+def lacking(call: ast.Call) -> Question | None:
+    """What is asked in the place of a call of a function of Python that Dynamo does not trace."""
+    found = BUILTINS.get((getattr(call.func, "id", ""), len(call.args)))
+    if found is None or call.keywords or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    if call.func.id != "sorted":  # type: ignore[attr-defined]
+        return replace(found, operands=tuple(call.args))
+    match call.args:
+        case [ast.Call(ast.Attribute(owner, "items"), [], [])]:
+            return replace(found, operands=(owner,))
+    return None
+
+
 def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None:
     """What is asked of ``nonzero`` and its kin, ``where`` of one tensor, ``unique``, ``bincount`` and the rest.
 
@@ -84,6 +104,8 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         return _repeated(operands, options, of_torch)
     if name == "bincount":
         return _counted(operands, options)
+    if name == "one_hot":
+        return _classes(operands, options) if of_torch else None
     if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:
@@ -117,6 +139,15 @@ def _repeated(operands: list[ast.expr], options: dict[str | None, ast.expr], of_
         return None
     texts = {1: "GM.repeated(None, A)", 2: "GM.repeated(A, B)", 3: "GM.repeated(A, B, C)"}
     return Question(texts[len(given)], given, may_fail=True) if len(given) in texts else None
+
+
+def _classes(operands: list[ast.expr], options: dict[str | None, ast.expr]) -> Question | None:
+    """Of ``one_hot``, where the data says how many classes there are."""
+    counts = [*operands[1:], *(value for option, value in options.items() if option == "num_classes")]
+    if len(counts) > 1 or len(operands) + len(options) != 1 + len(counts):
+        return None
+    is_open = all(isinstance(count, ast.UnaryOp) and ast.unparse(count) == "-1" for count in counts)
+    return Question("GM.one_hot(A)", (operands[0],), may_fail=True) if is_open else None
 
 
 def _counted(operands: list[ast.expr], options: dict[str | None, ast.expr]) -> Question | None:

@@ -18,6 +18,8 @@ _NUMBERS = frozenset({"bool", "float", "int", "range"})
 _COUNTING = frozenset({"enumerate"})
 _LISTS = frozenset({"list", "tuple"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
+_TARGET = f"{OWN}target"
+_WRITTEN = f"({_TARGET} := GM.written_to(A, B, C))[0][{_TARGET}[1]]"  # what is written to, and where in it
 _ORDERING = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -39,6 +41,7 @@ class Questions:
         self.updates = False
         if isinstance(place.statement, (ast.If, ast.Assert)):
             self._decisions(place.statement.test)
+            self._join(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
         for node in walk(root):
@@ -71,12 +74,27 @@ class Questions:
         for operand in _operands(test):
             if isinstance(operand, ast.Compare) and len(operand.ops) > 1:
                 continue  # Python asks for the truth of the first half, whatever is asked of the rest
+            if isinstance(operand, ast.Compare) and isinstance(operand.ops[0], (ast.In, ast.NotIn)):
+                self._membership(operand, question)
+                continue
             if not forms.is_read(operand) and (
                 self._evidence.of_test(operand) is not Taint.NO
                 or self._compares_items(operand)
                 or self._evidence.is_of_strangers(operand)
             ):
                 self._ask(operand, Question(question, (operand,)))
+
+    def _join(self, test: ast.expr) -> None:
+        """``if total == 0 and self.training``: false whatever the tensor holds, where the rest is."""
+        lowered, operands = self._scope.lowered.get(test), getattr(test, "values", ())
+        if lowered is not None and any(self._evidence.of_test(operand) is Taint.NO for operand in operands):
+            self._ask(test, Question("GM.decide(A)", (lowered,)))
+
+    def _membership(self, node: ast.Compare, question: str) -> None:
+        """``token in ids``."""
+        if self._evidence.of_test(node) is not Taint.NO:
+            found = "GM.contains(A, B)" if isinstance(node.ops[0], ast.In) else "GM.negate(GM.contains(A, B))"
+            self._ask(node, Question(question.replace("A", found), (node.left, node.comparators[0])))
 
     def _compares_items(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Compare) or not is_comparison(node):
@@ -122,9 +140,9 @@ class Questions:
         elif isinstance(statement, ast.AugAssign):
             self.updates = node is statement.target
         elif isinstance(statement, ast.Assign) and any(node is target for target in statement.targets):
-            owner, value = self._again(node.value), self._again(statement.value)
-            if owner is not None and value is not None:
-                self._ask(node.slice, Question("GM.written_to(B, A, C)", (node.slice, owner, value)))
+            value = self._again(statement.value)
+            if value is not None:
+                self._ask(node, Question(_WRITTEN, (node.value, node.slice, value)))
 
     def _selects_row(self, node: ast.Subscript) -> bool:
         """``self.alphas[step]``: by a number that may be a tensor?"""
@@ -146,22 +164,30 @@ class Questions:
                     self._ask_number(argument)
         elif self._is_builtin(call.func, _TRUTHS):
             self._truths(call)
+        elif isinstance(call.func, ast.Name) and (lacking := forms.lacking(call)) is not None:
+            is_open = call.func.id == "sorted" or any(map(self._may_be_number, lacking.operands))
+            if is_open and self._is_builtin(call.func, frozenset({call.func.id})):
+                self._ask(call, lacking)
         elif qualified == "itertools.groupby" and self._is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:
-            function, of_torch = forms.called(call, self._scope, self._place.function)
-            constant = forms.CONSTANTS.get(qualified) if of_torch and not call.args and not call.keywords else None
-            if constant is not None:
-                self._ask(call, constant)
-                return
-            if of_torch and qualified.startswith(forms.OPERATORS) and (operated := forms.operated(call)):
-                self._ask(call, operated)
-                return
-            self._given_twice(call)
-            shaped = forms.shaped_by_data(call, function, of_torch)
-            if shaped and (function != "repeat_interleave" or self._may_be_tensor(shaped.operands[:2][-1])):
-                self._ask(call, shaped)
-            self._sizes(call, function, of_torch)
+            self._call_of_another(call, qualified)
+
+    def _call_of_another(self, call: ast.Call, qualified: str) -> None:
+        """A call of what is no function of Python."""
+        function, of_torch = forms.called(call, self._scope, self._place.function)
+        constant = forms.CONSTANTS.get(qualified) if of_torch and not call.args and not call.keywords else None
+        if constant is not None:
+            self._ask(call, constant)
+            return
+        if of_torch and qualified.startswith(forms.OPERATORS) and (operated := forms.operated(call)):
+            self._ask(call, operated)
+            return
+        self._given_twice(call)
+        shaped = forms.shaped_by_data(call, function, of_torch)
+        if shaped and (function != "repeat_interleave" or self._may_be_number(shaped.operands[:2][-1])):
+            self._ask(call, shaped)
+        self._sizes(call, function, of_torch)
 
     def _given_twice(self, call: ast.Call) -> None:
         """``Function.apply(mask, mask)``."""

@@ -13,14 +13,27 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
+from ...dynamo.place import assert_in_graph
+from ...dynamo.question import question
+from ...dynamo.trace import Trace
+from ...dynamo.variables import Variable, tensor_node
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data
 from ..branches.traced_operations import has_known_shape
 from . import traced_contents
 from .traced_contents import known_elements
-from .traced_value import as_tensor, is_asked
+from .traced_value import as_tensor, is_asked, is_traced, item
 
-CALLED = ("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "operated")  # by rewritten code
+CALLED = (
+    "nonzero",
+    "taken",
+    "written_to",
+    "distinct",
+    "repeated",
+    "counted",
+    "one_hot",
+    "operated",
+)  # by rewritten code
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -35,12 +48,17 @@ def nonzero(tensor: Any, as_tuple: bool) -> Any:
 
 def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
-    if not is_asked(container):
+    if not is_traced(container):
         return None
     number = as_tensor(index)
     if traced_rows.is_number(number):
-        return _row(container, number)
-    if any([_is_mask(part) and part.dim() == 0 for part in _parts(index)]):  # noqa: C419
+        return _row(container, number) if is_asked(container) else None
+    masks = [part for part in _parts(index) if _is_mask(part)]
+    if not masks or not is_asked(container):  # no break without a mask
+        return None
+    if masks[0] is index and index.dim() == 0:
+        return _captured(operator.getitem, container.unsqueeze(0), _widened(index))
+    if any([mask.dim() == 0 for mask in masks]):  # noqa: C419
         return None  # of which Dynamo has no shape
     places = _positions(container, index)
     selecting = index if places is None else places
@@ -61,14 +79,40 @@ def _row(table: Any, index: Any) -> Any:
     return found
 
 
-def written_to(container: Any, index: Any, value: Any) -> Any:
-    """`index` in ``container[index] = value``.
+def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
+    """`container` and `index` in ``container[index] = value``.
 
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.
     """
-    converts = isinstance(value, torch.Tensor) and is_asked(container) and value.dtype != container.dtype
+    if _is_mask(index) and index.dim() == 0 and is_traced(container) and is_asked(index):
+        return container.unsqueeze(0), _widened(index)
+    converts = isinstance(value, torch.Tensor) and is_traced(container) and value.dtype != container.dtype
     places = None if converts else _positions(container, index)
-    return index if places is None else places
+    return container, index if places is None else places
+
+
+def _widened(mask: Any) -> Any:
+    """A mask without dimensions as one of one element: torch has a symbol for what that selects, the same each time."""
+    found = _known_widened(mask)
+    if found is None:
+        found = mask.reshape(1)
+        _remember_widened(mask, found)
+    return found
+
+
+class _Widened(dict[Any, Variable]):
+    """By node of the graph, the mask of one element that it is elsewhere."""
+
+
+@question(otherwise=None)
+def _known_widened(trace: Trace, mask: Variable) -> Any:
+    return None if trace.is_in_a_body else trace.compilation.of(_Widened).get(tensor_node(mask))
+
+
+@question(otherwise=None)
+def _remember_widened(trace: Trace, mask: Variable, found: Variable) -> None:
+    if not trace.is_in_a_body:
+        trace.compilation.of(_Widened)[tensor_node(mask)] = found
 
 
 def _positions(container: Any, index: Any) -> tuple[Any, ...] | None:
@@ -114,8 +158,8 @@ def _is_mask(part: Any) -> bool:
 
 
 def _positions_of(part: Any) -> tuple[Any, ...] | None:
-    is_mask = is_asked(part) and part.dtype is torch.bool and part.dim() and holds_data(part)
-    return _places(part) if is_mask else None
+    is_known = _is_mask(part) and part.dim() and is_asked(part) and holds_data(part)
+    return _places(part) if is_known else None
 
 
 def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
@@ -148,10 +192,12 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
     """``torch.repeat_interleave(tensor, counts, dim)``, or without a tensor, ``torch.repeat_interleave(counts)``."""
     if not is_asked(counts) or not has_elements(counts) or counts.dtype not in (torch.int32, torch.int64):
         return None
-    if counts.dim() > 1 or (tensor is not None and not (is_asked(tensor) and tensor.device == counts.device)):
+    if counts.dim() != 1 if tensor is None else not _has_a_count_each(tensor, counts, dim):
         return None
     numbers = known_elements(counts)
-    if numbers is None or any([number < 0 for number in numbers]):  # noqa: C419
+    if numbers is None:
+        return _captured(torch.repeat_interleave, *((counts,) if tensor is None else (tensor, counts, dim)))
+    if any([number < 0 for number in numbers]):  # noqa: C419
         traced_contents.refuse()
         return None
     if tensor is None:
@@ -161,11 +207,31 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
     return torch.repeat_interleave(tensor, counts, dim, output_size=sum(numbers))
 
 
+def _has_a_count_each(tensor: Any, counts: Any, dim: Any) -> bool:
+    """Is there a count for each row of a tensor beside them, or one for all?"""
+    if not is_asked(tensor) or not has_known_shape(tensor) or counts.dim() > 1 or tensor.device != counts.device:
+        return False
+    if dim is not None and not (type(dim) is int and -tensor.dim() <= dim < tensor.dim()):
+        return False
+    return bool(counts.numel() in (1, tensor.numel() if dim is None else tensor.shape[dim]))
+
+
 def counted(tensor: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """``torch.bincount(tensor, weights, minlength)``."""
     if is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 and type(minlength) is int:
         return _captured(torch.bincount, tensor, weights, minlength)
     return None
+
+
+def one_hot(tensor: Any) -> Any:
+    """``torch.nn.functional.one_hot(tensor)``: as many classes as the largest number says."""
+    if not is_asked(tensor) or not has_elements(tensor) or tensor.dtype is not torch.int64 or not tensor.numel():
+        return None
+    classes = item(tensor.max() + 1)
+    if classes is None:
+        return None
+    assert_in_graph(tensor.min() >= 0, "Class values must be non-negative.")
+    return (tensor.unsqueeze(-1) == torch.arange(classes, device=tensor.device)).long()  # `one_hot` takes no symbol
 
 
 def operated(operator: Any, *operands: Any) -> Any:

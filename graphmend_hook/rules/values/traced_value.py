@@ -17,6 +17,7 @@ from ...dynamo import capture, modes, queue, unused
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable
+from ...dynamo.variables import is_tensor as is_any_tensor
 from ..branches.traced_conditions import has_elements, has_truth, of_range
 from ..branches.traced_operations import is_tensor
 from . import traced_contents
@@ -25,7 +26,7 @@ from .traced_contents import MOST_CONSTANTS, known_elements
 # By rewritten code:
 CALLED = (
     *("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered"),
-    "default_device",
+    *("default_device", "power", "sorted_items"),
 )
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -154,6 +155,24 @@ def default_device() -> Any:
     return torch.device("cpu") if is_dynamo_compiling() and modes.has_no_default_device() else None
 
 
+def power(base: Any, exponent: Any) -> Any:
+    """``pow(base, exponent)``, where a tensor is one of the two."""
+    if isinstance(base, torch.Tensor) if _is_number(exponent) else isinstance(exponent, torch.Tensor):
+        return base**exponent if isinstance(base, torch.Tensor) or _is_number(base) else None
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def sorted_items(mapping: Any) -> Any:
+    """``sorted(mapping.items())`` of a dict with strings for keys: no two are alike, and no value is compared."""
+    if type(mapping) is not dict or not all([type(key) is str for key in mapping]):  # noqa: C419  Dynamo: no generators
+        return None
+    return [(key, mapping[key]) for key in sorted(mapping)]
+
+
 def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: Any) -> Any:
     """What is known of the operands, or where nothing is, what the original expression makes of them."""
     found = ask(*operands)
@@ -164,6 +183,12 @@ def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: A
 def is_asked(trace: Trace, tensor: Variable) -> bool:
     """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
     return unused.remember(trace.compilation, tensor)
+
+
+@question(otherwise=False)
+def is_traced(_trace: Trace, tensor: Variable) -> bool:
+    """Is it a tensor, and does Dynamo trace?"""
+    return is_any_tensor(tensor)
 
 
 def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:

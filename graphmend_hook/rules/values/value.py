@@ -125,14 +125,17 @@ class ValueCandidate:
         operands = [outside_of_subscript(self._inside(operand, node)) for operand in question.operands]
         if question.may_fail:
             return self._fallible(question, node, operands)
-        return question.asked(operands, node)
+        asked = question.asked(operands, node)
+        if isinstance(asked, ast.Subscript) and isinstance(node, ast.Subscript):
+            asked.ctx = node.ctx
+        return asked
 
     def _fallible(self, question: Question, node: ast.expr, operands: list[ast.expr]) -> ast.expr:
         """The answer, or where there is none, the expression over what its operands were: then the graph breaks there.
 
         Operands and answer get names.  In a comprehension, where they cannot, they are arguments of functions.
         """
-        *spelled, answer = [f"{OWN}{self.temporaries + place}" for place in range(1, len(operands) + 2)]
+        *spelled, answer = [f"{OWN}asked{self.temporaries + place}" for place in range(1, len(operands) + 2)]
         self.temporaries += len(operands) + 1
         loaded = [name(each, node) for each in spelled]
         original = question.original(node, loaded)
@@ -162,7 +165,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 17
+    version = 18
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

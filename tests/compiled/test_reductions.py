@@ -1,0 +1,212 @@
+"""`in`, `any`, `all`, `torch.allclose` and chained comparisons of tensors, and what Dynamo lacks of Python's functions.
+
+Every case is compared with eager: what it gives, raises, calls, and its gradients.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+
+from graphmend_hook.dynamo import unused
+
+PATH = HERE / "reduction_cases.py"
+plain = import_file(PATH, "reduction_cases_plain")
+MENDED = import_mended(PATH, "reduction_cases_mended")
+BACKENDS = ["eager", "aot_eager", "inductor"]
+X = torch.arange(4.0).reshape(2, 2)
+IDS = torch.tensor([1, 4, 2])
+NAN = torch.tensor([1.0, float("nan")])
+WHOLE = torch.tensor([3, 5], dtype=torch.uint8)
+
+
+def outcome(module: Any, function: Any, *inputs: Any) -> tuple[Any, list[str]]:
+    module.CALLS.clear()
+    try:
+        found = function(*inputs)
+    except Exception as error:
+        found = type(error).__name__, str(error).splitlines()[:1]
+    return found, list(module.CALLS)
+
+
+def compare(name: str, backend: str, *calls: tuple[Any, ...]) -> list[int]:
+    """How many graphs there are after each of the calls, which do what they do in eager."""
+    counting, graphs = Counting(backend), []
+    compiled = torch.compile(getattr(MENDED, name), backend=counting, dynamic=False)
+    for inputs in calls:
+        expected, made = outcome(plain, getattr(plain, name), *inputs)
+        found, made_compiled = outcome(MENDED, compiled, *inputs)
+        assert made == made_compiled
+        assert type(expected) is type(found), (expected, found)
+        if isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6, equal_nan=True)
+            assert found.stride() == expected.stride()
+        else:
+            assert found == expected
+        graphs.append(counting.graphs)
+    return graphs
+
+
+# Of each case, calls of one graph that take both ways.
+ONE_GRAPH: dict[str, list[tuple[Any, ...]]] = {
+    "holds": [(X, 3), (X - 9, 3), (NAN, 3), (X[:0], 3)],
+    "holds_not": [(X, 3), (X - 9, 3)],
+    "holds_some": [(X, 3), (X + 2, 3), (X - 9, 3)],
+    "raises_without": [(IDS, 4), (IDS, 4), (IDS + 3, 4)],
+    "any_holds": [(X.flatten(), ), (X.flatten() + 1,), (X[:, :1],), (X[0, :0],)],
+    "all_hold": [(X,), (X + 1,), (X - 9,)],
+    "none_holds": [(NAN,), (NAN.nan_to_num(),)],
+    "is_near": [(X, X + 1e-9), (X, X + 1), (X, X + float("nan"))],
+    "is_nearer": [(X, X + 1e-9, 1e-3, False), (X + 1, X, 1e-3, False)],
+    "raises_far": [(X, X + 0.1), (X, X + 1)],
+    "chain": [(X,), (X / 4,), (-X,), (NAN,)],
+    "long_chain": [(X,), (X / 100,), (-X,), (X - 2,)],
+    "raises_out_of_range": [(X,), (X * 9,), (NAN,)],
+    "asserts_a_chain": [(X,), (X - 9,), (X + 9,)],
+    "chain_in_a_side": [(X - 1,), (X,), (-X,)],
+    "chain_in_a_closure": [(X,), (-X,)],
+    "hot": [(IDS,), (IDS + 3,), (IDS - 2,), (IDS.unsqueeze(1),)],
+    "hot_written_out": [(IDS,), (IDS + 3,), (IDS - 9,)],
+    "hot_of_a_number": [(IDS,)],
+    "repeats": [(X, IDS[:2]), (X, IDS[1:]), (X, IDS[:2] - 1)],
+    "repeats_all": [(X, IDS[:1]), (X, IDS[1:2])],
+    "places": [(IDS,), (IDS + 1,), (IDS * 0,)],
+    "power": [(X, 2), (X + 1, 2)],
+    "sorted_factors": [(X,), (X + 1,)],
+    "returns_from_a_branch": [(X, True), (X - 9, True)],
+    "returns_deeper": [(X, 1), (-X, 1)],
+    "is_false_whatever_it_holds": [(X, 1), (-X, 1)],
+    "erodes": [(X, 3), (X / 4, 3)],
+    "scores": [(X, X + 1), (X * 0, X), (X, X * 0), (X * 0, X * 0)],
+    "selects_all": [(X,), (-X,)],
+    "writes_all": [(X, X + 1), (X, -X)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_one_graph(name: str, backend: str) -> None:
+    assert compare(name, backend, *ONE_GRAPH[name])[0] == 1
+
+
+BREAKS_UP_TO = {"power": (2, 13), "sorted_factors": (2, 13)}  # the last torch that breaks there; Dynamo has learnt it
+
+
+@pytest.mark.parametrize("name", sorted(ONE_GRAPH.keys() - {"hot_of_a_number"}))
+def test_the_case_breaks_without_the_hook(name: str) -> None:
+    torch._dynamo.utils.counters.clear()
+    counting = Counting("eager")
+    torch.compile(getattr(plain, name), backend=counting, dynamic=False)(*ONE_GRAPH[name][0])
+    breaks = counting.graphs != 1 or bool(torch._dynamo.utils.counters["graph_break"])
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    assert breaks == (version <= BREAKS_UP_TO.get(name, version))
+
+
+AS_WRITTEN: list[tuple[str, tuple[Any, ...]]] = [
+    ("holds", (WHOLE, 300)),
+    ("holds", (WHOLE, 3)),
+    ("holds", (WHOLE, 2.5)),
+    ("holds", (X, None)),
+    ("holds", (X, "3")),
+    ("holds", (X, torch.tensor(3.0))),
+    ("holds", (X, torch.tensor([3.0, 1.0]))),
+    ("holds", (X > 1, True)),
+    ("holds", (X > 1, 2)),
+    ("holds", (X.to(torch.complex64), 1)),
+    ("holds", (X, 1j)),
+    ("holds", (X, X)),
+    ("holds", ([1, 3], 3)),
+    ("holds", ({3: X}, 3)),
+    ("any_holds", (X,)),
+    ("any_of_what_is_given", (X, [0, 0])),
+    ("any_of_what_is_given", (X, [X[0, 0] > 1, X[1, 1] > 1])),
+    ("any_of_what_is_given", (X, {})),
+    ("any_of_its_own", (X,)),
+    ("is_near", (X, X.double())),
+    ("is_near", (X, X[:, :1])),
+    ("is_near", (X, torch.ones(3))),
+    ("is_near", (IDS, IDS + 1)),
+    ("is_near", (X[:0], X[:0])),
+    ("is_nearer", (X, X, -1.0, False)),
+    ("is_nearer", (NAN, NAN, 1e-3, True)),
+    ("is_nearer", (X, X, 1, False)),
+    ("chain_of_calls", (X, 1, 3)),
+    ("chain_of_calls", (X, 5, 3)),
+    ("chain_of_tensor_calls", (X, -1, 100)),
+    ("chain_of_tensor_calls", (-X, -1, 100)),
+    ("chain_of_tensor_calls", (X, -100, 1)),
+    ("chain_of_tensor_calls", (X, torch.tensor(1), torch.tensor(9))),
+    ("chain", (torch.ones(2, 0),)),
+    ("hot", (IDS.int(),)),
+    ("hot", (IDS[:0],)),
+    ("hot", (IDS.float(),)),
+    ("repeats", (X, IDS[:2] - 9)),
+    ("repeats", (X, torch.tensor(2))),
+    ("repeats", (X, 2)),
+    ("repeats", (X, X[0])),
+    ("places", (X[0],)),
+    ("power", (X, X)),
+    ("power", (2, X)),
+    ("power", (X, None)),
+    ("power_of_its_own", (X, 2)),
+    ("power_in_a_ring", (X, 2)),
+    ("sorted_items", (X, {2: 1, 1: 2})),
+    ("sorted_items", (X, {"a": 1})),
+    ("sorted_items", (X, {"a": 1, 2: 2})),
+    ("sorted_items", (X, OrderedDict([(2, 1), (1, 2)]))),
+    ("sorted_items", (X, {})),
+    ("returns_from_a_branch", (X, False)),
+    ("returns_from_a_branch", (X * 0, False)),
+    ("returns_deeper", (X, 2)),
+    ("is_false_whatever_it_holds", (X, 2)),
+    ("is_false_whatever_it_holds", (-X, 2)),
+    ("fails_before_it_is_false", (X, 1)),
+    ("fails_before_it_is_false", (X[:1, :1], 1)),
+    ("erodes_what_was", (X, 3)),
+    ("erodes_what_was", (X - 2, 3)),
+    ("writes_in_order", (X, X.sum() > 0)),
+    ("writes_in_order", (X, X > 1)),
+    ("writes_in_order", (X, 1)),
+    ("writes_in_order", (X, slice(0, 1))),
+    ("writes_in_order", (X, (X.sum() > 0, 0))),
+    ("writes_all", (X, torch.ones(3))),
+    ("writes_all", (X.long(), X)),
+    ("selects_all", (X[0, 0],)),
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("name", "inputs"), AS_WRITTEN, ids=[f"{number}-{name}" for number, (name, _) in enumerate(AS_WRITTEN)])  # fmt: skip
+def test_what_it_gives_or_raises_is_eagers(name: str, inputs: tuple[Any, ...], backend: str) -> None:
+    compare(name, backend, inputs)
+
+
+@pytest.mark.parametrize("name", ["chain", "long_chain", "is_near", "repeats", "any_holds", "holds", "scores"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_gradients(name: str, backend: str) -> None:
+    compiled = torch.compile(getattr(MENDED, name), backend=backend, dynamic=False)
+    for scale in (1.0, -1.0, 0.1):
+        gradients = []
+        for function in (getattr(plain, name), compiled):
+            x = ((X[0] if name == "any_holds" else X) * scale).requires_grad_()
+            more = {"is_near": (X,), "repeats": (IDS[:2],), "holds": (3,), "scores": (X,)}.get(name, ())
+            function(x, *more).square().sum().backward()
+            gradients.append(x.grad)
+        torch.testing.assert_close(*gradients, rtol=0, atol=0)
+
+
+def test_many_calls_are_two_compilations() -> None:
+    """The second takes the number of classes, or of rows, for one that the data decides."""
+    assert compare("hot", "eager", *[(IDS + number,) for number in range(10)]) == [1] + [2] * 9
+    assert compare("repeats", "eager", *[(X, IDS[:2] + number) for number in range(10)]) == [1] + [2] * 9
+
+
+def test_an_index_that_breaks_nothing_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(unused, "see_to", asked.append)
+    assert compare("selects_what_a_transform_made", "eager", (X, torch.tensor([1, 0]))) == [1]
+    assert not asked
