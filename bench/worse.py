@@ -53,7 +53,10 @@ KNOWN: dict[tuple[str, str], str] = {
     ("encodec", "seconds"): _THRICE,
     ("phi3", "recompiled"): _KEEPS,
     ("phi3_long", "recompiled"): _KEEPS,
-    ("mra", "operations"): "`requires_grad_()` under `no_grad` is told while tracing, and no call of it is in the graph",
+    (
+        "mra",
+        "operations",
+    ): "`requires_grad_()` under `no_grad` is told while tracing, and no call of it is in the graph",
     ("nemotron3_5_asr", "seconds"): "two graphs for four, and the same; a caller of an LSTM is traced up to it",
     ("fasterrcnn", "recompiled"): _ONE_GRAPH,
     ("fasterrcnn", "seconds"): _ONE_GRAPH,

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-# By module of `cases`: what is mended, the library and those that it needs.
+from graphmend_hook.explaining.together import TOGETHER
+
+_OF_ONE = (
+    *("diffusers", "kornia", "monai", "nflows", "normflows", "segmentation_models_pytorch", "timm", "torch_geometric"),
+    *("torchdiffeq", "torchmetrics", "torchsde", "torchvision", "ultralytics", "vector_quantize_pytorch"),
+)
+_OTHERS = ("chronos", "gpytorch", "pyro", "segment_anything", "sentence_transformers", "x_transformers")
+# By module of `cases`: what is mended, the library and those that belong to it.
 MODULES: dict[str, tuple[str, ...]] = {
-    "diffusers": ("diffusers", "transformers"),
-    "kornia": ("kornia",),
-    "monai": ("monai", "einops"),
-    "nflows": ("nflows",),
-    "normflows": ("normflows",),
-    "others": (
-        *("chronos", "einops", "gpytorch", "linear_operator", "pyro", "segment_anything", "sentence_transformers"),
-        *("torch_einops_utils", "x_transformers"),
-    ),
-    "segmentation_models_pytorch": ("segmentation_models_pytorch", "timm"),
-    "timm": ("timm",),
-    "torch_geometric": ("torch_geometric",),
-    "torchdiffeq": ("torchdiffeq",),
-    "torchmetrics": ("torchmetrics",),
-    "torchsde": ("torchsde", "torchdiffeq"),
-    "torchvision": ("torchvision",),
-    "ultralytics": ("ultralytics", "torchvision"),
-    "vector_quantize_pytorch": ("vector_quantize_pytorch", "einops", "einx", "torch_einops_utils"),
+    **{library: (library, *TOGETHER.get(library, ())) for library in _OF_ONE},
+    "others": tuple(dict.fromkeys(each for library in _OTHERS for each in (library, *TOGETHER.get(library, ())))),
 }

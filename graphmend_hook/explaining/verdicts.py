@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..diagnostics import TOO_EARLY
 from ..reporting.sources import Frame, module_of, statement_at
 from ..reporting.text import shorten
+from .together import default_set
 
 OF_INPUT = "GM104-T02"  # the refusal that naming an input by `--values` takes away
 ADD = "add it: "  # the advice for a module that is not among those that are mended
@@ -93,8 +94,8 @@ class Verdicts:
         )
 
     def flag(self, *names: str) -> str:
-        """What adds the modules to those that are set."""
-        return _filled(self._ways.modules, [*self._set, *names])
+        """What adds the modules to those that are set, with the libraries that belong to one of them."""
+        return _filled(self._ways.modules, [*self._set, *(each for name in names for each in default_set(name))])
 
     def values_flag(self, *names: str) -> str:
         """What adds the inputs to those that are set."""

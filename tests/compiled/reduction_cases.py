@@ -258,6 +258,7 @@ def returns_deeper(x, n):
     match n:
         case 1:
             if n < 5:
+                x = x + 0.5
                 if x.sum() > 3:
                     return x * 3
             x = x + 1

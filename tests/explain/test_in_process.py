@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import graphmend_hook
+from graphmend_hook.explaining import together
 from graphmend_hook.explaining.observe import Observer
 from graphmend_hook.explaining.verdicts import COMMAND_LINE, NOTEBOOK, PROGRAM, PYTEST, Verdicts, Ways
 from graphmend_hook.testing import assert_single_graph
@@ -91,3 +92,18 @@ def test_advice_names_what_exists_where_the_program_is_run(ways: Ways) -> None:
             "%env GRAPHMEND_VALUES='grid_*,n', then %reload_ext graphmend_hook, and run the cells again",
         ),
     }[ways]
+
+
+def test_a_library_is_proposed_with_what_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(together.TOGETHER, "lib", ("json", "not_installed_here", "email"))
+    verdicts = Verdicts(
+        {"processes": [{"hooks": [{"modules": ["a", "json"], "values": []}]}], "modules": [], "traced": []}
+    )
+    assert verdicts.flag("lib") == "--modules=a,json,lib,email"
+    assert verdicts.flag("lib.part") == "--modules=a,json,lib.part"
+
+
+def test_the_table_of_the_docs_is_that_of_the_package() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "explain.md").read_text(encoding="utf-8")
+    for library, others in together.TOGETHER.items():
+        assert f"| {library} | {', '.join(others)} |" in text
