@@ -21,6 +21,8 @@ from .refusals import NOWHERE, Place
 from .variables import is_unread
 
 log = logging.getLogger("graphmend_hook.trace")
+_CALLS = frozenset({"CALL", "CALL_FUNCTION"})
+_PLAIN_LOADS = frozenset({"LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"})
 SourceLine = tuple[str, int]  # a file and a line of the program
 
 
@@ -139,6 +141,27 @@ def is_caught(trace: Trace) -> bool:
     So too where an exception is being handled, which would be the context of another one, and what `exc_info` gives.
     """
     return len(trace.translator.exn_vt_stack) > 0 or any(map(_in_try, trace.frames_outside()))
+
+
+def gives_for_nothing(trace: Trace, parts: set[CodeType]) -> bool:
+    """Is the innermost function of the program called by a statement of its own, ``check(x)``, which drops the result?
+
+    It is a global of the caller's, and its arguments are names and constants: so nothing else is called there.
+    parts: what calls functions that are parts of one, as sides of a branch are.
+    """
+    frame = next(each for each in trace.frames_outside() if each.parent is None or each.parent.f_code not in parts)
+    caller = frame.parent
+    if caller is None:
+        return False
+    behind = caller.instruction_pointer
+    call, then = caller.instructions[behind - 1 : behind + 1]
+    if call is not caller.current_instruction or call.opname not in _CALLS or then.opname != "POP_TOP":
+        return False
+    before = [each for each in caller.instructions[: behind - 1] if each.opname != "PRECALL"]
+    arguments, callee = before[len(before) - call.arg :], before[len(before) - call.arg - 1]
+    function = caller.f_globals.get(callee.argval) if callee.opname == "LOAD_GLOBAL" else None
+    is_plain = all(argument.opname in _PLAIN_LOADS for argument in arguments)
+    return is_plain and getattr(function, "__code__", None) is frame.f_code
 
 
 def is_in_finally(trace: Trace) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 CALLS: list[str] = []
@@ -306,3 +308,86 @@ def erodes_what_was(x, steps):
             eroded = eroded - 1
         out = out + eroded * step
     return out
+
+
+def is_valid(x, least=0):
+    """kornia: what a check gives is dropped."""
+    if (x < least).any():
+        return False
+    if x.sum() > 1e6:
+        return None
+    return True
+
+
+def drops_what_it_gives(x):
+    is_valid(x)
+    is_valid(x, -1)
+    return x * 2
+
+
+def uses_what_it_gives(x):
+    return x * 2 if is_valid(x) else x - 1
+
+
+def keeps_what_it_gives(x):
+    found = is_valid(x)
+    CALLS.append(str(found))
+    return x * 2
+
+
+def finds_the_first(x):
+    """`any` drops its own result, and stops at the first truth."""
+    found = map(is_noted, [x - 9, x, x + 1])
+    any(found)
+    return x * 2
+
+
+def is_noted(x):
+    noted(None, "asked")
+    if (x < 0).any():  # noqa: SIM103
+        return False
+    return True
+
+
+class Checks:
+    def __call__(self, x):
+        if (x < 0).any():
+            return 1
+        return 2
+
+
+check = Checks()
+
+
+def drops_what_a_method_gives(x):
+    check(x)
+    return x * 2
+
+
+def warns_and_drops(x):
+    """What has an effect has it."""
+    is_noted(x)
+    raises_if_low(x)
+    return x * 2
+
+
+def raises_if_low(x):
+    if (x < -5).any():
+        raise ValueError("low")
+    if (x < 0).any():
+        return 1
+    return 2
+
+
+def sorts_by(x, keys):
+    """What our own function calls is no part of the function that calls it."""
+    counted(x, keys)
+    return x * 2
+
+
+def counted(x, keys):
+    groups = [key for key, _ in itertools.groupby(keys.tolist(), lambda number: noted(number // 2, "key"))]
+    CALLS.append(str(groups))
+    if (x < 0).any():
+        return groups
+    return None

@@ -654,6 +654,8 @@ class Tracing:
             raise IndexError
         return outcome
 
+    select_returned, nested_returned = select, nested
+
     def negate(self, test: Any) -> Any:
         return ~test if self.undecided(test) else not test
 

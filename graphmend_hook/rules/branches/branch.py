@@ -20,7 +20,7 @@ if GM.compiling():
     if WHEN:
         PREPARE
         SIDES
-        OUTCOME = GM.select(PREDICATE, (THEN, ELSE), (ARGUMENTS,), None)
+        OUTCOME = SELECT(PREDICATE, (THEN, ELSE), (ARGUMENTS,), None)
     if OUTCOME is not None:
         ASSIGN
     else:
@@ -85,6 +85,7 @@ class BranchCandidate:
         return _BRANCH.fill(
             at,
             CONDITION=self.condition,
+            SELECT=expression("GM.select_returned" if self._returns() else "GM.select", at),
             PREPARE=self.prepare,
             SIDES=branch.definitions(at),
             WHEN=self.when or expression("GM.undecided(TEST)", at),
@@ -101,8 +102,11 @@ class BranchCandidate:
         assert isinstance(mended, ast.If)
         return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
 
+    def _returns(self) -> bool:
+        return isinstance(self.at, ast.If) and returns(self.at)
+
     def _assign(self) -> list[ast.stmt]:
-        if isinstance(self.at, ast.If) and returns(self.at):
+        if self._returns():
             return _RETURN.fill(self.at)
         statements: list[ast.stmt] = []
         for target, value in self.branch.results(self.at):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from ...analysis.names import NamesIn
 from ...analysis.scopes import Place
 from ...diagnostics import Refusal
-from ...templates import OWN, Template, constant, name
+from ...templates import OWN, Template, constant, expression, name
 from ..base import Declined
 from ..effects.calls import EffectCall, effect_of, stable_call
 from .blocks import masked_write_apart, returns, slots_of
@@ -26,7 +26,7 @@ from .speculated import Speculation
 
 _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
-_NESTED = Template("OUTCOME = GM.nested(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
+_NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
 _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
 _RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
@@ -183,7 +183,8 @@ class Side(Speculation):
             branch = assigning(statement, statement.body, statement.orelse, self)
         self.reads |= set(branch.arguments) - self.assigned
         self.body += branch.definitions(statement)
-        self.body += _NESTED.fill(statement, CONDITION=condition, ARGUMENTS=branch.arguments)
+        nested = expression("GM.nested_returned" if returns(statement) else "GM.nested", statement)
+        self.body += _NESTED.fill(statement, NESTED=nested, CONDITION=condition, ARGUMENTS=branch.arguments)
         if returns(statement):
             self.body += _HAND_ON.fill(statement)
             self.ended = True

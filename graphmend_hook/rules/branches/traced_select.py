@@ -11,14 +11,16 @@ from typing import Any
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from ...dynamo.question import question
 from ...dynamo.restart import expect_success
+from ...dynamo.trace import Trace, gives_for_nothing
 from ..effects.traced_defer import record
 from ..guards import traced_guards
 from . import traced_sides
 from .traced_conditions import compiling, has_truth, of_range, truth, undecided
 from .traced_speculated import Unspeculable
 
-CALLED = ("select", "nested", "is_other")  # by rewritten code
+CALLED = ("select", "select_returned", "nested", "nested_returned", "is_other")  # by rewritten code
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -35,6 +37,23 @@ def select(
     sides: called with a list for their effects and with `arguments`; they return None where they raise.
     effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
     """
+    return _selected(test, sides, arguments, effects, False)
+
+
+def select_returned(
+    test: torch.Tensor, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect] | None
+) -> tuple[Any, ...] | None:
+    """The same of sides that return: where the caller drops what the function gives, it is either's."""
+    return _selected(test, sides, arguments, effects, is_dropped())
+
+
+def _selected(
+    test: torch.Tensor,
+    sides: tuple[Side, Side],
+    arguments: tuple[Any, ...],
+    effects: list[Effect] | None,
+    is_dropped: bool,
+) -> tuple[Any, ...] | None:
     if not compiling():  # a graph break in here: from there on the original runs for real
         return None
     is_open = False
@@ -53,7 +72,7 @@ def select(
         if is_open:
             is_open = False
             traced_sides.end_sides()
-        merged = _merged(predicate, left, right)
+        merged = left if is_dropped and left is not None and right is not None else _merged(predicate, left, right)
         every = _conditional(predicate, taken, untaken) if taken or untaken else []
         if effects is not None:
             effects.extend(every)
@@ -74,12 +93,23 @@ def select(
 
 def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
     """What a branch inside a side gives, whatever its test is; None where the test is Python's and its side raises."""
+    return _nested(test, sides, arguments, effects, False)
+
+
+def nested_returned(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
+    """The same of sides that return."""
+    return _nested(test, sides, arguments, effects, is_dropped())
+
+
+def _nested(
+    test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect], is_dropped: bool
+) -> Any:
     if not undecided(test):
         return sides[0 if test else 1](effects, *arguments)
     found = of_range(test) if has_truth(test) else None
     if found is not None:
         return sides[0 if found else 1](effects, *arguments)
-    outcome = select(test, sides, arguments, effects)
+    outcome = _selected(test, sides, arguments, effects, is_dropped)
     if outcome is None:
         raise Unspeculable("GM102-T08")
     return outcome
@@ -130,6 +160,12 @@ def _is_same(left: Any, right: Any) -> bool:
     if kind is int or kind is bool or kind is str:
         return bool(left == right)
     return left is None or left is right
+
+
+@question(otherwise=False)
+def is_dropped(trace: Trace) -> bool:
+    """Does nobody use what the function gives that holds the statement?"""
+    return gives_for_nothing(trace, {_selected.__code__, _nested.__code__})
 
 
 def is_other(value: Any, current: Any) -> bool:
