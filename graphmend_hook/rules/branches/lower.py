@@ -29,11 +29,15 @@ _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code 
 
 
 class Lowering:
-    """Lowers the expressions of one statement."""
+    """Lowers the expressions of one statement.
+
+    kept: the names that hold what stands in the middle of chained comparisons.
+    """
 
     def __init__(self, place: Place, scope: ModuleScope) -> None:
         self.place = place
         self.scope = scope
+        self.kept: set[str] = set()
         self._evidence = scope.evidence(place.function)
         self._fresh = 0
         self._operands = 0
@@ -145,6 +149,7 @@ class Lowering:
                 if self._operand(right, None) is not None:
                     raise Declined("R01", "the test chains comparisons, and reads a number in the middle; use `and`")
                 temporary = self._temporary()
+                self.kept.add(temporary)
                 kept, right = expression("(T := A)", right, T=temporary, A=right), name(temporary, right)  # noqa: PLW2901
             pairs.append(ast.copy_location(ast.Compare(left, [op], [kept]), left))
             left = right

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ... import tensor_ops
 from ...analysis.names import root_of, unpacks
 from ...analysis.taint import TORCH
-from ...templates import OWN, constant, expression, name
+from ...templates import constant, expression, name
 from ..base import Declined
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Speculation:
                 return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
             case ast.Call():
                 return self._call(node)
-            case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling.startswith(OWN):
+            case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling in self.lowering.kept:
                 self._kept.add(spelling)
                 return ast.copy_location(ast.NamedExpr(target, self.value(kept)), node)
             case _:
@@ -139,7 +139,7 @@ class Speculation:
                 raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:
                 self.reads.add(node.id)
-        elif node.id.startswith(OWN) and node.id not in self._kept:  # what the test has kept outside
+        elif node.id in self.lowering.kept and node.id not in self._kept:  # by the test, outside
             self.reads.add(node.id)
         return node
 
