@@ -13,7 +13,7 @@ REMEDIES = {
     "R03": "Bind the name before the branch, also where it is read on one side only.",
     "R04": "Write and read the attribute through the same name: `self.x`, not `self.x` and `model.x`.",
     "R05": "Bind the name on both sides, or before the branch.",
-    "R06": "Move the `return` out of the loop, `with` or `try`: keep the value in a name, and return that after it.",
+    "R06": "Move the `return` out of the loop, `with` or `try`: keep the value in a name, and return that after it; bind what other functions see before the branch.",
     "R07": "Make the sides small: put what does not depend on the test in front of the branch, or after it; join no more than five tests by `and` or `or`, and tensors by `&` or `|`.",
     "R08": f"{_ASSIGN}: calls whose value is dropped, stores to items, loops, `with`, `break` and `continue` are not taken.",
     "R09": "Make the log on the side one that [Defer] takes, or move it behind the branch; its own code says what is in the way.",

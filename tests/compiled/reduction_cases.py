@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import torch
 
@@ -391,3 +392,111 @@ def counted(x, keys):
     if (x < 0).any():
         return groups
     return None
+
+
+def keeps_a_nonlocal(x):
+    """The side that returns also binds a name of another function."""
+    kept = x
+
+    def step(y):
+        nonlocal kept
+        if y.sum() > 5:
+            return y + 1
+        kept = y * 3
+        return y * 2
+
+    found = step(x)
+    return found + kept
+
+
+def keeps_what_a_lambda_sees(x):
+    seen = []
+
+    def step(y):
+        seen.append(lambda: y)
+        if x.exp().sum() > 9:
+            y = y * 2
+            return y
+        return y + 1
+
+    found = step(x)
+    return found + seen[0]()
+
+
+def hot_as_laid_out(ids):
+    found = torch.nn.functional.one_hot(ids.reshape(2, 2).t())
+    again = torch.nn.functional.one_hot(ids[:, None].expand(4, 3))
+    return found.sum() + again * 1
+
+
+def rounds_down(x, number):
+    return x * 2 + math.floor(torch.tensor(number)) % 1000
+
+
+def counts_all(x):
+    return x * math.prod(torch.tensor([2, 3]))
+
+
+def holds_in_a_side(x, element):
+    y = x + 1
+    if x.sum() > 0:
+        if element not in x:
+            y = y * 2
+        y = y + 1
+    return y
+
+
+def fails_behind_an_effect(x, value):
+    mask = x.sum() > 0
+    CALLS.append("before")
+    x = x.clone()
+    x[mask] = value
+    return x
+
+
+def raises_what_a_lambda_sees(x):
+    y = x
+    seen = []
+    seen.append(lambda: y)
+
+    def step(z):
+        nonlocal y
+        if z.sum() > 3:
+            y = x * 2
+            raise ValueError("far")
+        return z + 1
+
+    try:
+        z = step(x)
+    except ValueError:
+        z = x
+    return z + seen[0]()
+
+
+def hot_in_a_try(ids):
+    try:
+        CALLS.append("before")
+        found = torch.nn.functional.one_hot(ids)
+        CALLS.append("after")
+    except RuntimeError:
+        found = ids
+    return found * 2
+
+
+def selects_in_inference_mode(x):
+    with torch.inference_mode():
+        mask = x.exp().sum() > 1
+        found = x[mask]
+    return found.clone()
+
+
+def fills(x, value):
+    mask = value.sum() > 0
+    x[mask] = value
+    return x * 2
+
+
+def closes_wrongly(x):
+    if torch.allclose(x, x, 1e-3, rtol=1e-3):
+        return x
+    return x * 2

@@ -783,7 +783,7 @@ FORMS = {
                     def ELSE(EFFECTS, x):
                         y = GM.attempt('relu', TRAITS, torch.relu, x)
                         return (y,)
-                    OUTCOME = GM.select(TEST, (THEN, ELSE), (x,), None)
+                    OUTCOME = GM.select_returned(TEST, (THEN, ELSE), (x,), None)
                 if OUTCOME is not None:
                     return OUTCOME[0]
                 elif GM.settle(TEST):

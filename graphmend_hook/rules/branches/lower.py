@@ -228,10 +228,12 @@ class Lowering:
         return self._value(node, side)
 
     def _is_close(self, node: ast.Call) -> bool:
-        """Is it a call of `torch.allclose`, the tensors by position?"""
-        named = {keyword.arg for keyword in node.keywords} <= {"rtol", "atol", "equal_nan"}
-        plain = len(node.args) > 1 and not any(isinstance(argument, ast.Starred) for argument in node.args)
-        return named and plain and self.scope.names_one_of(node.func, ("torch.allclose",), self.place.function)
+        """Is it a call of `torch.allclose` as its signature has it, the tensors by position?"""
+        named = [keyword.arg for keyword in node.keywords]
+        by_name = ("rtol", "atol", "equal_nan")[max(len(node.args) - 2, 0) :]
+        plain = 2 <= len(node.args) <= 5 and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        is_right = plain and {*named} <= {*by_name} and len({*named}) == len(named)
+        return is_right and self.scope.names_one_of(node.func, ("torch.allclose",), self.place.function)
 
     def _truths(self, node: ast.Call, side: Speculation | None) -> ast.expr:
         """``any(x > 0)``, which asks one element after the other."""

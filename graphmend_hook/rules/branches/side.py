@@ -231,6 +231,9 @@ def assigning(
     falling = [side for side in sides if not side.ended]
     if not falling:
         raise Declined("R15", "both sides raise")
+    for side, block in zip(sides, (then, orelse), strict=True):
+        if side.ended:
+            _check_shared(around, block, "raises")
     names = []
     bound = NamesIn.code(*then, *orelse).bound
     for spelling in sorted(bound if needed is None else bound & needed):
@@ -253,7 +256,15 @@ def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side
         if not side.ended:
             end = around.lowering.place.statement
             side.give([constant(None, end)], end)
+    _check_shared(around, [*then, *orelse], "returns")
     return _branch_of(sides)
+
+
+def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:
+    """Raise Declined if a side that `ends`, and so hands on no names, binds one that other functions can see."""
+    shared = NamesIn.code(*block).bound & around.lowering.place.function.flow.captured
+    if shared:
+        raise Declined("R06", f"a side that {ends} also assigns to `{min(shared)}`, which other functions can see")
 
 
 def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:

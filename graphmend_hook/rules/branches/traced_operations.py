@@ -216,7 +216,7 @@ def _succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, 
     try:
         with without_hooks(), trace.translator.fake_mode:
             result = called(*operands, **named)
+            return bytes_of(result) <= max(LITTLE, 4 * bytes_of([operands, named]))
     except Exception as error:
         log.debug("%s would fail: %s", name, error)
         return False
-    return bytes_of(result) <= max(LITTLE, 4 * bytes_of([operands, named]))

@@ -70,7 +70,8 @@ def _fit(left: Sequence[int], right: Sequence[int]) -> bool:
 
 def _is_in_range(number: Any, dtype: torch.dtype) -> bool:
     """Can the number be compared with one of the dtype: does it fit, if both are whole?"""
-    if type(number) is not int or dtype is torch.bool or dtype.is_floating_point or dtype.is_complex:
+    if type(number) is not int:
         return True
-    kind = torch.iinfo(dtype)
-    return bool(kind.min <= number <= kind.max)
+    is_whole = not (dtype is torch.bool or dtype.is_floating_point or dtype.is_complex)
+    kind = torch.iinfo(dtype if is_whole else torch.int64)
+    return bool(kind.min <= number <= min(kind.max, 2**63 - 1))

@@ -32,14 +32,14 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
         or table.shape[0] == 0
         or table.requires_grad
         or not table.is_contiguous()
-        or _is_harmful()
+        or is_harmful()
         or is_in_a_body()
         or is_transformed()  # where nothing can be asserted
     ):
         return None
     length = table.shape[0]
     fits = (index >= -length) & (index < length)
-    _expect_failure()
+    expect_failure()
     holds = fits if taken is None else fits | ~taken
     assert_in_graph(holds.cpu(), "graphmend_hook: index out of bounds")
     place = torch.where(fits if taken is None else fits & taken, index, torch.zeros_like(index))
@@ -50,12 +50,13 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
 
 
 @question(otherwise=True)
-def _is_harmful(trace: Trace) -> bool:
+def is_harmful(trace: Trace) -> bool:
+    """Is the statement to be traced as it was written, as the frame cannot be run again?"""
     return traced_sides.is_harmful(trace)
 
 
 @question(otherwise=None)
-def _expect_failure(trace: Trace) -> None:
+def expect_failure(trace: Trace) -> None:
     """The frame is run again if its graph fails; where it may not be, the statement is traced as it was written."""
-    line, reason = trace.line, "an index may be out of bounds, and the frame cannot be run again"
+    line, reason = trace.line, "a number may be out of bounds, and the frame cannot be run again"
     keep(trace.compilation).otherwise.add(lambda compilation: traced_sides.trace_without(compilation, line, reason))

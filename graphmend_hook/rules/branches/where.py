@@ -34,7 +34,8 @@ Obligations proved here, each with its refusal
     GM102-R03  what a side reads is bound
     GM102-R04  an attribute that a side writes is read through the same name
     GM102-R05  what is read later is bound on both sides, or before
-    GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too
+    GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too; a side
+               that returns or raises binds nothing that other functions can see
     GM102-R07  the sides are small
     GM102-R08  the sides only assign to names and attributes, return, raise, log, or branch
     GM102-R09  what a side logs could be deferred

@@ -53,6 +53,8 @@ BUILTINS = {
     ("pow", 2): Question("GM.power(A, B)", (), may_fail=True),
     ("sorted", 1): Question("GM.sorted_items(A)", (), may_fail=True),
 }
+# They ask a tensor for its `__float__`, and Dynamo does not know that.
+OF_FLOATS = frozenset(f"math.{name}" for name in ("ceil", "exp", "floor", "log", "log10", "log1p", "log2", "sqrt"))
 
 
 def is_read(node: ast.expr) -> TypeGuard[ast.Call]:

@@ -168,9 +168,8 @@ class Questions:
             is_open = call.func.id == "sorted" or any(map(self._may_be_number, lacking.operands))
             if is_open and self._is_builtin(call.func, frozenset({call.func.id})):
                 self._ask(call, lacking)
-        elif qualified.startswith("math."):
-            for argument in filter(self._may_be_tensor, call.args):
-                self._ask_number(argument)
+        elif qualified in forms.OF_FLOATS and len(call.args) == 1 and self._may_be_tensor(call.args[0]):
+            self._ask(call.args[0], Question("GM.as_float(A)", (call.args[0],)))
         elif qualified == "itertools.groupby" and self._is_grouped_read(call):
             self._ask(call, Question("GM.groupby(A, B)", tuple(call.args)))
         else:

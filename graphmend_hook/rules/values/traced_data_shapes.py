@@ -13,10 +13,20 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
-from ...dynamo.place import assert_in_graph
+from ...dynamo.operations import name_of
+from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, tensor_node
+from ...dynamo.variables import (
+    Variable,
+    fake_of,
+    is_plain_tensor,
+    is_sure,
+    is_unbacked,
+    tensor_node,
+    type_of,
+)
+from ...dynamo.variables import is_tensor as is_any_tensor
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data
 from ..branches.traced_operations import has_known_shape
@@ -56,7 +66,7 @@ def taken(container: Any, index: Any) -> Any:
     masks = [part for part in _parts(index) if _is_mask(part)]
     if not masks or not is_asked(container):  # no break without a mask
         return None
-    if masks[0] is index and index.dim() == 0:
+    if masks[0] is index and index.dim() == 0 and _may_be_viewed(container):
         return _captured(operator.getitem, container.unsqueeze(0), _widened(index))
     if any([mask.dim() == 0 for mask in masks]):  # noqa: C419
         return None  # of which Dynamo has no shape
@@ -84,11 +94,51 @@ def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
 
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.
     """
-    if _is_mask(index) and index.dim() == 0 and is_traced(container) and is_asked(index):
+    is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container)
+    if is_lonely and _may_fill(container, value) and is_asked(index):
         return container.unsqueeze(0), _widened(index)
     converts = isinstance(value, torch.Tensor) and is_traced(container) and value.dtype != container.dtype
     places = None if converts else _positions(container, index)
     return container, index if places is None else places
+
+
+def _has_views(trace: Trace, tensor: Variable) -> bool:
+    """May a view of it be made?  AOTAutograd fails on one that a graph makes which enters inference mode."""
+    switches = any(name_of(node) == "_enter_inference_mode" for node in trace.graph.nodes)
+    return is_plain_tensor(tensor) and not switches
+
+
+@question(otherwise=False)
+def _may_be_viewed(trace: Trace, tensor: Variable) -> bool:
+    return _has_views(trace, tensor)
+
+
+@question(otherwise=False)
+def _may_fill(trace: Trace, container: Variable, value: Variable) -> bool:
+    """Can the value be written to a view of all of the tensor, for certain?"""
+    filled = fake_of(container)
+    if not _has_views(trace, container) or is_unbacked(filled.shape) or 0 in filled.stride():
+        return False
+    if filled.requires_grad and filled.is_leaf and torch.is_grad_enabled():
+        return False
+    if not is_any_tensor(value):
+        kind, dtype = type_of(value), filled.dtype
+        if kind is not int:
+            return kind is bool or (kind is float and dtype.is_floating_point)
+        limits = torch.iinfo(torch.int8 if dtype.is_floating_point or dtype is torch.bool else dtype)
+        return is_sure(limits.min <= fake_of(value)) and is_sure(fake_of(value) <= limits.max)
+    given = fake_of(value)
+    if not is_plain_tensor(value) or given.dtype is not filled.dtype or given.device != filled.device:
+        return False
+    sizes = given.shape
+    if given.dim() > filled.dim():  # the first says how often
+        if not is_unbacked(sizes[0]) and not is_sure(sizes[0] == 1):
+            return False
+        sizes = sizes[1:]
+    return given.dim() <= filled.dim() + 1 and all(
+        not is_unbacked(size) and (is_sure(size == 1) or is_sure(size == place))
+        for size, place in zip(reversed(sizes), reversed(filled.shape), strict=False)
+    )
 
 
 def _widened(mask: Any) -> Any:
@@ -227,11 +277,15 @@ def one_hot(tensor: Any) -> Any:
     """``torch.nn.functional.one_hot(tensor)``: as many classes as the largest number says."""
     if not is_asked(tensor) or not has_elements(tensor) or tensor.dtype is not torch.int64 or not tensor.numel():
         return None
+    if traced_rows.is_harmful() or is_in_a_body() or is_transformed():
+        return None
     classes = item(tensor.max() + 1)
     if classes is None:
         return None
-    assert_in_graph(tensor.min() >= 0, "Class values must be non-negative.")
-    return (tensor.unsqueeze(-1) == torch.arange(classes, device=tensor.device)).long()  # `one_hot` takes no symbol
+    traced_rows.expect_failure()
+    assert_in_graph((tensor.min() >= 0).cpu(), "graphmend_hook: a class is below zero")
+    places = torch.arange(classes, device=tensor.device)  # `one_hot` itself takes no symbol
+    return (tensor.contiguous().unsqueeze(-1) == places).long()
 
 
 def operated(operator: Any, *operands: Any) -> Any:

@@ -26,7 +26,7 @@ from .traced_contents import MOST_CONSTANTS, known_elements
 # By rewritten code:
 CALLED = (
     *("item", "tolist", "known", "size", "elements", "decide", "decide_again", "settle", "groupby", "answered"),
-    *("default_device", "power", "sorted_items"),
+    *("default_device", "as_float", "power", "sorted_items"),
 )
 _MOST_SYMBOLS = 64  # of a list, in the graph
 try:
@@ -153,6 +153,12 @@ def groupby(items: Any, key: Any) -> Any:
 def default_device() -> Any:
     """``torch.get_default_device()``."""
     return torch.device("cpu") if is_dynamo_compiling() and modes.has_no_default_device() else None
+
+
+def as_float(value: Any) -> Any:
+    """`value`, or the float of Python that a tensor of one element is, where it is known."""
+    numbers = known_elements(value) if is_asked(value) and has_truth(value) and not value.is_complex() else None
+    return value if numbers is None else float(numbers[0])
 
 
 def power(base: Any, exponent: Any) -> Any:
