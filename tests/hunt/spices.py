@@ -986,4 +986,47 @@ SPICES = {
             "w$i = y[:1]\nw$i += 1\n$z = $t if y.max() > n else $e",
         ],
     ),
+    "joined": Spice(
+        [
+            "if $k in $t and $p:\n    $o = $e",
+            "if n not in $t:\n    raise ValueError('guard $i')",
+            "if any($t.reshape(-1) > $k):\n    $z = $e",
+            "if flag and all($t.reshape(-1)):\n    $o = $e\nelif 0 < $t.sum() <= $t.abs().sum():\n    $o = $o - 1",
+            "if not -9 < $t.min() <= $t.max() < 9:\n    raise ValueError(f'guard $i {$t.max()}')",
+            "assert not torch.allclose($t, $t, atol=0.1), 'guard $i'",
+            "if $t.sum() > 0 and n > 9:\n    self.k = missing$i\n    $o = $e",
+        ],
+        tests=[
+            *["$k in $t", "n not in $t", "any($t.reshape(-1) > 0)", "all($t.reshape(-1))", "0 < $t.sum() < $k"],
+            *["-3 < $s + 1 <= $t.max()", "torch.allclose($t, $t, rtol=0.5)", "0 < n < $t.sum() < 9"],
+        ],
+    ),
+    "lonely": Spice(
+        [
+            "w$i = $t.clone()\nm$i = $t.sum() > 0\nw$i[m$i] = w$i[m$i] + 1\n$o = $o + w$i.sum()",
+            "w$i = $t.clone()\nw$i[$t.sum() > n] = 2\n$z = w$i",
+            "w$i = $t[$t.sum() > n]\n$z = $t + w$i.sum()",
+            "w$i = $t.clone()\nm$i = $t.max() > 0\nw$i[m$i] = $e.reshape(-1)[:1]\n$z = w$i",
+            "$t[$t.sum() > 900] = 0",
+        ],
+    ),
+    "seen": Spice(
+        [
+            "v$i = $t\n\ndef inner$i(w):\n    nonlocal v$i\n    if w.sum() > 0:\n        return w + 1\n    v$i = w * 3\n"
+            "    return w * 2\n\n$z = inner$i($t) + v$i.sum()",
+            "def inner$i(w):\n    seen = lambda: w\n    if w.sum() > 0:\n        w = w * 2\n        return w + seen().sum()\n"
+            "    return w - seen().sum()\n\n$z = inner$i($t)",
+            "def inner$i(w):\n    if n:\n        if w.sum() > 0:\n            return w + 1\n        w = w * 2\n    return w - 1\n\n"
+            "$z = inner$i($t)",
+            "def inner$i(w):\n    if w.sum() > 0:\n        return False\n    return True\n\ninner$i($t)\nself.k = n",
+        ],
+    ),
+    "placed": Spice(
+        [
+            "$z = torch.nn.functional.one_hot(($t.reshape(-1) > 0).long()).sum() + $t",
+            "w$i = torch.nn.functional.one_hot($t.reshape(-1).long())\n$o = $o + w$i.sum()",
+            "w$i = $t.reshape(-1).repeat_interleave(($t.reshape(-1) > 0).long() + 1)\n$o = $o + w$i.sum()",
+            "$z = pow($t, 2) + $k",
+        ],
+    ),
 }
