@@ -500,3 +500,14 @@ def closes_wrongly(x):
     if torch.allclose(x, x, 1e-3, rtol=1e-3):
         return x
     return x * 2
+
+
+def adds_where(x, ids):
+    """higgs_audio_v2: which rows are known, and the gradient asks for them too."""
+    mask = ids > 1
+    y = x * 2
+    y[mask] += x[mask].sin()
+    y[~mask] *= 3
+    lonely = ids.sum() > 3
+    y[lonely] += 1
+    return y

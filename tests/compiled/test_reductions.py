@@ -85,6 +85,7 @@ ONE_GRAPH: dict[str, list[tuple[Any, ...]]] = {
     "erodes": [(X, 3), (X / 4, 3)],
     "scores": [(X, X + 1), (X * 0, X), (X, X * 0), (X * 0, X * 0)],
     "selects_all": [(X,), (-X,)],
+    "adds_where": [(X, IDS[:2]), (X, IDS[1:]), (X, IDS[:2] * 0)],
     "writes_all": [(X, X + 1), (X, -X)],
 }  # fmt: skip
 
@@ -225,7 +226,9 @@ def test_what_it_gives_or_raises_is_eagers(name: str, inputs: tuple[Any, ...], b
     compare(name, backend, inputs)
 
 
-@pytest.mark.parametrize("name", ["chain", "long_chain", "is_near", "repeats", "any_holds", "holds", "scores"])
+@pytest.mark.parametrize(
+    "name", ["chain", "long_chain", "is_near", "repeats", "any_holds", "holds", "scores", "adds_where"]
+)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_gradients(name: str, backend: str) -> None:
     compiled = torch.compile(getattr(MENDED, name), backend=backend, dynamic=False)
@@ -233,7 +236,13 @@ def test_gradients(name: str, backend: str) -> None:
         gradients = []
         for function in (getattr(plain, name), compiled):
             x = ((X[0] if name == "any_holds" else X) * scale).requires_grad_()
-            more = {"is_near": (X,), "repeats": (IDS[:2],), "holds": (3,), "scores": (X,)}.get(name, ())
+            more = {
+                "is_near": (X,),
+                "repeats": (IDS[:2],),
+                "holds": (3,),
+                "scores": (X,),
+                "adds_where": (IDS[:2],),
+            }.get(name, ())
             function(x, *more).square().sum().backward()
             gradients.append(x.grad)
         torch.testing.assert_close(*gradients, rtol=0, atol=0)

@@ -55,7 +55,7 @@ CODE = "GM104"
 _HEADERS: dict[type[ast.stmt], str] = {ast.If: "test", ast.While: "test", ast.For: "iter"}
 _SWITCH = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
 # ``x[mask] += y``, each part evaluated once, in Python's order.
-_OWNER, _INDEX, _TAKEN = (f"{OWN}{part}" for part in ("owner", "index", "taken"))
+_OWNER, _INDEX, _TAKEN, _TARGET = (f"{OWN}{part}" for part in ("owner", "index", "taken", "target"))
 _UPDATED = Template(
     f"""
 {_OWNER} = OWNER
@@ -64,7 +64,8 @@ _UPDATED = Template(
 if {_TAKEN} is None:
     {_TAKEN} = {_OWNER}[{_INDEX}]
 UPDATE
-{_OWNER}[{_INDEX}] = {_TAKEN}
+{_TARGET} = GM.written_to({_OWNER}, {_INDEX}, {_TAKEN})
+{_TARGET}[0][{_TARGET}[1]] = {_TAKEN}
 """
 )
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -165,7 +166,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 18
+    version = 19
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 
