@@ -231,7 +231,7 @@ def test_what_it_gives_or_raises_is_eagers(name: str, inputs: tuple[Any, ...], b
 )
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_gradients(name: str, backend: str) -> None:
-    compiled = torch.compile(getattr(MENDED, name), backend=backend, dynamic=False)
+    compiled = torch.compile(getattr(MENDED, name), backend=backend, dynamic=False, fullgraph=True)
     for scale in (1.0, -1.0, 0.1):
         gradients = []
         for function in (getattr(plain, name), compiled):
