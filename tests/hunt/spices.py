@@ -994,7 +994,7 @@ SPICES = {
             "if flag and all($t.reshape(-1)):\n    $o = $e\nelif 0 < $t.sum() <= $t.abs().sum():\n    $o = $o - 1",
             "if not -9 < $t.min() <= $t.max() < 9:\n    raise ValueError(f'guard $i {$t.max()}')",
             "assert not torch.allclose($t, $t, atol=0.1), 'guard $i'",
-            "if $t.sum() > 0 and n > 9:\n    self.k = missing$i\n    $o = $e",
+            "if n > 9:\n    part$i = $e\nif $t.sum() > 0 and n > 9:\n    self.k = part$i.dim()\n    $o = $e",
         ],
         tests=[
             *["$k in $t", "n not in $t", "any($t.reshape(-1) > 0)", "all($t.reshape(-1))", "0 < $t.sum() < $k"],
