@@ -511,3 +511,11 @@ def adds_where(x, ids):
     lonely = ids.sum() > 3
     y[lonely] += 1
     return y
+
+
+def writes_what_a_gradient_needs(x):
+    """Without a break AOTAutograd refuses it, though nobody may ask for the gradient."""
+    y = x * 1
+    kept = y.abs()
+    y[y.softmax(-1).sum() > 900] = 0
+    return y + kept

@@ -179,6 +179,7 @@ AS_WRITTEN: list[tuple[str, tuple[Any, ...]]] = [
     ("hot", (torch.arange(200).reshape(100, 2) - 1,)),
     ("selects_in_inference_mode", (X,)),
     ("fills", (X.clone().requires_grad_(), X)),
+    ("writes_what_a_gradient_needs", (X.clone().requires_grad_(),)),
     ("fills", (X.long(), torch.tensor([2.5]))),
     ("fills", (X.long(), torch.tensor([-2.5]))),
     ("fills", (X[:1].expand(3, 2), X[:1])),

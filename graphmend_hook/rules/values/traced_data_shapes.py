@@ -16,6 +16,7 @@ from ...dynamo import capture
 from ...dynamo.operations import name_of
 from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
 from ...dynamo.question import question
+from ...dynamo.restart import expect_success
 from ...dynamo.trace import Trace
 from ...dynamo.variables import (
     Variable,
@@ -28,7 +29,7 @@ from ...dynamo.variables import (
 )
 from ...dynamo.variables import is_tensor as is_any_tensor
 from ..branches import traced_rows
-from ..branches.traced_conditions import has_elements, holds_data
+from ..branches.traced_conditions import has_elements, holds_data, is_left_alone
 from ..branches.traced_operations import has_known_shape
 from . import traced_contents
 from .traced_contents import known_elements
@@ -94,8 +95,9 @@ def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
 
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.
     """
-    is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container)
+    is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container) and not is_left_alone()
     if is_lonely and _may_fill(container, value) and is_asked(index):
+        expect_success()
         return container.unsqueeze(0), _widened(index)
     converts = isinstance(value, torch.Tensor) and is_traced(container) and value.dtype != container.dtype
     places = None if converts else _positions(container, index)
