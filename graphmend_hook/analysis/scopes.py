@@ -106,7 +106,7 @@ class Place:
 class ModuleScope:
     """A parsed module: its import bindings, and the places where a rule may act.
 
-    lowered: tests of branches that were declined, joined by `and` or `or`, as traced code may evaluate them.
+    lowered: tests of branches, joined by `and` or `or`, as traced code may evaluate them where a branch is declined.
     """
 
     tree: ast.Module

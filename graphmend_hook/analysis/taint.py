@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from .. import tensor_ops
 from .names import root_name, walk
-from .unknown import COMPARED, Unknown
+from .unknown import COMPARED, Unknown, is_membership
 
 if TYPE_CHECKING:
     from .scopes import Function, ModuleScope
@@ -215,7 +215,7 @@ class Evidence:
         if isinstance(node, ast.Call):
             return self._of_call(node)
         if isinstance(node, ast.Compare):
-            if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            if is_membership(node):
                 return self.of(node.comparators[0])
             if not all(isinstance(op, COMPARED) for op in node.ops):
                 return Taint.NO

@@ -68,8 +68,7 @@ class Unknown:
 
     def looks_in(self, node: ast.Compare) -> bool:
         """Does it look for a number in what may be a tensor?"""
-        is_membership = len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn))
-        return is_membership and self._comparable(node.left) and self.holds(node.comparators[0])
+        return is_membership(node) and self._comparable(node.left) and self.holds(node.comparators[0])
 
     def _comparable(self, node: ast.expr) -> bool:
         """May a tensor be compared with it?"""
@@ -140,6 +139,11 @@ class Unknown:
             for argument, default in pairs
             if argument.arg not in ("self", "cls") and _may_hold(argument, default)
         }
+
+
+def is_membership(node: ast.Compare) -> bool:
+    """Is it ``a in b`` or ``a not in b``, and no chain?"""
+    return len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn))
 
 
 def is_held_by_self(node: ast.expr) -> bool:

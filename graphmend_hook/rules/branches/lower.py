@@ -14,6 +14,7 @@ from typing import TypeVar
 from ...analysis.names import root_name, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
+from ...analysis.unknown import is_membership
 from ...diagnostics import Refusal
 from ...templates import OWN, constant, expression, name
 from ...tensor_ops import REDUCTIONS_TO_PYTHON
@@ -124,7 +125,7 @@ class Lowering:
     def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         if len(node.ops) > 1:
             return self._value(node, side) if self.taint(node) is Taint.NO else self._chain(node, side)
-        if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        if is_membership(node):
             return self._membership(node, side)
         operation = COMPARISONS.get(type(node.ops[0]))
         left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))

@@ -33,7 +33,7 @@ def close(left: Any, right: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan
 
 def contains(element: Any, container: Any, in_side: bool = False) -> Any:
     """``element in container``."""
-    if undecided(container) and has_elements(container) and not is_left_alone():
+    if _may_be_looked_at(container):
         is_number = type(element) is int or type(element) is float or type(element) is bool
         if is_number and _is_in_range(element, container.dtype):
             return (element == container).any()
@@ -44,11 +44,15 @@ def contains(element: Any, container: Any, in_side: bool = False) -> Any:
 
 def truths(name: str, items: Any, in_side: bool = False) -> Any:
     """``all(items)`` or ``any(items)``, of which Python asks each item for its truth."""
-    may_join_by_items = undecided(items) and has_elements(items) and not is_left_alone()
-    if may_join_by_items and items.dim() and items.numel() == items.shape[0]:  # each item has a truth
+    if _may_be_looked_at(items) and items.dim() and items.numel() == items.shape[0]:  # each item has a truth
         return items.all() if name == "all" else items.any()
     known = plain(items) if in_side else items
     return all(known) if name == "all" else any(known)
+
+
+def _may_be_looked_at(tensor: Any) -> bool:
+    """May what its elements decide join a condition as a tensor?"""
+    return undecided(tensor) and has_elements(tensor) and not is_left_alone()
 
 
 def _are_alike(left: torch.Tensor, right: torch.Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import TypeGuard
 
@@ -46,13 +46,6 @@ class Question:
 
 # What Dynamo does not trace, and is known while tracing; `tests/compiled/test_value.py` says on which torch it breaks.
 CONSTANTS = {"torch.get_default_device": Question("GM.default_device()", (), may_fail=True)}
-
-
-# So with Python's own functions of as many arguments, which are not called where they stand for something else.
-BUILTINS = {
-    ("pow", 2): Question("GM.power(A, B)", (), may_fail=True),
-    ("sorted", 1): Question("GM.sorted_items(A)", (), may_fail=True),
-}
 # They ask a tensor for its `__float__`, and Dynamo does not know that.
 OF_FLOATS = frozenset(f"math.{name}" for name in ("ceil", "exp", "floor", "log", "log10", "log1p", "log2", "sqrt"))
 
@@ -78,14 +71,12 @@ def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str,
 
 def lacking(call: ast.Call) -> Question | None:
     """What is asked in the place of a call of a function of Python that Dynamo does not trace."""
-    found = BUILTINS.get((getattr(call.func, "id", ""), len(call.args)))
-    if found is None or call.keywords or any(isinstance(argument, ast.Starred) for argument in call.args):
-        return None
-    if call.func.id != "sorted":  # type: ignore[attr-defined]
-        return replace(found, operands=tuple(call.args))
-    match call.args:
-        case [ast.Call(ast.Attribute(owner, "items"), [], [])]:
-            return replace(found, operands=(owner,))
+    match call:
+        case ast.Call(ast.Name("pow"), [base, exponent], []) if not isinstance(base, ast.Starred):
+            is_plain = not isinstance(exponent, ast.Starred)
+            return Question("GM.power(A, B)", (base, exponent), may_fail=True) if is_plain else None
+        case ast.Call(ast.Name("sorted"), [ast.Call(ast.Attribute(owner, "items"), [], [])], []):
+            return Question("GM.sorted_items(A)", (owner,), may_fail=True)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...analysis.names import enclosed_in, walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import STRANGERS, Taint, is_comparison
-from ...analysis.unknown import is_held_by_self
+from ...analysis.unknown import is_held_by_self, is_membership
 from ...templates import OWN, name
 from . import forms, groups, sizes
 from .forms import Question
@@ -74,7 +74,7 @@ class Questions:
         for operand in _operands(test):
             if isinstance(operand, ast.Compare) and len(operand.ops) > 1:
                 continue  # Python asks for the truth of the first half, whatever is asked of the rest
-            if isinstance(operand, ast.Compare) and isinstance(operand.ops[0], (ast.In, ast.NotIn)):
+            if isinstance(operand, ast.Compare) and is_membership(operand):
                 self._membership(operand, question)
                 continue
             if not forms.is_read(operand) and (

@@ -13,38 +13,19 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
-from ...dynamo.operations import name_of
 from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
-from ...dynamo.question import question
 from ...dynamo.restart import expect_success
-from ...dynamo.trace import Trace
-from ...dynamo.variables import (
-    Variable,
-    fake_of,
-    is_plain_tensor,
-    is_sure,
-    is_unbacked,
-    tensor_node,
-    type_of,
-)
-from ...dynamo.variables import is_tensor as is_any_tensor
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data, is_left_alone
 from ..branches.traced_operations import has_known_shape
 from . import traced_contents
 from .traced_contents import known_elements
+from .traced_lonely_masks import may_be_viewed, may_fill, widened
 from .traced_value import as_tensor, is_asked, is_traced, item
 
-CALLED = (
-    "nonzero",
-    "taken",
-    "written_to",
-    "distinct",
-    "repeated",
-    "counted",
-    "one_hot",
-    "operated",
-)  # by rewritten code
+CALLED = (  # by rewritten code
+    *("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "one_hot", "operated"),
+)
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -67,8 +48,8 @@ def taken(container: Any, index: Any) -> Any:
     masks = [part for part in _parts(index) if _is_mask(part)]
     if not masks or not is_asked(container):  # no break without a mask
         return None
-    if masks[0] is index and index.dim() == 0 and _may_be_viewed(container):
-        return _captured(operator.getitem, container.unsqueeze(0), _widened(index))
+    if masks[0] is index and index.dim() == 0 and may_be_viewed(container):
+        return _captured(operator.getitem, container.unsqueeze(0), widened(index))
     if any([mask.dim() == 0 for mask in masks]):  # noqa: C419
         return None  # of which Dynamo has no shape
     places = _positions(container, index)
@@ -96,75 +77,12 @@ def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.
     """
     is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container) and not is_left_alone()
-    if is_lonely and _may_fill(container, value) and is_asked(index):
+    if is_lonely and may_fill(container, value) and is_asked(index):
         expect_success()
-        return container.unsqueeze(0), _widened(index)
+        return container.unsqueeze(0), widened(index)
     converts = isinstance(value, torch.Tensor) and is_traced(container) and value.dtype != container.dtype
     places = None if converts else _positions(container, index)
     return container, index if places is None else places
-
-
-def _has_views(trace: Trace, tensor: Variable) -> bool:
-    """May a view of it be made?  AOTAutograd fails on one that a graph makes which enters inference mode."""
-    switches = any(name_of(node) == "_enter_inference_mode" for node in trace.graph.nodes)
-    return is_plain_tensor(tensor) and not switches
-
-
-@question(otherwise=False)
-def _may_be_viewed(trace: Trace, tensor: Variable) -> bool:
-    return _has_views(trace, tensor)
-
-
-@question(otherwise=False)
-def _may_fill(trace: Trace, container: Variable, value: Variable) -> bool:
-    """Can the value be written to a view of all of the tensor, for certain?"""
-    filled = fake_of(container)
-    if not _has_views(trace, container) or is_unbacked(filled.shape) or 0 in filled.stride():
-        return False
-    if filled.requires_grad and filled.is_leaf and torch.is_grad_enabled():
-        return False
-    if not is_any_tensor(value):
-        kind, dtype = type_of(value), filled.dtype
-        if kind is not int:
-            return kind is bool or (kind is float and dtype.is_floating_point)
-        limits = torch.iinfo(torch.int8 if dtype.is_floating_point or dtype is torch.bool else dtype)
-        return is_sure(limits.min <= fake_of(value)) and is_sure(fake_of(value) <= limits.max)
-    given = fake_of(value)
-    if not is_plain_tensor(value) or given.dtype is not filled.dtype or given.device != filled.device:
-        return False
-    sizes = given.shape
-    if given.dim() > filled.dim():  # the first says how often
-        if not is_unbacked(sizes[0]) and not is_sure(sizes[0] == 1):
-            return False
-        sizes = sizes[1:]
-    return given.dim() <= filled.dim() + 1 and all(
-        not is_unbacked(size) and (is_sure(size == 1) or is_sure(size == place))
-        for size, place in zip(reversed(sizes), reversed(filled.shape), strict=False)
-    )
-
-
-def _widened(mask: Any) -> Any:
-    """A mask without dimensions as one of one element: torch has a symbol for what that selects, the same each time."""
-    found = _known_widened(mask)
-    if found is None:
-        found = mask.reshape(1)
-        _remember_widened(mask, found)
-    return found
-
-
-class _Widened(dict[Any, Variable]):
-    """By node of the graph, the mask of one element that it is elsewhere."""
-
-
-@question(otherwise=None)
-def _known_widened(trace: Trace, mask: Variable) -> Any:
-    return None if trace.is_in_a_body else trace.compilation.of(_Widened).get(tensor_node(mask))
-
-
-@question(otherwise=None)
-def _remember_widened(trace: Trace, mask: Variable, found: Variable) -> None:
-    if not trace.is_in_a_body:
-        trace.compilation.of(_Widened)[tensor_node(mask)] = found
 
 
 def _positions(container: Any, index: Any) -> tuple[Any, ...] | None:
