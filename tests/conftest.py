@@ -25,6 +25,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["TORCH_WARM_POOL"] = "0"
 
 sys.path.insert(0, os.path.dirname(__file__))  # where the packages are that tests share
+sys.path.append(str(Path(__file__).parents[1]))  # where `bench` is, which is tested but not installed
 
 import graphmend_hook
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ pytest.importorskip("rich")
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("transformers is not installed", allow_module_level=True)
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench import arms, breaks, latency, models, tables
 from bench.latency import Ratio, Setting
 

@@ -7,6 +7,7 @@ import sys
 import pages
 import pytest
 
+from bench.structure import PACKAGE, modules_of, part_of
 from graphmend_hook.commands.examples import EXAMPLES
 from graphmend_hook.commands.remedies import remedy
 from graphmend_hook.commands.rules import codes
@@ -72,9 +73,6 @@ def test_the_picture_has_the_layers_that_there_are() -> None:
 
 
 def test_a_layer_imports_only_what_is_below_it() -> None:
-    sys.path.insert(0, str(pages.ROOT))
-    from bench.structure import PACKAGE, modules_of, part_of
-
     height = {part: number for number, (_, parts) in enumerate(layers.LAYERS) for part in parts}
     assert {part for part in height if not list(PACKAGE.glob(f"{part}*"))} == set()
     for file in PACKAGE.rglob("*.py"):

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import graphmend_hook
-from graphmend_hook.rules.order import ORDER
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.structure import modules_of
+from graphmend_hook.rules.order import ORDER
 
 PACKAGE = Path(graphmend_hook.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
