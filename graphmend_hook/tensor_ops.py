@@ -21,7 +21,7 @@ _OF_TENSORS = _names(
 METADATA = _OF_TYPES | _OF_TENSORS
 
 # Made from values of Python alone, and made after the type or the shape of a tensor.
-_MADE = _names("arange eye full ones tensor zeros")
+_MADE = _names("arange as_tensor eye full ones tensor zeros")
 _MADE_LIKE = _names("full_like new_full new_ones new_tensor new_zeros ones_like zeros_like")
 
 # These may give an alias of what they are called on.
@@ -126,7 +126,7 @@ _RARE = _names(
     "true_divide xlogy"
 )
 TENSOR_RESULT = (SPECULABLE - METADATA - _USUAL_ELSEWHERE - _RARE) | _names(
-    "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort as_strided as_tensor avg_pool1d avg_pool2d baddbmm "
+    "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort as_strided avg_pool1d avg_pool2d baddbmm "
     "batch_norm bernoulli binary_cross_entropy binary_cross_entropy_with_logits bincount bmm bucketize cdist clamp_ "
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d copy_ cosine_similarity cpu cross_entropy cuda cummax "
     "diag diag_embed div div_ dropout einsum embedding empty empty_like fill_ floor_divide fmod from_numpy gather glu "
@@ -155,7 +155,7 @@ OPERATORS = {
 
 # Cheap: about as much work as there are elements. Where they neither write nor draw, [Value] runs them while tracing.
 CHEAP = SMOOTH | _names(
-    "amax amin argsort as_tensor bucketize cpu cumprod div floor_divide gather getitem index_select interpolate "
+    "amax amin argsort bucketize cpu cumprod div floor_divide gather getitem index_select interpolate "
     "linspace meshgrid mul multiply nonzero outer pow prod remainder repeat_interleave scalar_tensor searchsorted sort "
     "sqrt true_divide type unfold unique_consecutive BoolTensor FloatTensor IntTensor LongTensor"
 )

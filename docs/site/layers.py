@@ -18,7 +18,7 @@ LAYERS = (
     ("takes imports over, keeps bytecode", ("hook", "reporting", "cells")),
     ("asks the rules, makes code", ("rewrite",)),
     ("what is mended, and how", ("rules",)),
-    ("what a function does, read from its text", ("analysis", "templates", "tensor_ops")),
+    ("what a function does, read from its text", ("analysis", "templates", "tensor_ops", "library_operators")),
     ("settings, codes, words", ("config", "parsing", "diagnostics")),
 )
 SIDE = ("asked while Dynamo traces", ("runtime", "dynamo"))

@@ -37,6 +37,7 @@ from .variables import Variable, fake_of, is_contiguous, is_unbacked, python_of,
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
+_EVERY = range(sys.maxsize)  # capture
 _LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
@@ -86,11 +87,11 @@ class CaptureOrders:
     """What further attempts may capture.
 
     most: how many operations may; the next breaks the graph.
-    above_one: it is taken for granted that captured numbers are neither 0 nor 1.
+    above_one: of these captures it is taken for granted that their numbers are neither 0 nor 1.
     """
 
     most: float = math.inf
-    above_one: bool = False
+    above_one: Sequence[int] = ()
 
 
 @question(otherwise=False)
@@ -149,10 +150,11 @@ def end(trace: Trace) -> None:
             shapes.constrain_symbol_range(symbol, int(drawn.low), int(drawn.high))
     made = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
     captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in made.items()})
-    captured.symbols.update(dict.fromkeys(map(str, new), captured.count))
+    number = captured.count
+    captured.symbols.update(dict.fromkeys(map(str, new), number))
     if new:
         captured.places.append(trace.place)
-    if _orders(trace.compilation).above_one:
+    if number in _orders(trace.compilation).above_one:
         _assert_above_one(trace.compilation, new)
     if drawn is None:  # a decision on a draw goes either way
         supposed.suppose(trace.compilation, new)
@@ -244,7 +246,7 @@ def _capture_first(
         place = place or next(iter(compilation.of(Captured).places), None)
         record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
-        orders.most, orders.above_one = count, False
+        orders.most, orders.above_one = count, ()
         supposed.forbid(compilation)
         trace_anew(reason)
 
@@ -255,7 +257,7 @@ def _orders(compilation: Compilation) -> CaptureOrders:
 
 def _supposes(compilation: Compilation) -> bool:
     """Does the attempt rest on what nobody knows of a number?"""
-    return _orders(compilation).above_one or supposed.supposes(compilation)
+    return bool(_orders(compilation).above_one) or supposed.supposes(compilation)
 
 
 def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
@@ -369,19 +371,22 @@ def _expect_no_assertions(compilation: Compilation) -> None:
 def _capture_less(compilation: Compilation, failure: Failure) -> None:
     """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
 
-    That is what most backends fail on.  Then, make the decision by an example.  Then, unless ``fullgraph=True`` forbids
-    it, read the last number that the error names as it was written, so that the graph ends there, and then all of them.
+    That is what most backends fail on.  Those that a decision is about come first, then all.  Then, make the decision
+    by an example.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error names as it was
+    written, so that the graph ends there, and then all of them.
     """
     if failure.restarts and not supposed.UNDECIDED.search(failure.text):
         return
     orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
     helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
+    named = _named(failure.text, compilation.of(Captured).symbols)
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
     if has_failed and len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph:
         _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
-    if not orders.above_one and orders.most == math.inf and helps and not has_failed:
+    is_open = orders.above_one != _EVERY and not (named and set(named) <= set(orders.above_one))
+    if is_open and orders.most == math.inf and helps and not has_failed:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
-        orders.above_one = True
+        orders.above_one = _EVERY if orders.above_one or not named else named
         trace_anew(failure.reason)
     if expression:
         supposed.decide(compilation, failure.reason)
@@ -389,14 +394,14 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     if compilation.one_graph:
         return
     captured = compilation.of(Captured)
-    last = _last_named(failure.text, captured.symbols)
+    last = max(named, default=0)
     undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
     count = last if orders.most == math.inf else 0
     _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
 
 
-def _last_named(error: str, captured: dict[str, int]) -> int:
-    """Which capture is the last of those whose numbers the error is about?  The first, 0, where that cannot be told."""
+def _named(error: str, captured: dict[str, int]) -> Sequence[int]:
+    """Which captures the numbers come from that the error is about; none where that cannot be told."""
     expression = supposed.UNDECIDED.search(error)
-    named = _UNBACKED.findall(expression[1]) if expression else ()
-    return max([captured.get(symbol, 0) for symbol in named], default=0)
+    symbols = _UNBACKED.findall(expression[1]) if expression else ()
+    return [captured[symbol] for symbol in symbols if symbol in captured]

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from ..library_operators import NAMESPACE
+
 _OF_TORCH = ("aten", "prims")
 # An operator of others with this tag writes to what its schema says, and no more: by the tag its author says that it
 # passes `torch.library.opcheck`, which compares the two, and `torch.library.custom_op` sets it.  Without it nobody has
@@ -134,7 +136,7 @@ def _of_overload(overload: Any) -> tuple[Facts, tuple[tuple[int, str, Any], ...]
     """What the overload does, and where its switches are: position, name and default."""
     schema, tags = overload._schema, set(overload.tags)
     of_torch = overload.namespace in _OF_TORCH
-    known = of_torch or overload._schema.name in _COMPUTES
+    known = of_torch or overload._schema.name in _COMPUTES or overload.namespace == NAMESPACE
     believed = known or _BELIEVED in tags
     name = overload._schema.name.partition("::")[2]
     concealed = _STATISTICS if _is_concealed(overload) else ()

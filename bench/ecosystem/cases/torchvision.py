@@ -49,6 +49,22 @@ CASES: dict[str, Case] = {
         lambda: detection.keypointrcnn_resnet50_fpn(**_NONE, num_classes=2, min_size=64, max_size=64).eval(),
         _scenes,
     ),
+    "maskrcnn, without gradients": (
+        lambda: (
+            detection.maskrcnn_resnet50_fpn(**_NONE, num_classes=4, min_size=64, max_size=64)
+            .eval()
+            .requires_grad_(False)
+        ),
+        _scenes,
+    ),
+    "keypointrcnn, without gradients": (
+        lambda: (
+            detection.keypointrcnn_resnet50_fpn(**_NONE, num_classes=2, min_size=64, max_size=64)
+            .eval()
+            .requires_grad_(False)
+        ),
+        _scenes,
+    ),
     "deeplabv3": (lambda: segmentation.deeplabv3_mobilenet_v3_large(**_NONE).eval(), lambda: (image(side=64),)),
     "lraspp": (lambda: segmentation.lraspp_mobilenet_v3_large(**_NONE).eval(), lambda: (image(side=64),)),
     "googlenet, training": (

@@ -46,6 +46,7 @@ from dataclasses import dataclass
 
 from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
+from ...library_operators import PARAMETERS
 from ...templates import OWN, Template, expression, name, replaced
 from ..base import compiled_elsewhere
 from .forms import Question, outside_of_subscript
@@ -66,6 +67,17 @@ if {_TAKEN} is None:
 UPDATE
 {_TARGET} = GM.written_to({_OWNER}, {_INDEX}, {_TAKEN})
 {_TARGET}[0][{_TARGET}[1]] = {_TAKEN}
+"""
+)
+# The first statement of a function of `library_operators`.
+_OPERATED = Template(
+    """
+FIRST
+if GM.tracing():
+    VALUES = GM.as_operator(ARGUMENTS)
+    if VALUES is not None:
+        return VALUES
+REST
 """
 )
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -162,15 +174,32 @@ class ValueCandidate:
         )
 
 
+@dataclass(frozen=True)
+class OperatorCandidate:
+    """The first statement of a function that may be an operator of the graph.  names: of its parameters."""
+
+    names: tuple[str, ...]
+
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        is_docstring = isinstance(mended, ast.Expr) and isinstance(mended.value, ast.Constant)
+        parts: dict[str, list[ast.stmt]] = {"FIRST": [mended], "REST": []}
+        if not is_docstring:
+            parts = {"FIRST": [], "REST": [mended]}
+        return _OPERATED.fill(mended, ARGUMENTS=[name(each, mended) for each in self.names], **parts)
+
+
 class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 19
+    version = 20
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 
-    def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> ValueCandidate | OperatorCandidate | Refusal | None:
+        parameters = _operated(place)
+        if parameters is not None:
+            return OperatorCandidate(parameters)
         root = _expressions_of(place.statement)
         if root is None:
             return None
@@ -180,6 +209,16 @@ class Value:
         if compiled_elsewhere(place, scope):
             return Refusal(f"{CODE}-R12", "another compiler compiles the function")
         return ValueCandidate(place.statement, questions)
+
+
+def _operated(place: Place) -> tuple[str, ...] | None:
+    """The parameters of the function that begins there, if it has the name and the parameters of an operator's."""
+    function, arguments = place.function, place.function.node.args
+    if place.statement is not function.node.body[0] or function.parent is not None:
+        return None
+    names = tuple(argument.arg for argument in arguments.args)
+    is_plain = not (arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg)
+    return names if is_plain and PARAMETERS.get(function.qualname) == names else None
 
 
 def _expressions_of(statement: ast.stmt) -> ast.AST | None:
