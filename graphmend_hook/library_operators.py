@@ -77,7 +77,7 @@ OPERATORS = (
     LibraryOperator(
         "torchvision.models.detection.roi_heads",
         "paste_masks_in_image",
-        {"masks": "Tensor", "boxes": "Tensor", "img_shape": "int[]", "padding": "int"},
+        {"masks": "Tensor", "boxes": "Tensor", "img_shape": "SymInt[]", "padding": "SymInt"},
         lambda _length, masks, boxes, img_shape, _padding: masks.new_empty((boxes.shape[0], 1, *img_shape)),
         has_gradients=True,
     ),

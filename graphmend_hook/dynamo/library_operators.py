@@ -9,13 +9,14 @@ from types import CodeType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from ..library_operators import BY_PLACE, NAMESPACE, LibraryOperator
 from .orders import is_as_written
 from .place import constant_of, has_interpreter, is_autocast, is_in_a_mode
 from .question import question
 from .trace import Trace, is_caught
-from .variables import Variable, fake_of, is_plain_tensor, is_sure, is_unbacked
+from .variables import Variable, fake_of, is_plain_tensor, is_sure, is_unbacked, leaves_of
 
 _made: dict[CodeType, Any] = {}  # operators, by the code of the functions that they call
 
@@ -55,10 +56,10 @@ def _fits(operator: LibraryOperator, operands: list[Variable]) -> bool:
             if not is_plain_tensor(operand):
                 return False
             tensors.append(fake_of(operand))
-        elif not operand.is_python_constant():
+        elif not (_is_whole(operand) if kind.startswith("SymInt") else operand.is_python_constant()):
             return False
     first = tensors[0]
-    if operator.has_gradients and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    if operator.has_gradients and (_is_trained(tensors) or forward_ad._current_level >= 0):
         return False
     return (
         all(tensor.dim() and tensor.device == first.device and tensor.layout is torch.strided for tensor in tensors)
@@ -67,10 +68,28 @@ def _fits(operator: LibraryOperator, operands: list[Variable]) -> bool:
     )
 
 
+def _is_trained(tensors: list[torch.Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def _is_whole(variable: Variable) -> bool:
+    """Is it a whole number, or a tuple or list of such, which may be symbols?"""
+    value = fake_of(variable)
+    return all(isinstance(item, (int, torch.SymInt)) for item in leaves_of(value))
+
+
 def _operator(operator: LibraryOperator, function: Callable[..., Any]) -> Any:
     """An operator that calls the function."""
-    name = f"{operator.name}_{len(_made)}"  # another one where the module has been loaded anew
-    made = torch.library.custom_op(f"{NAMESPACE}::{name}", function, mutates_args=(), schema=operator.schema)
+    operators, name = getattr(torch.ops, NAMESPACE), operator.name
+    if hasattr(operators, name):  # another one of that name, or the module has been loaded anew
+        name = f"{name}_{len(_made)}"
+    made = torch.library.custom_op(
+        f"{NAMESPACE}::{name}",
+        function,
+        mutates_args=(),
+        schema=operator.schema,
+        tags=[torch.Tag.cudagraph_unsafe],  # it waits for the data
+    )
 
     def shaped(*operands: Any) -> Any:
         length = torch.library.get_ctx().new_dynamic_size() if operator.is_as_long_as_data else 0
@@ -79,7 +98,7 @@ def _operator(operator: LibraryOperator, function: Callable[..., Any]) -> Any:
         return operator.result(length, *operands)
 
     made.register_fake(shaped)
-    return getattr(getattr(torch.ops, NAMESPACE), name)
+    return getattr(operators, name)
 
 
 def _check(checking: str, names: tuple[str, ...], length: torch.SymInt, operands: dict[str, Any]) -> None:

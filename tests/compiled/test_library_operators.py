@@ -55,7 +55,7 @@ OPERATORS = (
     LibraryOperator(
         NAME,
         "pasted",
-        {"rows": "Tensor", "places": "Tensor", "side": "int"},
+        {"rows": "Tensor", "places": "Tensor", "side": "SymInt"},
         lambda _length, rows, places, side: (
             rows.new_empty((rows.shape[0], side, rows.shape[1])),
             places.new_empty(places.shape),
@@ -135,6 +135,20 @@ def test_other_sizes(name: str, both: Any) -> None:
     for count in (8, 5, 1, 0, 3):
         x, scores = given(count, count)
         assert_same(outcome(compiled, x, scores), outcome(getattr(plain, name), x, scores))
+
+
+def test_a_forward_gradient_goes_through_the_function(both: Any) -> None:
+    """An operator has none."""
+    plain, mended = both
+    x, scores = torch.randn(3, 4), torch.tensor([0.1, 1.2, 2.3])
+
+    def tangent(function: Any) -> Any:
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+            return torch.autograd.forward_ad.unpack_dual(function(dual, scores)).tangent
+
+    found = tangent(torch.compile(mended.has_a_gradient, backend="eager"))
+    torch.testing.assert_close(found, tangent(plain.has_a_gradient))
 
 
 def test_another_function_of_that_name_is_called(both: Any, monkeypatch: pytest.MonkeyPatch) -> None:
