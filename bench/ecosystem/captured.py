@@ -1,6 +1,7 @@
 """What PyTorch makes of the cases by its own captures: ``python -m bench.ecosystem.captured LIBRARY [PART ...]``.
 
-PART: of the names of cases.  Without the hook, with ``fullgraph=True``, ``capture_scalar_outputs`` and ``capture_dynamic_output_shape_ops``.
+PART: of the names of cases.  Without the hook, with ``fullgraph=True``, ``capture_scalar_outputs`` and
+``capture_dynamic_output_shape_ops``.
 """
 
 from __future__ import annotations

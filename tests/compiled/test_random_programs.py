@@ -5,7 +5,7 @@ Hypothesis draws the seeds of batches, `hunt.grammar.program_of` makes each prog
 integer repeats one of them.  Hypothesis could only shrink that integer: `hunt.reducing` shrinks the program instead, by
 leaving out statements as long as the same observation differs.
 
-    RANDOM_PROGRAMS=50000 pytest tests/compiled/test_random_programs.py      more programs than the 200 of CI
+    RANDOM_PROGRAMS=50000 pytest tests/compiled/test_random_programs.py      more programs than the 120 of CI
     python -m tests.hunt --help                                              other backends, real functions, hours
 """
 
@@ -31,7 +31,7 @@ from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
 
-PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "200"))
+PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "120"))
 PARTS = 8  # so that pytest-xdist can share the work
 BATCH = 50
 
