@@ -44,7 +44,6 @@ Case = tuple[Callable[..., Any], list[tuple[tuple[Any, ...], dict[str, Any]]]]
 Line = dict[str, Any]
 
 # What is worse, by model and by what is worse of it, and why.
-_ONE_GRAPH = "one graph at the first call; where another image has no box, or one, it is compiled anew with breaks"
 _KEEPS = "the model keeps what the first call makes, and the one graph is guarded on it"
 _THRICE = (
     "three times the operations are captured, and each caller of an LSTM is traced up to it before Dynamo gives it up"
@@ -58,8 +57,6 @@ KNOWN: dict[tuple[str, str], str] = {
         "operations",
     ): "`requires_grad_()` under `no_grad` is told while tracing, and no call of it is in the graph",
     ("nemotron3_5_asr", "seconds"): "two graphs for four, and the same; a caller of an LSTM is traced up to it",
-    ("fasterrcnn", "recompiled"): _ONE_GRAPH,
-    ("fasterrcnn", "seconds"): _ONE_GRAPH,
 }
 
 

@@ -182,3 +182,22 @@ def asserts_that_none_was_found(x, y):
     rows = (x > 0.6).nonzero()[:, 0]
     assert not len(rows) > 0
     return y * 3
+
+
+def decides_on_one_of_two(x, y):
+    """It is nobody's affair how many are below: one, none or all four."""
+    above, below = x[x >= 0], x[x < 1.5]
+    found = above.cos()
+    if above.shape[0] > 0:
+        found = found.reshape(above.shape[0], 1) + 1
+    return found, torch.cat([below * 2, y])
+
+
+def decides_on_one_then_on_the_other(x, y):
+    above, below = x[x >= 0], x[x < 1.5]
+    found = above.cos()
+    if above.shape[0] > 0:
+        found = found * 2
+    if below.shape[0] > 1:
+        found = torch.cat([found, below, y])
+    return found

@@ -70,6 +70,16 @@ def test_one_graph(name: str) -> None:
     assert torch._dynamo.utils.counters["frames"] == {"total": 1, "ok": 1}  # none was given up
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_of_a_number_on_which_nothing_decides_nothing_is_asserted(backend: str) -> None:
+    counting = Counting(backend)
+    compiled = torch.compile(MENDED.decides_on_one_of_two, backend=counting)
+    for numbers in ([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, 1.0]):  # one, none and four below 1.5
+        found = outcome(compiled, numbers, False)
+        torch.testing.assert_close(found, outcome(PLAIN.decides_on_one_of_two, numbers, False))
+    assert counting.graphs == counting.runs / 3 == 1
+
+
 def test_the_second_example_is_one_that_failed() -> None:
     """Where two are found one is taken for granted at first, which fails; then not, which holds for the other calls."""
     counting = Counting("eager")
