@@ -21,7 +21,8 @@ class LibraryOperator:
     result: what it gives, on fake tensors: a function of a length that the data decides, and of the parameters.
     returns: the same in the schema.
     checked_by: an operator of `torch.ops` that refuses the same tensors, and what it is given.
-    has_gradients: results may; then it is an operator only where none are recorded.
+    has_gradients: results may, and are laid out as the tensors are; then it is an operator only where no gradients are
+        recorded and the tensors are contiguous.
     is_as_long_as_data: does the data decide a length of the result?
     always: is it one whatever the sizes are?  Else only where the data decides one of them.
     """
@@ -59,7 +60,21 @@ def _kept(module: str, name: str, parameters: dict[str, str], always: bool = Tru
 _BOXES = {"boxes": "Tensor", "scores": "Tensor", "iou_threshold": "float"}
 _CLASSES = {"boxes": "Tensor", "scores": "Tensor", "idxs": "Tensor", "iou_threshold": "float"}
 
+
+def _distances(name: str) -> LibraryOperator:
+    """A function that gives a picture of distances: it grows them by one step after the other, until none is left."""
+    return LibraryOperator(
+        "kornia.contrib.distance_transform",
+        name,
+        {"image": "Tensor", "kernel_size": "int", "h": "float"},
+        lambda _length, image, *_others: image.new_empty(image.shape),
+        has_gradients=True,
+    )
+
+
 OPERATORS = (
+    _distances("_distance_transform_2d_impl"),
+    _distances("_distance_transform_3d_impl"),
     _kept("torchvision.ops.boxes", "nms", _BOXES),
     _kept("torchvision.ops.boxes", "batched_nms", _CLASSES, always=False),
     _kept("torchvision.ops.boxes", "_batched_nms_vanilla", _CLASSES),

@@ -16,7 +16,7 @@ from .orders import is_as_written
 from .place import constant_of, has_interpreter, is_autocast, is_in_a_mode
 from .question import question
 from .trace import Trace, is_caught
-from .variables import Variable, fake_of, is_plain_tensor, is_sure, is_unbacked, leaves_of
+from .variables import Variable, fake_of, is_contiguous, is_plain_tensor, is_sure, is_unbacked, leaves_of
 
 _made: dict[CodeType, Any] = {}  # operators, by the code of the functions that they call
 
@@ -59,7 +59,7 @@ def _fits(operator: LibraryOperator, operands: list[Variable]) -> bool:
         elif not (_is_whole(operand) if kind.startswith("SymInt") else operand.is_python_constant()):
             return False
     first = tensors[0]
-    if operator.has_gradients and (_is_trained(tensors) or forward_ad._current_level >= 0):
+    if operator.has_gradients and not (_is_untrained(tensors) and all(map(is_contiguous, tensors))):
         return False
     return (
         all(tensor.dim() and tensor.device == first.device and tensor.layout is torch.strided for tensor in tensors)
@@ -68,8 +68,10 @@ def _fits(operator: LibraryOperator, operands: list[Variable]) -> bool:
     )
 
 
-def _is_trained(tensors: list[torch.Tensor]) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+def _is_untrained(tensors: list[torch.Tensor]) -> bool:
+    """Are no gradients recorded of them?"""
+    is_recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    return not is_recorded and forward_ad._current_level < 0
 
 
 def _is_whole(variable: Variable) -> bool:

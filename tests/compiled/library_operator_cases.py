@@ -93,6 +93,11 @@ def has_a_side_that_changes(x, scores):
         return pasted(x * 2, scores.abs().long() % 3, x.shape[0] + 1)[0].sum(2)
 
 
+def is_transposed(x, scores):
+    with torch.no_grad():
+        return pasted(x[:4].t(), scores[:4].abs().long() % 3, 3)[0]
+
+
 def has_a_gradient(x, scores):
     pictures, _ = pasted(x * 2, scores.abs().long() % 3, 3)
     return pictures.sum((1, 2))
