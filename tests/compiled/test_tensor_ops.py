@@ -51,7 +51,7 @@ RECIPES: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((0, 8, 3), "arange"),
     (((2, 3), N), "full"),
     (((2, 3), N, {"dtype": torch.float16}), "full"),
-    (([1.0, 2.0],), "tensor"),
+    (([1.0, 2.0],), "as_tensor tensor"),
     ((X,), "ones_like zeros_like"),
     ((X, N), "full_like"),
     ((X, (2, 3)), "new_ones new_zeros"),

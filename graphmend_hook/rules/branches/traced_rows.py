@@ -58,5 +58,5 @@ def is_harmful(trace: Trace) -> bool:
 @question(otherwise=None)
 def expect_failure(trace: Trace) -> None:
     """The frame is run again if its graph fails; where it may not be, the statement is traced as it was written."""
-    line, reason = trace.line, "a number may be out of bounds, and the frame cannot be run again"
+    line, reason = trace.line, "the statement may fail in the graph, and the frame cannot be run again"
     keep(trace.compilation).otherwise.add(lambda compilation: traced_sides.trace_without(compilation, line, reason))

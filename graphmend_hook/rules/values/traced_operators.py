@@ -6,6 +6,7 @@ from typing import Any
 
 from ...dynamo import capture
 from ...dynamo.library_operators import operator_of
+from ..branches import traced_rows
 
 CALLED = ("as_operator",)  # by rewritten code
 
@@ -15,12 +16,16 @@ def as_operator(*operands: Any) -> Any:
 
     operands: its arguments.
     """
+    if traced_rows.is_harmful():
+        return None
     operator = operator_of(operands, False)
     if operator is not None:
+        traced_rows.expect_failure()  # a graph that fails leaves the modes of torch as they are inside of it
         return operator(*operands)
     operator = operator_of(operands, True)
     if operator is None or not capture.begin_shape():
         return None
+    traced_rows.expect_failure()
     found = operator(*operands)
     capture.end()
     return found
