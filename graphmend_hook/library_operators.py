@@ -11,6 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+NAMESPACE = "graphmend_hook"  # of the operators in `torch.ops`
+_BOXES = {"boxes": "Tensor", "scores": "Tensor", "iou_threshold": "float"}
+_CLASSES = {"boxes": "Tensor", "scores": "Tensor", "idxs": "Tensor", "iou_threshold": "float"}
+
 
 @dataclass(frozen=True)
 class LibraryOperator:
@@ -57,10 +61,6 @@ def _kept(module: str, name: str, parameters: dict[str, str], always: bool = Tru
     )
 
 
-_BOXES = {"boxes": "Tensor", "scores": "Tensor", "iou_threshold": "float"}
-_CLASSES = {"boxes": "Tensor", "scores": "Tensor", "idxs": "Tensor", "iou_threshold": "float"}
-
-
 def _distances(name: str) -> LibraryOperator:
     """A function that gives a picture of distances: it grows them by one step after the other, until none is left."""
     return LibraryOperator(
@@ -99,4 +99,3 @@ OPERATORS = (
 )
 PARAMETERS = {operator.name: (*operator.parameters,) for operator in OPERATORS}
 BY_PLACE = {(operator.module, operator.name): operator for operator in OPERATORS}
-NAMESPACE = "graphmend_hook"  # of the operators in `torch.ops`

@@ -379,7 +379,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         return
     orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
     helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
-    named = _named(failure.text, compilation.of(Captured).symbols)
+    captured = compilation.of(Captured)
+    named = _named(expression, captured.symbols)
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
     if has_failed and len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph:
         _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
@@ -393,15 +394,13 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     supposed.decide_nothing(compilation, failure.reason)
     if compilation.one_graph:
         return
-    captured = compilation.of(Captured)
     last = max(named, default=0)
     undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
     count = last if orders.most == math.inf else 0
     _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
 
 
-def _named(error: str, captured: dict[str, int]) -> Sequence[int]:
-    """Which captures the numbers come from that the error is about; none where that cannot be told."""
-    expression = supposed.UNDECIDED.search(error)
+def _named(expression: re.Match[str] | None, captured: dict[str, int]) -> Sequence[int]:
+    """Which captures the numbers of an undecided expression come from; none where there is no such expression."""
     symbols = _UNBACKED.findall(expression[1]) if expression else ()
     return [captured[symbol] for symbol in symbols if symbol in captured]

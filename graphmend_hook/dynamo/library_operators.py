@@ -76,8 +76,7 @@ def _is_untrained(tensors: list[torch.Tensor]) -> bool:
 
 def _is_whole(variable: Variable) -> bool:
     """Is it a whole number, or a tuple or list of such, which may be symbols?"""
-    value = fake_of(variable)
-    return all(isinstance(item, (int, torch.SymInt)) for item in leaves_of(value))
+    return all(isinstance(item, (int, torch.SymInt)) for item in leaves_of(fake_of(variable)))
 
 
 def _operator(operator: LibraryOperator, function: Callable[..., Any]) -> Any:

@@ -69,15 +69,13 @@ UPDATE
 {_TARGET}[0][{_TARGET}[1]] = {_TAKEN}
 """
 )
-# The first statement of a function of `library_operators`.
+# How a function of `library_operators` begins.
 _OPERATED = Template(
     """
-FIRST
 if GM.tracing():
     VALUES = GM.as_operator(ARGUMENTS)
     if VALUES is not None:
         return VALUES
-REST
 """
 )
 _SIMPLE = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -182,10 +180,8 @@ class OperatorCandidate:
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         is_docstring = isinstance(mended, ast.Expr) and isinstance(mended.value, ast.Constant)
-        parts: dict[str, list[ast.stmt]] = {"FIRST": [mended], "REST": []}
-        if not is_docstring:
-            parts = {"FIRST": [], "REST": [mended]}
-        return _OPERATED.fill(mended, ARGUMENTS=[name(each, mended) for each in self.names], **parts)
+        operated = _OPERATED.fill(mended, ARGUMENTS=[name(each, mended) for each in self.names])
+        return [mended, *operated] if is_docstring else [*operated, mended]
 
 
 class Value:
@@ -213,12 +209,12 @@ class Value:
 
 def _operated(place: Place) -> tuple[str, ...] | None:
     """The parameters of the function that begins there, if it has the name and the parameters of an operator's."""
-    function, arguments = place.function, place.function.node.args
-    if place.statement is not function.node.body[0] or function.parent is not None:
+    node, names = place.function.node, PARAMETERS.get(place.function.qualname)
+    if names is None or place.statement is not node.body[0]:
         return None
-    names = tuple(argument.arg for argument in arguments.args)
+    arguments = node.args
     is_plain = not (arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg)
-    return names if is_plain and PARAMETERS.get(function.qualname) == names else None
+    return names if is_plain and names == tuple(argument.arg for argument in arguments.args) else None
 
 
 def _expressions_of(statement: ast.stmt) -> ast.AST | None:
