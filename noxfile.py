@@ -7,6 +7,7 @@ the other versions of Python.  A Python that is not installed is skipped; ``--er
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -30,8 +31,8 @@ MATRIX = [
 CLEAN = {"PYTHONDONTWRITEBYTECODE": None, "PYTHONPATH": None, "HF_HUB_OFFLINE": "1"}
 # What training loops of the tests are made with, where it is there.
 TRAINERS = ("accelerate==1.15.0", "peft==0.21.2")
-# A worker that is done takes over from the other.
-PYTEST = ("pytest", "-n", "2", "--dist", "worksteal")
+# A worker that is done takes over from the others; each may come to a gigabyte.
+PYTEST = ("pytest", "-n", str(min(os.cpu_count() or 2, 8)), "--dist", "worksteal")
 
 
 def with_torch(session: nox.Session, extras: str, constraints: str = PAPER) -> None:
@@ -93,9 +94,11 @@ def result_file(session: nox.Session, torch: str, python: str) -> Path:
 
 @nox.session(python="3.12")
 def tests_tracer(session: nox.Session) -> None:
-    """What touches the tracer, on the newest torch and another Python."""
+    """What touches the tracer, on the newest torch and another Python; and hook and rewriter, on that Python."""
     with_torch(session, "test", "constraints/torch-2.15.0.txt")
-    session.run(*PYTEST, *(session.posargs or ["tests/compiled"]))
+    parts = [f"tests/{part}" for part in ("compiled", "hook", "rewrite")]
+    # That of the backends which traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
+    session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", *parts]))
 
 
 @nox.session(python="3.11")

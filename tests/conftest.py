@@ -23,6 +23,8 @@ os.environ["_GRAPHMEND_DEFECTS"] = "raise"
 os.environ["OMP_NUM_THREADS"] = "1"
 # Where triton is installed, each process that compiles with Inductor starts others beside it, to compile for a GPU.
 os.environ["TORCH_WARM_POOL"] = "0"
+# Dynamo looks for garbage after each frame that it compiles; tests that count what is left look for it themselves.
+os.environ["TORCH_DYNAMO_RUN_GC_AFTER_COMPILE"] = "0"
 
 sys.path.insert(0, os.path.dirname(__file__))  # where the packages are that tests share
 sys.path.append(str(Path(__file__).parents[1]))  # where `bench` is, which is tested but not installed
@@ -34,9 +36,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
+
+
+def _backend(item: pytest.Item) -> str | None:
+    """The backend of torch.compile that the test is about, if it is one of several."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("backend") if callspec else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whole models first: pytest-xdist gives the last tests to whoever is free, and those are short ones then."""
     items.sort(key=lambda item: item.path.parent.name != "models")
+    for item in items:
+        if _backend(item) in ("aot_eager", "inductor"):  # Inductor waits for a C++ compiler
+            item.add_marker("slow")
+    if chosen := config.getoption("--one-backend"):
+        have_it = {item.function for item in items if _backend(item) == chosen}
+        left_out = {item for item in items if _backend(item) not in (None, chosen) and item.function in have_it}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

@@ -20,10 +20,10 @@ _LOOK_EVERY = 0.005  # seconds
 
 
 class Claims:
-    """What one process claims, and how long it still waits for others."""
+    """What one process claims, and whether it still waits for others."""
 
     def __init__(self) -> None:
-        self._patience = PATIENCE
+        self._waits = True
 
     @contextlib.contextmanager
     def claim(self, file: str) -> Iterator[None]:
@@ -34,7 +34,7 @@ class Claims:
         """
         place = f"{file}.claim"
         is_ours = False
-        if self._patience > 0:
+        if self._waits:
             try:
                 os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 is_ours = True
@@ -52,9 +52,9 @@ class Claims:
         """Return when the claim is gone; after `PATIENCE` it is removed, and this process waits for none again."""
         started = time.monotonic()
         while os.path.lexists(place):
-            if time.monotonic() - started > self._patience:
+            if time.monotonic() - started > PATIENCE:
                 log.info("the process that claimed %s has not come back; this one waits no more", place)
-                self._patience = 0.0
+                self._waits = False
                 _remove(place)
                 return
             time.sleep(_LOOK_EVERY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from unittest import mock
 
@@ -48,6 +49,10 @@ def _proved() -> None:
     assert not trust.failed
 
 
+# Pytest listens to each logger that does not propagate, and for a listener torch writes down all that it compiles.
+logging.getLogger("torch.__trace").propagate = True
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_log_of_frames() -> Iterator[None]:
     """For its log alone, Dynamo times the guards of each frame on flushed caches, and writes down all settings of torch."""
@@ -59,11 +64,3 @@ def _no_log_of_frames() -> Iterator[None]:
             written = mock.patch.object(torch._dynamo.utils, f"{name}_for_logging", return_value=None, create=True)
             patches.enter_context(written)
         yield
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the backends only eager is quick: Inductor waits for a C++ compiler."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        if callspec and callspec.params.get("backend") in ("aot_eager", "inductor"):
-            item.add_marker("slow")
