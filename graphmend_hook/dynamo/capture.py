@@ -87,10 +87,12 @@ class CaptureOrders:
     """What further attempts may capture.
 
     most: how many operations may; the next breaks the graph.
+    not_negative: it is taken for granted that no number is below 0.
     above_one: of these captures it is taken for granted that their numbers are neither 0 nor 1.
     """
 
     most: float = math.inf
+    not_negative: bool = False
     above_one: Sequence[int] = ()
 
 
@@ -154,8 +156,11 @@ def end(trace: Trace) -> None:
     captured.symbols.update(dict.fromkeys(map(str, new), number))
     if new:
         captured.places.append(trace.place)
-    if number in _orders(trace.compilation).above_one:
-        _assert_above_one(trace.compilation, new)
+    orders = _orders(trace.compilation)
+    if orders.not_negative:
+        _assert_above(-1, trace.compilation, new)
+    if number in orders.above_one:
+        _assert_above(1, trace.compilation, new)
     if drawn is None:  # a decision on a draw goes either way
         supposed.suppose(trace.compilation, new)
 
@@ -246,7 +251,7 @@ def _capture_first(
         place = place or next(iter(compilation.of(Captured).places), None)
         record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
-        orders.most, orders.above_one = count, ()
+        orders.most, orders.not_negative, orders.above_one = count, False, ()
         supposed.forbid(compilation)
         trace_anew(reason)
 
@@ -257,16 +262,19 @@ def _orders(compilation: Compilation) -> CaptureOrders:
 
 def _supposes(compilation: Compilation) -> bool:
     """Does the attempt rest on what nobody knows of a number?"""
-    return bool(_orders(compilation).above_one) or supposed.supposes(compilation)
+    orders = _orders(compilation)
+    return orders.not_negative or bool(orders.above_one) or supposed.supposes(compilation)
 
 
-def _assert_above_one(compilation: Compilation, symbols: Iterable[Any]) -> None:
+def _assert_above(number: int, compilation: Compilation, symbols: Iterable[Any]) -> None:
     shapes = compilation.output.shape_env
     for symbol in symbols:
-        if shapes.var_to_range[symbol].upper > 1:
-            torch._check(shapes.create_symintnode(symbol, hint=None) > 1)
-        elif not compilation.one_graph:
-            _capture_first(0, compilation, "a captured number is at most one")
+        bounds = shapes.var_to_range[symbol]
+        if bounds.upper <= number:
+            if not compilation.one_graph:
+                _capture_first(0, compilation, f"a captured number is at most {number}")
+        elif bounds.lower <= number:
+            torch._check(shapes.create_symintnode(symbol, hint=None) > number)
 
 
 def _switch_on(trace: Trace, kind: str) -> bool:
@@ -369,12 +377,15 @@ def _expect_no_assertions(compilation: Compilation) -> None:
 
 
 def _capture_less(compilation: Compilation, failure: Failure) -> None:
-    """Trace the frame anew: first, take for granted that captured numbers are neither 0 nor 1, as Dynamo does of sizes.
+    """Trace the frame anew: first, take for granted that no captured number is negative, if that is what is asked for.
 
-    That is what most backends fail on.  Those that a decision is about come first, then all.  Then, make the decision
-    by an example.  Then, unless ``fullgraph=True`` forbids it, read the last number that the error names as it was
-    written, so that the graph ends there, and then all of them.
+    Then, that they are neither 0 nor 1, as Dynamo does of sizes: that is what most backends fail on.  Those that a
+    decision is about come first, then all.  Then, make the decision by an example.  Then, unless ``fullgraph=True``
+    forbids it, read the last number that the error names as it was written, so that the graph ends there, and then all
+    of them.  Where a backend has failed on a large graph, and does not say on which number, no other way is tried.
     """
+    from torch._dynamo.exc import BackendCompilerFailed
+
     if failure.restarts and not supposed.UNDECIDED.search(failure.text):
         return
     orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
@@ -382,20 +393,30 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     captured = compilation.of(Captured)
     named = _named(expression, captured.symbols)
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
-    if has_failed and len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph:
+    is_large = len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph
+    if has_failed and is_large:
         _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
+    is_of_backend = isinstance(failure.error, BackendCompilerFailed)
+    everywhere = [place[:2] for place in captured.places]
+    if is_of_backend and is_large and not expression:
+        _capture_first(0, compilation, failure.reason, place_of(failure.error), everywhere)
+    is_first = orders.most == math.inf and not has_failed
+    if is_first and not orders.not_negative and expression and undecided.is_decided_from(0, expression[1]):
+        log.debug("captured numbers are taken not to be negative: %s", failure.reason)
+        orders.not_negative = True
+        trace_anew(failure.reason)
     is_open = orders.above_one != _EVERY and not (named and set(named) <= set(orders.above_one))
-    if is_open and orders.most == math.inf and helps and not has_failed:
+    if is_open and is_first and helps:
         log.debug("captured numbers are taken to be above one: %s", failure.reason)
         orders.above_one = _EVERY if orders.above_one or not named else named
         trace_anew(failure.reason)
-    if expression:
+    if expression and not is_of_backend:  # which is given no examples
         supposed.decide(compilation, failure.reason)
     supposed.decide_nothing(compilation, failure.reason)
     if compilation.one_graph:
         return
     last = max(named, default=0)
-    undecidable = [place[:2] for place in captured.places[last : last + 1]] if expression else ()
+    undecidable = everywhere[last : last + 1] if expression else everywhere if is_of_backend else ()
     count = last if orders.most == math.inf else 0
     _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
 

@@ -87,6 +87,11 @@ def is_decided_above_one(expression: str) -> bool:
     return _bounds(expression, 2, math.inf) is not False
 
 
+def is_decided_from(least: int, expression: str) -> bool:
+    """Is the truth of the expression known if each number that the data decides is at least that?"""
+    return bool(_bounds(expression, least, math.inf))
+
+
 def holds(expression: str, number: int) -> bool | None:
     """Is the expression true where each number that the data decides is that one?  None if it cannot be read."""
     found = _bounds(expression, number, number)

@@ -201,3 +201,23 @@ def decides_on_one_then_on_the_other(x, y):
     if below.shape[0] > 1:
         found = torch.cat([found, below, y])
     return found
+
+
+def moves_pieces_from_the_start(x, y):
+    ends = torch.cat((torch.zeros(1, dtype=torch.long), (x > 0).long().cumsum(0)))
+    moved = torch.zeros_like(y)
+    for place in range(2):
+        start, end = ends[place], ends[place + 1]
+        moved[start:end] = y[start:end] * 2
+    return moved
+
+
+def moves_the_last(x, y):
+    start = (x > 0).long().sum() - 2
+    moved = torch.zeros_like(y)
+    moved[start:] = y[start:] * 2
+    return moved
+
+
+def calls_what_moves_pieces(x, y):
+    return moves_pieces_from_the_start(x, y + 1) + 1

@@ -11,6 +11,8 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from torch.utils._pytree import tree_leaves
 
+from graphmend_hook.dynamo import capture
+
 PATH = HERE / "asserted_cases.py"
 PLAIN = import_file(PATH, "asserted_cases_plain")
 MENDED = import_mended(PATH, "asserted_cases_mended")
@@ -70,8 +72,8 @@ def test_one_graph(name: str) -> None:
     assert torch._dynamo.utils.counters["frames"] == {"total": 1, "ok": 1}  # none was given up
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_of_a_number_on_which_nothing_decides_nothing_is_asserted(backend: str) -> None:
+def compiled_for_all(name: str, backend: str, given: tuple[list[float], ...]) -> bool:
+    """Does one graph serve all calls?  A call in which a graph fails ends none."""
     ended = []
 
     def compile_graph(graph: Any, inputs: Any) -> Any:
@@ -84,11 +86,43 @@ def test_of_a_number_on_which_nothing_decides_nothing_is_asserted(backend: str) 
 
         return run
 
-    compiled = torch.compile(MENDED.decides_on_one_of_two, backend=compile_graph, fullgraph=True)
-    for numbers in ([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, 1.0]):  # one, none and four below 1.5
-        found = outcome(compiled, numbers, False)
-        torch.testing.assert_close(found, outcome(PLAIN.decides_on_one_of_two, numbers, False))
-    assert [graph is ended[0] for graph in ended] == [True] * 3
+    with torch.no_grad():
+        compiled = torch.compile(getattr(MENDED, name), backend=compile_graph)
+        for numbers in given:
+            found = outcome(compiled, numbers, False)
+            torch.testing.assert_close(found, outcome(getattr(PLAIN, name), numbers, False))
+    return [graph is ended[0] for graph in ended] == [True] * len(given)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_of_a_number_on_which_nothing_decides_nothing_is_asserted(backend: str) -> None:
+    given = ([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.0, 1.0])  # one, none and four below 1.5
+    assert compiled_for_all("decides_on_one_of_two", backend, given)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_where_a_piece_begins_may_be_zero(backend: str) -> None:
+    """Up to torch 2.13, Inductor has to know that it is not negative: that is less than to be above one."""
+    assert compiled_for_all("moves_pieces_from_the_start", backend, GIVEN)
+
+
+def test_what_a_backend_fails_on_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large graph is not tried in other ways, nor is what was captured in it where it is compiled by itself."""
+    monkeypatch.setattr(capture, "_LARGE", 0)
+    failed = []
+
+    def compile_graph(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        if any("item" in str(node.target) for node in graph.graph.nodes):
+            failed.append(graph)
+            raise RuntimeError("no such numbers here")
+        return graph
+
+    compiled = torch.compile(MENDED.calls_what_moves_pieces, backend=compile_graph)
+    for numbers in GIVEN:
+        torch.testing.assert_close(
+            outcome(compiled, numbers, False), outcome(PLAIN.calls_what_moves_pieces, numbers, False)
+        )
+    assert len(failed) == 1
 
 
 def test_the_second_example_is_one_that_failed() -> None:
