@@ -389,7 +389,7 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     if failure.restarts and not supposed.UNDECIDED.search(failure.text):
         return
     orders, expression = _orders(compilation), supposed.UNDECIDED.search(failure.text)
-    helps = undecided.is_decided_above_one(expression[1]) if expression else not failure.gives_up
+    helps = undecided.is_decided_from(2, expression[1]) is not False if expression else not failure.gives_up
     captured = compilation.of(Captured)
     named = _named(expression, captured.symbols)
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0

@@ -79,17 +79,13 @@ def _unbacked_shapes(items: list[Any]) -> list[Any]:
     return [shape for shape in shapes if is_unbacked(shape)]
 
 
-def is_decided_above_one(expression: str) -> bool:
-    """Is the truth of the expression, as torch prints it, known if each number that the data decides is above one?
+def is_decided_from(least: int, expression: str) -> bool | None:
+    """Is the truth of the expression, as torch prints it, known if each number that the data decides is at least that?
 
-    So it is said of what cannot be read.
+    None if it cannot be read.
     """
-    return _bounds(expression, 2, math.inf) is not False
-
-
-def is_decided_from(least: int, expression: str) -> bool:
-    """Is the truth of the expression known if each number that the data decides is at least that?"""
-    return bool(_bounds(expression, least, math.inf))
+    found = _bounds(expression, least, math.inf)
+    return None if found is None else bool(found)
 
 
 def holds(expression: str, number: int) -> bool | None:

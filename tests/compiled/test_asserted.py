@@ -86,11 +86,10 @@ def compiled_for_all(name: str, backend: str, given: tuple[list[float], ...]) ->
 
         return run
 
-    with torch.no_grad():
-        compiled = torch.compile(getattr(MENDED, name), backend=compile_graph)
-        for numbers in given:
-            found = outcome(compiled, numbers, False)
-            torch.testing.assert_close(found, outcome(getattr(PLAIN, name), numbers, False))
+    compiled = torch.compile(getattr(MENDED, name), backend=compile_graph, fullgraph=True)
+    for numbers in given:
+        found = outcome(compiled, numbers, False)
+        torch.testing.assert_close(found, outcome(getattr(PLAIN, name), numbers, False))
     return [graph is ended[0] for graph in ended] == [True] * len(given)
 
 
