@@ -159,6 +159,15 @@ def changes_what_is_made_after_the_graph(x: Any) -> Any:
     return graph_out_0
 
 
+def changes_an_argument_that_is_kept(x: Any) -> Any:
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    x = [graph_out_0]
+    tmp_1 = x
+    tmp_1.append(1)
+    owner.queue.graphmend_pending[:] = [(make, log, tmp_1)]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0
+
+
 def reads_what_is_made_after_the_graph(x: Any) -> Any:
     graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
     tmp_1 = [graph_out_0, owner.queue.size_of]  # type: ignore[name-defined]  # noqa: F821
@@ -183,7 +192,7 @@ def decides(x: Any) -> Any:
     return graph_out_0
 
 
-@pytest.mark.parametrize("original", [changes_what_is_made_after_the_graph, decides])
+@pytest.mark.parametrize("original", [changes_what_is_made_after_the_graph, changes_an_argument_that_is_kept, decides])
 def test_items_that_cannot_be_built_twice_are_not_understood(original: Any) -> None:
     """H: a graph that fails would lose all of them."""
     with pytest.raises(edit.NotUnderstoodError):
@@ -203,6 +212,23 @@ def test_what_was_looked_up_after_the_graph_is_looked_up_again(slots: Delivered)
     with pytest.raises(ZeroDivisionError):
         function(code, lambda x: 1 // 0)(1)
     assert slots == [("graphmend_failed", [("make", "log", queue)])]
+
+
+def keeps_an_argument(x: Any) -> Any:
+    graph_out_0 = __compiled_fn_1(x)  # type: ignore[name-defined]  # noqa: F821
+    tmp_1 = x
+    done = [tmp_1.update]
+    owner.queue.graphmend_pending[:] = [(make, log, tmp_1.size)]  # type: ignore[name-defined]  # noqa: F821
+    return graph_out_0, done
+
+
+def test_an_argument_that_is_kept_under_another_name_is_looked_up_again(slots: Delivered) -> None:
+    """H: a method that resumes behind a break reads attributes of ``self`` first, and nothing more was mended."""
+    code = edit.redirect_replay(keeps_an_argument.__code__)
+    assert code is not None
+    with pytest.raises(IndexError):
+        function(code, fails)(types.SimpleNamespace(update=None, size=16))
+    assert slots == [("graphmend_failed", [("make", "log", 16)])]
 
 
 def appends(x: Any) -> Any:
