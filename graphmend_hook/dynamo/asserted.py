@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from . import first_call
 from .trace import log
 
 _ASSERTION = torch.ops.aten._assert_scalar.default
@@ -69,6 +70,14 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
     if counted:
         module.recompile()
     return True
+
+
+def is_false_in_this_call(module: torch.fx.GraphModule) -> bool:
+    """Does anything that the graph asserts of data not hold in the call for which it is compiled, as far as known?"""
+    made = module.graph.find_nodes(op="call_function", target=torch._assert_async)
+    conditions = [node.args[0] for node in made if str(node.args[1]).startswith(_TEXT)]
+    values = first_call.values_of(conditions)
+    return values is not None and not all(map(bool, values))
 
 
 def facts(output: Any) -> list[Any]:

@@ -343,6 +343,18 @@ def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) ->
     facts += compilation.of(Captured).needed
     if not asserted.assert_of_data(module, compilation.of(Captured).bounds, facts):
         _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
+    if asserted.is_false_in_this_call(module):
+        _capture_by_call(compilation, "what is taken for granted of a captured number does not hold in this call")
+
+
+def _capture_by_call(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew with the numbers that this call gives for examples; without examples where it had them."""
+    orders = _orders(compilation)
+    if not supposed.decides_by_call(compilation):
+        orders.not_negative, orders.above_one = False, ()
+    supposed.decide_by_call(compilation, reason)
+    if not compilation.one_graph:
+        _capture_first(0, compilation, reason)
 
 
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
@@ -400,7 +412,7 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     everywhere = [place[:2] for place in captured.places]
     if is_of_backend and is_large and not expression:
         _capture_first(0, compilation, failure.reason, place_of(failure.error), everywhere)
-    is_first = orders.most == math.inf and not has_failed
+    is_first = orders.most == math.inf and not (has_failed or supposed.decides_by_call(compilation))
     if is_first and not orders.not_negative and expression and undecided.is_decided_from(0, expression[1]):
         log.debug("captured numbers are taken not to be negative: %s", failure.reason)
         orders.not_negative = True

@@ -136,14 +136,18 @@ def run(
         results = {node: tensor.clone() for node, tensor in inputs.items()}
     with torch.no_grad():
         for operation in operations:
-            arguments, options = torch.fx.node.map_arg((operation.args, operation.kwargs), results.__getitem__)
-            if operation.op == "call_method":
-                owner, *arguments = arguments
-                results[operation] = getattr(owner, str(operation.target))(*arguments, **options)
-            else:
-                results[operation] = operation.target(*arguments, **options)
+            results[operation] = result_of(operation, results)
     found: torch.Tensor = results[root]
     return found
+
+
+def result_of(operation: torch.fx.Node, results: Mapping[torch.fx.Node, Any]) -> Any:
+    """What the operation gives, called with the results of others."""
+    arguments, options = torch.fx.node.map_arg((operation.args, operation.kwargs), results.__getitem__)
+    if operation.op == "call_method":
+        owner, *arguments = arguments
+        return getattr(owner, str(operation.target))(*arguments, **options)
+    return operation.target(*arguments, **options)
 
 
 def text_of(tensor: torch.Tensor) -> str:

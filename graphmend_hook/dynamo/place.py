@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from torch._guards import TracingContext
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_exporting
 
 from ..diagnostics import say_once
 from . import queue
 from .caches import is_in_a_cache
 from .orders import is_as_written
-from .question import is_connected, question
+from .question import answers_for, in_trace, is_connected, question
 from .restart import redirects
 from .trace import Trace, compiling_frame, is_caught
 from .trust import Mechanism, works
@@ -34,7 +34,13 @@ def is_exported_here() -> bool:
 
 def tracing() -> bool:
     """Is Dynamo tracing the caller?  Not for export: an exported program has no epilogue."""
-    return is_dynamo_compiling() and is_connected() and not is_exporting()
+    return in_trace() and is_connected() and not is_exporting()
+
+
+@answers_for(tracing, otherwise=False)
+def _is_tracing(_trace: Trace) -> bool:
+    """Asked so, Dynamo still leaves a frame without operations to eager, which it does not after `is_compiling`."""
+    return not is_exporting()
 
 
 class Hindrance(Enum):
@@ -223,7 +229,7 @@ def _tell_of_assertions(_trace: Trace) -> None:
 
 def tell_of_assertions() -> None:
     """Say once, in a process, what the guards of a program are that runs without this package."""
-    if is_dynamo_compiling():
+    if in_trace():
         _tell_of_assertions()
     else:
         say_once("GM017")

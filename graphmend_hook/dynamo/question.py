@@ -106,6 +106,11 @@ def question(
     return mark
 
 
+def in_trace() -> bool:
+    """Is Dynamo tracing the caller?  Asked by `torch.compiler`, it would compile a frame without operations, too."""
+    return bool(is_dynamo_compiling())
+
+
 def answers_for(function: Callable[..., Any], otherwise: T) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Let what the marked function says be the answer wherever traced code calls `function`, which eager runs as it is.
 
@@ -120,6 +125,11 @@ def answers_for(function: Callable[..., Any], otherwise: T) -> Callable[[Callabl
 
 
 _questions: list[tuple[Callable[..., Any], Question[Any]]] = []  # by the functions that stand for them
+
+
+@answers_for(in_trace, otherwise=True)
+def _in_trace(_trace: Trace) -> bool:
+    return True
 
 
 def announce() -> bool:

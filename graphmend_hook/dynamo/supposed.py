@@ -1,7 +1,8 @@
 """What is supposed of a number that the data decides, where a decision asks for it: ``if boxes.numel() > 4000:``.
 
 PyTorch decides such a test by an example of the number, if there is one (`propagate_real_tensors`), and asserts in the
-graph what it then took for granted.  Here the example is a usual number.  What is asserted of it is asserted of data
+graph what it then took for granted.  Here the example is a usual number; or, where that is not true of the call for
+which the frame is compiled, what the number is in that call (`first_call`).  What is asserted of it is asserted of data
 (`asserted`), and where that fails, the frame runs as it was written (`rerun`) and is compiled once more, by another
 example; after a second failure its numbers are read as they were written.
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
-from . import asserted, undecided
+from . import asserted, first_call, undecided
 from .compilation import Compilation, trace_anew
 from .rerun import RerunMemory
 from .trace import log
@@ -26,7 +28,7 @@ from .writes import fakes_of
 
 UNDECIDED = re.compile(r"data-dependent expression (.+?) \(unhinted")  # how PyTorch says that no number is known
 _USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
-_SECOND = 1
+_FEW = 1
 
 
 @dataclass
@@ -38,10 +40,15 @@ class Suppositions:
 
 @dataclass
 class Decisions:
-    """How further attempts decide.  example: by that number, if by any; are_over: no attempt may decide any more."""
+    """How further attempts decide.
+
+    example: by that number, if by any; are_over: no attempt may decide any more.
+    by_call: by what each number is in the call for which the frame is compiled, where that is known.
+    """
 
     example: int | None = None
     are_over: bool = False
+    by_call: bool = False
 
 
 def supposes(compilation: Compilation) -> bool:
@@ -57,6 +64,20 @@ def decide(compilation: Compilation, reason: str) -> None:
         if decisions.example is not None:
             log.debug("decisions on captured numbers are made for %s: %s", decisions.example, reason)
             trace_anew(reason)
+
+
+def decide_by_call(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew with examples that this call gives, unless that has been done, or may not be."""
+    decisions = compilation.attempts.of(Decisions)
+    if not (decisions.by_call or decisions.are_over):
+        decisions.by_call, decisions.example = True, _USUAL
+        log.debug("decisions on captured numbers are made for those of this call: %s", reason)
+        trace_anew(reason)
+
+
+def decides_by_call(compilation: Compilation) -> bool:
+    """Has it come to that?"""
+    return compilation.attempts.of(Decisions).by_call
 
 
 def decide_nothing(compilation: Compilation, reason: str) -> None:
@@ -97,7 +118,8 @@ def _example(compilation: Compilation) -> int | None:
     if memory.failures > 1 or not compilation.memory.of(Suppositions).made:
         return None
     failed = asserted.fact_in(memory.said)
-    return _SECOND if failed and undecided.holds(failed, _SECOND) is False else None
+    others = [example for example in (_USUAL, _FEW) if failed and undecided.holds(failed, example) is False]
+    return next(iter(others), None)
 
 
 def is_to_be_read(compilation: Compilation) -> bool:
@@ -107,17 +129,43 @@ def is_to_be_read(compilation: Compilation) -> bool:
 
 def suppose(compilation: Compilation, symbols: Iterable[Any]) -> None:
     """Let PyTorch decide on the symbols by the example, or by the nearest number that they can stand for."""
-    number = compilation.attempts.of(Decisions).example
-    if number is None:
+    decisions = compilation.attempts.of(Decisions)
+    if decisions.example is None:
         return
+    symbols = list(symbols)
+    numbers = _in_this_call(compilation, symbols) if decisions.by_call else None
     shapes = compilation.output.shape_env
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     logger.addFilter(_is_not_about_examples)
     compilation.undo.callback(logger.removeFilter, _is_not_about_examples)
-    for symbol in symbols:
+    for symbol, number in zip(symbols, numbers or [decisions.example] * len(symbols), strict=True):
         bounds = shapes.var_to_range[symbol]
         if bounds.is_int:
             shapes.set_real_tensor_prop_unbacked_vals(symbol, int(min(max(number, bounds.lower), bounds.upper)))
+
+
+def _in_this_call(compilation: Compilation, symbols: Sequence[Any]) -> list[int] | None:
+    """What the data makes of the symbols of the last operation of the graph; None if that is not known."""
+    nodes = list(reversed(compilation.output.graph.nodes))
+    makers = [next((node for node in nodes if symbol in _sizes(node)), None) for symbol in symbols]
+    values = first_call.values_of([node for node in makers if node is not None])
+    if values is None or None in makers:
+        return None
+    places = [_sizes(node).index(symbol) for node, symbol in zip(makers, symbols, strict=True) if node is not None]
+    return [_numbers(value)[place] for value, place in zip(values, places, strict=True)]
+
+
+def _sizes(node: torch.fx.Node) -> list[Any]:
+    """The numbers that a node stands for, as expressions of sympy: of a tensor its sizes."""
+    return [
+        number.node.expr if isinstance(number, torch.SymInt) else number
+        for number in _numbers(node.meta.get("example_value"))
+    ]
+
+
+def _numbers(value: Any) -> list[Any]:
+    found = [part.shape if isinstance(part, torch.Tensor) else part for part in tree_leaves(value)]
+    return [number for part in found for number in (part if isinstance(part, torch.Size) else (part,))]
 
 
 def _is_not_about_examples(record: logging.LogRecord) -> bool:

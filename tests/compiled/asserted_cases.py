@@ -221,3 +221,20 @@ def moves_the_last(x, y):
 
 def calls_what_moves_pieces(x, y):
     return moves_pieces_from_the_start(x, y + 1) + 1
+
+
+def decides_by_many_after_a_write(x, y):
+    taken = torch.zeros_like(x)
+    taken[1:] = x[1:]
+    rows = (taken > 0.6).nonzero()[:, 0]
+    if len(rows) > 1:
+        return x[rows].sum() + y
+    return x[rows].sum() * y
+
+
+def decides_by_number_of_sizes(x, y):
+    """What is found has the size of all, as a crop of a mask has."""
+    taken = y[x >= 0]
+    if taken.shape != y.shape:
+        return taken.sum() + y
+    return taken + y

@@ -124,15 +124,32 @@ def test_what_a_backend_fails_on_is_not_tried_again(monkeypatch: pytest.MonkeyPa
     assert len(failed) == 1
 
 
-def test_the_second_example_is_one_that_failed() -> None:
-    """Where two are found one is taken for granted at first, which fails; then not, which holds for the other calls."""
+FEW, MANY = ([1.0, 0.0, 0.5, 0.0], [0.0, 2.0, 0.0, 0.0]), ([0.0, 0.0, 2.0, 3.0], [1.0, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("given", [(*FEW, *MANY), (*MANY, *FEW)])
+def test_the_second_example_is_one_that_failed(given: Any) -> None:
+    """The first is that of the first call.  It fails in the third, which runs as it was written; the fourth compiles."""
     counting = Counting("eager")
     compiled = torch.compile(MENDED.decides_by_position, backend=counting)
     graphs = []
-    for numbers in ([1.0, 0.0, 0.5, 0.0], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 0.0]):
+    for numbers in given:
         assert outcome(compiled, numbers, False) == outcome(PLAIN.decides_by_position, numbers, False)
         graphs.append(counting.graphs)
-    assert graphs == [1, 2, 2]
+    assert graphs == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_taken_for_granted_that_is_false_in_the_first_call(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """H: a graph fails in the very call for which it was compiled, and the program is told so."""
+    for numbers in GIVEN:
+        torch._dynamo.reset()
+        found = outcome(torch.compile(getattr(MENDED, name), backend="eager"), numbers, False)
+        expected = outcome(getattr(PLAIN, name), numbers, False)
+        assert found == expected if "raised" in (found, expected) else len(found) == len(expected)
+        assert "GM009" not in caplog.text, numbers
 
 
 def test_examples_are_no_affair_of_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -71,3 +71,10 @@ def test_a_break_in_a_comparison_compares_numbers(turned: bool) -> None:
     if not turned:
         operands, numbers = operands[::-1], numbers[::-1]
     assert traced_numbers.compare("ne", *operands, numbers) is True
+
+
+def test_a_frame_without_operations_has_no_graph() -> None:
+    """H: what asks whether it is traced made Dynamo compile a graph that gives its input."""
+    counting = Counting("eager")
+    assert torch.compile(MENDED.scales, backend=counting)(x := torch.ones(2)) is x
+    assert counting.graphs == 0

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_exporting
 
 from ...dynamo import queue, ranges, unused
 from ...dynamo.orders import is_as_written
 from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
-from ...dynamo.question import answers_for, question
+from ...dynamo.question import answers_for, in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
 from ..effects.traced_defer import record
@@ -34,7 +34,7 @@ def compiling() -> bool:
 
     `torch.compiler.is_compiling` says so to every thread while one compiles, and to eager code that a backend runs.
     """
-    return is_dynamo_compiling() or (is_exporting() and is_exported_here())
+    return in_trace() or (is_exporting() and is_exported_here())
 
 
 @answers_for(compiling, otherwise=True)
@@ -55,7 +55,7 @@ def truth(test: torch.Tensor) -> torch.Tensor:
         raise Unspeculable("GM102-T07" if is_transformed() else "GM102-T01")
     flat = test if test.dim() == 0 else test.reshape(())
     predicate = flat if flat.dtype is torch.bool else flat != 0
-    if is_dynamo_compiling():
+    if in_trace():
         round_decisions(predicate)
     return predicate
 
@@ -65,7 +65,7 @@ def of_range(test: torch.Tensor) -> bool | None:
 
     The graph makes sure of it, and so keeps a draw that nothing else uses.
     """
-    found: bool | None = ranges.truth(test) if is_dynamo_compiling() and queue.specialise else None
+    found: bool | None = ranges.truth(test) if in_trace() and queue.specialise else None
     if found is not None and not ranges.is_drawn_before(test):
         assert_in_graph(truth(test) if found else ~truth(test), "graphmend_hook: a random number is out of its range")
     return found
@@ -140,7 +140,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
     if not compiling():  # a graph break in here: from there on the original runs for real
         return None
-    if is_dynamo_compiling() and not traced_sides.begin_sides():
+    if in_trace() and not traced_sides.begin_sides():
         record("GM102-T11")
         return None
     joined = None
@@ -150,7 +150,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
         record(*error.args)
     except Exception:
         record("GM102-T05")
-    if is_dynamo_compiling():
+    if in_trace():
         traced_sides.end_sides()
     return joined
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.restart import expect_success
 from ...dynamo.trace import Trace, gives_for_nothing
 from ..effects.traced_defer import record
@@ -59,7 +58,7 @@ def _selected(
     is_open = False
     try:
         predicate = truth(test)
-        if is_dynamo_compiling():
+        if in_trace():
             why_not = traced_sides.why_not_entered(predicate)
             if why_not:
                 raise Unspeculable(why_not)
@@ -78,7 +77,7 @@ def _selected(
             effects.extend(every)
         elif every:
             traced_guards.commit(every)
-        if is_dynamo_compiling():
+        if in_trace():
             expect_success()
         return merged
     except Unspeculable as error:
@@ -121,7 +120,7 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
         if kept is None:
             raise Unspeculable("GM102-T08")
         return kept
-    if is_dynamo_compiling() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
+    if in_trace() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
         raise Unspeculable("GM102-T02")
     selected: list[tuple[Any, Any, Any]] = []
     return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=

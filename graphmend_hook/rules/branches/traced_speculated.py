@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
+from ...dynamo.question import in_trace
 from . import traced_operations, traced_rows, traced_sides
 from .traced_operations import has_known_shape, is_tensor
 
@@ -42,28 +42,28 @@ def attribute(owner: Any, name: str) -> Any:
 
 def unrelated(owner: Any, name: str) -> Any:
     """``owner.<name>`` in a side that has stored something: no property, which might read what is not there yet."""
-    if name in _NAMESPACES or (is_dynamo_compiling() and not traced_sides.reads_plainly(owner, name)):
+    if name in _NAMESPACES or (in_trace() and not traced_sides.reads_plainly(owner, name)):
         raise Unspeculable("GM102-T09")
     return getattr(owner, name)
 
 
 def inert(value: Any) -> Any:
     """`value`, in a side that has stored something: no method of the program's might look at what is not there yet."""
-    if is_dynamo_compiling() and traced_sides.has_methods_of_the_program(value):
+    if in_trace() and traced_sides.has_methods_of_the_program(value):
         raise Unspeculable("GM102-T09")
     return value
 
 
 def current(owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
-    if is_dynamo_compiling() and not traced_sides.stores_plainly(owner, name):
+    if in_trace() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable("GM102-T09")
     return getattr(owner, name)
 
 
 def unheard(raised: Any) -> None:
     """`raised`, an exception or its class, may be raised after the graph, if nothing could have caught it before."""
-    if is_dynamo_compiling() and traced_sides.may_be_caught(raised):
+    if in_trace() and traced_sides.may_be_caught(raised):
         raise Unspeculable("GM101-T10")
 
 
@@ -72,7 +72,7 @@ def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: An
 
     traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
     """
-    if is_dynamo_compiling():
+    if in_trace():
         may_be_infinite = traced_operations.may_be_tried((name, traits), function, arguments, options)
         if may_be_infinite is None:
             raise Unspeculable("GM102-T04", name)
@@ -119,7 +119,7 @@ def _is_little(name: str, left: Any, right: Any = None) -> bool:
 def item_of(container: Any, index: Any) -> Any:
     """``container[index]``, if the index does not depend on data, or is one whole number that does."""
     if isinstance(container, torch.Tensor):
-        if isinstance(index, torch.Tensor) and is_dynamo_compiling():
+        if isinstance(index, torch.Tensor) and in_trace():
             return _row(container, index)
         if not (is_tensor(container) and _is_static(index)):
             raise Unspeculable("GM102-T04")
@@ -176,7 +176,7 @@ def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
     selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
     if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
         raise Unspeculable("GM102-T06", name)
-    if is_dynamo_compiling():
+    if in_trace():
         traced_sides.expect_no_write(value, selected)
     return selected
 

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from torch.compiler import is_dynamo_compiling
-
 from ...dynamo import place, queue, unused
 from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import (
     expect_no_redirection,
@@ -132,7 +130,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
 
 def get_logger(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)``, looked up while tracing if it is one that is known, which Dynamo cannot trace."""
-    if is_dynamo_compiling():
+    if in_trace():
         if function is logging.getLogger:
             return place.logger_of(*args)
         if is_lookup(function):

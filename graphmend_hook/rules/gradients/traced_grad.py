@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.compilation import Compilation
 from ...dynamo.identity import asks_for_gradients, watch_gradients
 from ...dynamo.operations import name_of, written_nodes
 from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_in_another_body, is_transformed
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.restart import expect_success
 from ...dynamo.told import ToldOrders, hands_on, tell_as_written, tell_input
 from ...dynamo.trace import Trace
@@ -37,7 +36,7 @@ class Told:
 
 def is_trained_anyway(tensor: Any) -> bool:
     """Does nobody notice if ``tensor.requires_grad = True`` is not executed?"""
-    if not is_dynamo_compiling() or not is_tensor(tensor):
+    if not in_trace() or not is_tensor(tensor):
         return False
     if tensor.requires_grad:
         return bool(tensor.is_leaf)  # eager lets no other be told

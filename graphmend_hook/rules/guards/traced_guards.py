@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import place, queue
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler, expect_success
 from ...dynamo.trace import Trace, is_told_of_failures
@@ -28,7 +27,7 @@ _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
 
 def is_check(function: Any) -> bool:
     """Is it one of the known functions that raise if a condition does not hold?"""
-    if is_dynamo_compiling():
+    if in_trace():
         return traced_sides.is_defined_in(function, _CHECK_MODULES)
     return getattr(function, "__module__", "") in _CHECK_MODULES
 
@@ -41,7 +40,7 @@ def asserted(value: Any, reads: bool) -> Any:
 
     reads: does the test, as it was written, read a tensor by itself (``bool(x)``), and break the graph?
     """
-    if not is_dynamo_compiling():
+    if not in_trace():
         return bool(value) if reads else value  # as Python, behind that break
     if isinstance(value, torch.Tensor):
         expect_no_handler()
@@ -108,7 +107,7 @@ def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
         return False
     if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
         return False
-    if is_dynamo_compiling() and not traced_sides.is_made_here(target):
+    if in_trace() and not traced_sides.is_made_here(target):
         return False
     rest = target.shape[mask.dim() :]
     same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device

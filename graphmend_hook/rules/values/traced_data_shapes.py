@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture
 from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
+from ...dynamo.question import in_trace
 from ...dynamo.restart import expect_success
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data, is_left_alone
@@ -210,7 +210,7 @@ def one_hot(tensor: Any) -> Any:
 
 def operated(operator: Any, *operands: Any) -> Any:
     """``operator(*operands)``, of an operator of `torch.ops` that is not torch's own, such as ``nms``."""
-    if is_dynamo_compiling() and capture.is_shaped_by_data(operator, operands):
+    if in_trace() and capture.is_shaped_by_data(operator, operands):
         return _captured(operator, *operands)
     return None
 

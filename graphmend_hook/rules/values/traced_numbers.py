@@ -9,10 +9,9 @@ import operator
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.place import without_gradient
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, is_symbol
 from ..branches.traced_conditions import may_join, may_join_by_elements, undecided
@@ -77,7 +76,7 @@ def _is_beyond(tensor: Any, value: Any) -> bool:
 
 def _is_symbol(number: Any) -> bool:
     """Is it a whole number that only the graph knows?  Such a number fits into 64 bits."""
-    return type(number) is int and is_dynamo_compiling() and _is_of_graph(number)
+    return type(number) is int and in_trace() and _is_of_graph(number)
 
 
 @question(otherwise=True)

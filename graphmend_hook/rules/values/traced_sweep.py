@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo.absent import Step, keep_absent
 from ...dynamo.capture import is_uncaptured
 from ...dynamo.compilation import Compilation
 from ...dynamo.identity import watch_gradients
 from ...dynamo.operations import is_total
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.restart import expect_success_of
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log, record
@@ -45,24 +44,24 @@ class _OpenStep:
 
 def sweep(index: Any) -> bool:
     """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
-    return is_dynamo_compiling() and isinstance(index, torch.Tensor) and _begin(index)
+    return in_trace() and isinstance(index, torch.Tensor) and _begin(index)
 
 
 def sweep_listed(index: Any) -> None:
     """Begin the step of a place that `candidates` gave, where there may be no hit."""
-    if is_dynamo_compiling() and not (isinstance(index, torch.Tensor) and _begin(index)):
+    if in_trace() and not (isinstance(index, torch.Tensor) and _begin(index)):
         _leave_lists()
 
 
 def swept() -> None:
     """End the step that `sweep` or `sweep_listed` has begun, if one has."""
-    if is_dynamo_compiling():
+    if in_trace():
         _end()
 
 
 def candidates(hits: Any) -> list[int] | None:
     """Every place of `hits`, those without a hit too; None where a loop may only go over those with one."""
-    if not is_dynamo_compiling() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
+    if not in_trace() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
         return None
     return list(range(hits.shape[0])) if _may_list(hits) else None
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.compiler import is_dynamo_compiling
 
 from ...dynamo import capture, modes, queue, unused
-from ...dynamo.question import question
+from ...dynamo.question import in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable
 from ...dynamo.variables import is_tensor as is_any_tensor
@@ -107,7 +106,7 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
 
     of_inputs: may it be known from the inputs of the frame?
     """
-    if is_dynamo_compiling() and isinstance(test, _ARRAYS):
+    if in_trace() and isinstance(test, _ARRAYS):
         found = decide(torch.as_tensor(test), of_inputs)
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
@@ -123,7 +122,7 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
 
 def as_tensor(value: Any) -> Any:
     """`value`; a tensor, where it is an array of numpy, or one of its numbers, and is traced: then both are alike."""
-    return torch.as_tensor(value) if is_dynamo_compiling() and isinstance(value, _ARRAYS) else value
+    return torch.as_tensor(value) if in_trace() and isinstance(value, _ARRAYS) else value
 
 
 def decide_again(test: Any) -> Any:
@@ -138,7 +137,7 @@ def settle(test: Any) -> Any:
 
 def groupby(items: Any, key: Any) -> Any:
     """``itertools.groupby(items, key)`` of a list that nobody else has, in a form that Dynamo traces."""
-    if not is_dynamo_compiling():
+    if not in_trace():
         return itertools.groupby(items, key)
     groups: list[tuple[Any, list[Any]]] = []
     for item in items:
@@ -152,7 +151,7 @@ def groupby(items: Any, key: Any) -> Any:
 
 def default_device() -> Any:
     """``torch.get_default_device()``."""
-    return torch.device("cpu") if is_dynamo_compiling() and modes.has_no_default_device() else None
+    return torch.device("cpu") if in_trace() and modes.has_no_default_device() else None
 
 
 def as_float(value: Any) -> Any:
