@@ -13,9 +13,10 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from hunt import mutants, reach
-from hunt.checking import check, module_of
-from hunt.grammar import PRELUDE, program_of
+import torch
+from hunt import checking, devices, mutants, reach
+from hunt.checking import arguments, check, module_of
+from hunt.grammar import PRELUDE, Program, program_of
 from hunt.spices import SPICES
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -122,3 +123,22 @@ def test_an_unknown_hazard_is_an_error_that_names_them(python: Python) -> None:
     done = python("-m", "tests.hunt", "--spices", "sugar", cwd=ROOT)
     assert done.returncode == 2
     assert "--spices: no hazard sugar; there are alias" in done.stderr
+
+
+def test_a_device_that_is_not_there_is_an_error(python: Python) -> None:
+    done = python("-m", "tests.hunt", "--device", "xla", cwd=ROOT)
+    assert done.returncode == 2
+    assert "--device: xla is not at hand: " in done.stderr
+
+
+@pytest.mark.parametrize(("body", "ran"), [("return x[n * 10]", 0), ("raise ValueError(n)", 1), ("return x[0]", 1)])
+def test_what_would_end_a_device_is_left_out(
+    body: str, ran: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H: an index out of bounds ended the hunt on a GPU, in eager too."""
+    made: list[torch.device] = []
+    monkeypatch.setattr(devices, "where", torch.device("cpu", 0))  # as good as another one
+    monkeypatch.setattr(checking, "arguments", lambda *given: made.append(devices.where) or arguments(*given))
+    program = Program(f"def f(self, x, y, n, flag):\n    {body}\n", n=2)
+    assert check([program], tmp_path, backend="uncompiled") == []
+    assert bool(made.count(torch.device("cpu", 0))) == ran

@@ -7,6 +7,9 @@ What is found is printed as a `Program`, to be added to ``kept.py``, where the s
 
 A program may square the size of a tensor in a loop, and be killed with the hunt: ``ulimit -v 20000000`` before an hour of it.
 
+``--device cuda`` makes the inputs on a GPU, and leaves out programs of which an operation fails in eager on the CPU: there
+a kernel that fails ends the process's use of the device.
+
 ``--reach FILE`` keeps which lines of the package ran or were traced, for ``python -m tests.hunt.reach FILE ...``.
 
 Exit status: 0 nothing was found; 1 something was; 2 bad usage.
@@ -27,7 +30,7 @@ from pathlib import Path
 
 os.environ["_GRAPHMEND_DEFECTS"] = "raise"  # an exception of ours that was not expected is a find
 
-from hunt import mutants, reach
+from hunt import devices, mutants, reach
 from hunt.grammar import program_of
 from hunt.spices import SPICES
 
@@ -83,12 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first batch")
     parser.add_argument("--batches", type=int, default=sys.maxsize, metavar="N", help="at most so many")
     parser.add_argument("--backend", choices=sorted({*KINDS, "uncompiled"}), help="this one only")
+    parser.add_argument("--device", default="cpu", help="where the inputs are made (cpu); cuda, if there is one")
     parser.add_argument("--spices", type=lambda text: text.split(","), default=[], help="these hazards only: A,B,C")
     parser.add_argument("--mutate", type=lambda text: text.split(","), default=[], help="functions of modules: M,N.*")
     parser.add_argument("--reach", type=Path, metavar="FILE", help="keep which lines of the package were reached")
     given = parser.parse_args(arguments)
     if unknown := sorted({*given.spices} - {*SPICES}):
         parser.error(f"--spices: no hazard {', '.join(unknown)}; there are {', '.join(sorted(SPICES))}")
+    try:
+        devices.use(given.device)
+    except (RuntimeError, ValueError) as error:
+        parser.error(f"--device: {error}")
     with ExitStack() as stack:
         if given.reach:
             stack.enter_context(reach.recorded(given.reach))

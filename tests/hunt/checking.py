@@ -39,7 +39,6 @@ import random
 import re
 import sys
 import traceback
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +56,7 @@ from graphmend_hook.dynamo import queue
 from graphmend_hook.hook.loader import Mender, MendingLoader
 from graphmend_hook.reporting.ledger import Ledger, Status
 
+from . import devices
 from .grammar import PRELUDE, Program
 
 CALLS = 3
@@ -112,7 +112,7 @@ def values(rng: Random, mood: str, dtype: torch.dtype, shape: Sequence[int], tra
     numbers = [rng.choice(MOODS[mood]) for _ in range(torch.Size(shape).numel())]
     if not dtype.is_floating_point:
         numbers = [int(number) if abs(number) < 100 else 0 for number in numbers]  # nan and inf are not
-    return torch.tensor(numbers, dtype=dtype).reshape(tuple(shape)).requires_grad_(train)
+    return torch.tensor(numbers, dtype=dtype, device=devices.where).reshape(tuple(shape)).requires_grad_(train)
 
 
 @dataclass(eq=False)
@@ -213,7 +213,7 @@ def arguments(program: Program, call: int) -> Arguments:
     )
     x = values(rng, x_mood, dtype, shape, program.train)
     y = values(rng, y_mood, other, other_shape, program.train and other.is_floating_point)
-    model = Model(dtype if dtype.is_floating_point else torch.float32, shape, program.train)
+    model = Model(dtype if dtype.is_floating_point else torch.float32, shape, program.train).to(devices.where)
     leaves = [x, y, model.w, model.v]
     if program.train and not program.leaf:
         x, y = x * 1, y * 1
@@ -250,7 +250,7 @@ def outcome(
         observed = observe(run, "random_programs")
     finally:
         logging.getLogger("graphmend_hook").removeHandler(notices)
-    rng_state = zlib.crc32(torch.get_rng_state().numpy()), np.random.bytes(8), random.random()
+    rng_state = devices.state_of_generators(), np.random.bytes(8), random.random()
     modes = modes_now()
     seen = Seen(tolerance)
     result = {
@@ -515,6 +515,10 @@ def compare(program: Program, function: str, plain: ModuleType, mended: ModuleTy
             if thrifty and counting.graphs > 1 and program.seed % 4:
                 return
 
+    if devices.where != devices.CPU:
+        with mock.patch.object(devices, "where", devices.CPU):
+            if devices.may_end_a_device(list(calls(plain, compiled=False))):
+                return
     expected = list(calls(plain, compiled=False))
     code = getattr(mended, function).__code__
     untouched = code == getattr(plain, function).__code__ and HELPERS.isdisjoint(names_of(code))
