@@ -172,18 +172,23 @@ def is_transformed(_trace: Trace) -> bool:
     return has_interpreter()
 
 
-@question(otherwise=False)
-def is_unread_text(_trace: Trace, value: Variable) -> bool:
-    """Is it a text that the trace has not looked at, nor need look at?  Its type is guarded from now on.
+_PLAIN = (bool, float, int, str)
 
-    Up to torch 2.12 Dynamo guards a text itself once its type is asked for, and each text is compiled anew; later ones
-    know the type of a text that they have not looked at.
+
+@question(otherwise=False)
+def is_unread_plain(_trace: Trace, value: Variable) -> bool:
+    """Is it a text or a number that the trace has not looked at, nor need look at?  Its type is guarded from now on.
+
+    Generated code loads such a value from where it stands, before it replays any store, so it is that of this moment.
     """
+    return is_unread(value) and value.peek_type() in _PLAIN and guards_type(value)
+
+
+def guards_type(value: Variable) -> bool:
+    """Let the code run only where a value that the trace does not look at has this very type; False if none can."""
     from torch._dynamo.guards import GuardBuilder, install_guard
 
-    if torch.__version__ >= "2.13" or type(value).__name__ != "LazyConstantVariable":
-        return False
-    if value.is_realized() or value.peek_type() is not str:
+    if value.source is None:
         return False
     install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
     return True

@@ -7,10 +7,15 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Functions that show their caller by a keyword alone, whatever they are given by position.
+WITHOUT_LEVEL = frozenset(
+    {"print", "builtins.print"}
+    | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
+)
+
 # Functions, by the name they are imported under; those below the line are of libraries (`traced_library_loggers`).
 FUNCTIONS = frozenset(
-    {"print", "builtins.print", "warnings.warn"}
-    | {f"logging.{level}" for level in ("debug", "info", "warning", "error", "critical", "log")}
+    {"warnings.warn"} | WITHOUT_LEVEL
     # ---
     | {f"absl.logging.{name}" for name in ("debug", "info", "warning", "error", "log", "log_if", "vlog")}
     | {f"absl.logging.{name}" for name in ("log_first_n", "log_every_n")}

@@ -72,10 +72,10 @@ def _selected(
             is_open = False
             traced_sides.end_sides()
         merged = left if is_dropped and left is not None and right is not None else _merged(predicate, left, right)
-        every = _conditional(predicate, taken, untaken) if taken or untaken else []
+        every = _conditional(predicate, taken, untaken)
         if effects is not None:
             effects.extend(every)
-        elif every:
+        elif len(every) > 0:  # the truth of a list looks at what is in it
             traced_guards.commit(every)
         if in_trace():
             expect_success()
@@ -175,7 +175,7 @@ def is_other(value: Any, current: Any) -> bool:
 def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:
     """The effects of both sides, each under the condition that its side is taken."""
     found: list[Effect] = []
-    for side, effects in ((predicate, taken), (~predicate if untaken else predicate, untaken)):
+    for side, effects in ((predicate, taken), (~predicate if len(untaken) > 0 else predicate, untaken)):
         for inner, *rest in effects:
             found.append((side if inner is None else side & inner, *rest))
     return found

@@ -10,7 +10,7 @@ from ...analysis.scopes import ModuleScope, Place
 from ...diagnostics import Refusal
 from ...templates import RUNTIME, Filling, Template, constant, expression
 from ..base import compiled_elsewhere
-from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS
+from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS, WITHOUT_LEVEL
 from . import partials
 from .leaves import Leaves
 from .shown import Shown, gives_on, is_default, is_of_interest, shown
@@ -171,6 +171,7 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     if leaves.are_noisy_after_text:
         return NOISY
     over_leaves = ast.copy_location(over_leaves, call)
-    may_show = is_of_interest(call, is_partial(place, call, scope))
+    by_position = not method and not scope.names_one_of(call.func, WITHOUT_LEVEL, place.function)
+    may_show = is_of_interest(call, is_partial(place, call, scope), by_position)
     seen = shown(statement, over_leaves) if may_show else None
     return EffectCall(statement, receiver, method, over_leaves, tuple(leaves.found), seen)

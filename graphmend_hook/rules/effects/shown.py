@@ -47,9 +47,13 @@ def _is_plain(value: ast.expr, parameter: ast.arg | None, function: Function) ->
     )
 
 
-def is_of_interest(call: ast.Call, completes: bool) -> bool:
-    """Can the arguments say so?  completes: the call is that of a `functools.partial`, which may say it."""
-    if completes or unpacks(call) or len(call.args) > _LEVEL:
+def is_of_interest(call: ast.Call, completes: bool, by_position: bool) -> bool:
+    """Can the arguments say so?
+
+    completes: the call is that of a `functools.partial`, which may say it.
+    by_position: the function is none that is known to take no level by position.
+    """
+    if completes or unpacks(call) or (by_position and len(call.args) > _LEVEL):
         return True
     return any(keyword.arg in FRAME_KEYWORDS and not is_default(keyword) for keyword in call.keywords)
 

@@ -25,7 +25,7 @@ def _why_it_differs(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
-    if place.is_unread_text(value):
+    if place.is_unread_plain(value):
         return ""
     if place.is_drawn(value):
         return "GM101-T04"
@@ -120,7 +120,7 @@ def _number(value: Any) -> Any:
 
 def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
-    if place.is_unread_text(value):
+    if place.is_unread_plain(value):
         return value
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
