@@ -15,6 +15,13 @@ _GENERATOR = "inline_tracer"  # the field of a generator that has its frame
 _BOOKKEEPING = frozenset({"source", "mutation_type", "user_code_variable_name"})
 
 
+# Objects of which the fields hold nothing that can change: attributes are kept apart.
+_LEADING_NOWHERE = frozenset(
+    {"PythonModuleVariable", "TensorVariable", "UnspecializedNNModuleVariable", "UserDefinedClassVariable"}
+)
+_AS_FOUND: dict[str, Any] = {"is_modified": False}  # the contents of a container that nothing has changed
+
+
 class State:
     """What the traced code could tell: the contents of all that can change, and how many random numbers were drawn.
 
@@ -62,21 +69,44 @@ def _contents_of_all(trace: Trace) -> dict[Variable, dict[str, Any]]:
     from torch._dynamo.variables.iter import IteratorVariable
 
     found: dict[Variable, dict[str, Any]] = {}
+    effects = trace.output.side_effects
+    unseen = {*map(id, effects.ignore_mutation_on_these_variables)}
 
     def note(variable: Variable) -> None:
         is_generator = _GENERATOR in vars(variable)
-        can_change = variable.mutation_type is not None or is_generator or isinstance(variable, IteratorVariable)
-        if can_change and variable not in found:
-            found[variable] = _contents(variable)
+        is_iterator = is_generator or isinstance(variable, IteratorVariable)
+        if (variable.mutation_type is not None or is_iterator) and variable not in found:
+            is_as_found = not is_iterator and _is_as_found(variable) and id(variable) not in unseen
+            found[variable] = _AS_FOUND if is_as_found else _contents(variable)
             if is_generator:
                 roots.append(_names_and_stack(variable.inline_tracer))
 
-    effects = trace.output.side_effects
-    roots: list[Any] = [list(effects.id_to_variable.values()), list(effects.store_attr_mutations)]
-    roots += map(_names_and_stack, trace.frames())
+    roots: list[Any] = [*map(_names_and_stack, trace.frames())]
+    for variable in (*effects.id_to_variable.values(), *effects.store_attr_mutations):
+        if _is_as_found(variable) and id(variable) not in unseen:
+            found[variable] = _AS_FOUND
+        elif _may_lead_to_others(variable, effects):
+            roots.append(variable)
+    seen: dict[int, Any] = {}  # what one root leads to is not visited again from the next
     while roots:
-        VariableTracker.visit(note, roots.pop(), side_effects=effects)
+        VariableTracker.visit(note, roots.pop(), seen, effects)
     return found
+
+
+def _is_as_found(variable: Variable) -> bool:
+    """Is it a container that is older than the trace, which has not changed it?  Dynamo marks what it has to replay."""
+    return getattr(variable.mutation_type, "is_modified", True) is False
+
+
+def _may_lead_to_others(variable: Variable, effects: Any) -> bool:
+    """May an object that Dynamo keeps lead to what can change, and that the frames do not lead to by themselves?
+
+    What the trace has made is dead where nothing leads to it: the sides of earlier branches, say, with their cells.
+    """
+    if type(variable.mutation_type).__name__ == "AttributeMutationNew":
+        return False
+    is_plain = type(variable).__name__ in _LEADING_NOWHERE and getattr(variable, "_base_vt", None) is None
+    return not is_plain or variable in effects.store_attr_mutations
 
 
 def _names_and_stack(frame: Any) -> list[Variable]:
