@@ -128,11 +128,11 @@ def deliver(items: list[queue.Item]) -> None:
     held = iter(_read_all(conditions) if conditions else ())
     for item in items:
         if item[0] is queue.ITEM:
-            item[1](item[2], item[3:])
+            item[1](item[2], [*map(queue.now, item[3:])])
         elif next(held):
             _, _, delivery, target, *values = item
             try:
-                delivery(target, values)
+                delivery(target, [*map(queue.now, values)])
             except Exception as error:
                 if item[0] is queue.GUARD:
                     _annotate(error, _OF_GUARD)

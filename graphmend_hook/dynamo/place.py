@@ -172,7 +172,7 @@ def is_transformed(_trace: Trace) -> bool:
     return has_interpreter()
 
 
-_PLAIN = (bool, float, int, str)
+PLAIN = (bool, float, int, str)
 
 
 @question(otherwise=False)
@@ -181,7 +181,7 @@ def is_unread_plain(_trace: Trace, value: Variable) -> bool:
 
     Generated code loads such a value from where it stands, before it replays any store, so it is that of this moment.
     """
-    return is_unread(value) and value.peek_type() in _PLAIN and guards_type(value)
+    return is_unread(value) and value.peek_type() in PLAIN and guards_type(value)
 
 
 def guards_type(value: Variable) -> bool:

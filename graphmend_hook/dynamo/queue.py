@@ -22,6 +22,14 @@ class _NotConstant:
 
 
 ITEM, EFFECT, GUARD = _NotConstant(), _NotConstant(), _NotConstant()
+LATE = _NotConstant()  # begins a value, (LATE, function, *reads), that is computed at the delivery
+
+
+def now(value: Any) -> Any:
+    """A value of an item, computed if it has waited for that."""
+    is_late = type(value) is tuple and len(value) > 0 and value[0] is LATE
+    return value[1](*value[2:]) if is_late else value
+
 
 graphmend_pending: list[Item] = []
 # False once this torch generated code that the bytecode hook did not understand; guarded by what relies on that.

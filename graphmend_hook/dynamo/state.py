@@ -8,7 +8,7 @@ import torch
 
 from .modes import Modes
 from .trace import Trace
-from .variables import Variable
+from .variables import Variable, is_unread
 
 _GENERATOR = "inline_tracer"  # the field of a generator that has its frame
 # Whether Dynamo has a value as a local of generated code says nothing of the value.
@@ -73,6 +73,8 @@ def _contents_of_all(trace: Trace) -> dict[Variable, dict[str, Any]]:
     unseen = {*map(id, effects.ignore_mutation_on_these_variables)}
 
     def note(variable: Variable) -> None:
+        if is_unread(variable):  # nothing has changed it, and to look at it would guard on it
+            return
         is_generator = _GENERATOR in vars(variable)
         is_iterator = is_generator or isinstance(variable, IteratorVariable)
         if (variable.mutation_type is not None or is_iterator) and variable not in found:

@@ -12,13 +12,13 @@ from types import ModuleType
 
 # Where they are: each of these files says in `CALLED` which of its functions rewritten code calls.
 TRACED = (
-    *("effects.traced_defer", "effects.traced_draws"),
+    *("effects.traced_defer", "effects.traced_draws", "effects.traced_late"),
     *("branches.traced_conditions", "branches.traced_speculated", "branches.traced_sides"),
     *("branches.traced_reductions", "branches.traced_select", "guards.traced_guards"),
     *("values.traced_value", "values.traced_data_shapes", "values.traced_numbers", "values.traced_operators"),
     *("values.traced_sweep", "values.traced_twice", "gradients.traced_grad"),
 )
-ABI = 25  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 26  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False  # are the functions below in place?
 announced = False  # and has Dynamo been told of them?

@@ -10,10 +10,11 @@ from ... import tensor_ops
 from ...analysis.names import NamesIn, walk
 from ...templates import OWN, Template, expression, name, replaced
 from ..base import Declined
+from ..effects.late import is_builtin_in, late
 from ..known_calls import QUIET_CALLS
 
 if TYPE_CHECKING:
-    from .speculated import Speculation
+    from .side import Side
 
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
@@ -40,11 +41,12 @@ class Captures:
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
     """
 
-    def __init__(self, side: Speculation, evaluated: ast.expr | None = None) -> None:
+    def __init__(self, side: Side, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
         self._side, self._scope, self._evaluated = side, side.lowering.scope, evaluated
         self._classes = {part.name for part in self._scope.tree.body if isinstance(part, ast.ClassDef)}
         self._inner: frozenset[str] = frozenset()
+        self._is_builtin = is_builtin_in(side.lowering.place, self._scope)
         self._texts: dict[str, int] = {}
 
     def delivery_of(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -131,8 +133,12 @@ class Captures:
         return None
 
     def _is_value(self, node: ast.expr) -> bool:
-        """Is it a chain that begins with a local of the function around it?"""
+        """Is it a chain that begins with a local of the function around it, its length, or the name of its class?"""
         match node:
+            case ast.Call(func=ast.Name("len") as function, args=[owner], keywords=[]):
+                return self._is_builtin(function) and self._is_value(owner)
+            case ast.Attribute(value=ast.Call(func=ast.Name("type") as function, args=[owner], keywords=[])):
+                return self._is_builtin(function) and self._is_value(owner)
             case ast.Name(spelling):
                 return spelling not in self._inner and self._side.is_local(spelling)
             case ast.Attribute(value=owner) | ast.Subscript(value=owner, slice=ast.Constant() | ast.UnaryOp()):
@@ -145,5 +151,5 @@ class Captures:
         text = ast.unparse(node)
         if text not in self._texts:
             self._texts[text] = len(self.leaves)
-            self.leaves.append(self._side.value(node))
+            self.leaves.append(self._side.leaf(node, late(node, self._is_builtin)))
         return expression(f"VALUES[{self._texts[text]}]", node)

@@ -17,6 +17,7 @@ from ...diagnostics import Refusal
 from ...templates import OWN, Template, constant, expression, name
 from ..base import Declined
 from ..effects.calls import EffectCall, effect_of, stable_call
+from ..effects.late import Late
 from .blocks import masked_write_apart, returns, slots_of
 from .branch import Branch
 from .lower import Lowering
@@ -167,11 +168,22 @@ class Side(Speculation):
             )
         if found.shown is not None:
             raise Declined("R09", "the effect may show one of its callers")
-        leaves = [self.value(leaf) for leaf in found.leaves]
+        leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]
         receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
         self.body += _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
         )
+
+    def leaf(self, node: ast.expr, apart: Late | None) -> ast.expr:
+        """A value of an effect, which may be computed when that is delivered."""
+        if apart is None:
+            return self.value(node)
+        reads = [self.value(read) for read in apart.reads.values()]
+        try:
+            now: ast.expr | None = self.value(node)
+        except Declined:
+            now = None
+        return apart.emit(reads, now)
 
     def _branch(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
         """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""

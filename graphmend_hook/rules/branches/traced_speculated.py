@@ -15,7 +15,7 @@ from .traced_operations import has_known_shape, is_tensor
 
 CALLED = (  # by rewritten code
     *("plain", "attribute", "unrelated", "current", "attempt", "attempt_method"),
-    *("operate", "item_of", "slice", "inert", "unheard"),
+    *("operate", "item_of", "slice", "inert", "unheard", "not_late"),
 )
 
 _NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
@@ -59,6 +59,11 @@ def current(owner: Any, name: str) -> Any:
     if in_trace() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable("GM102-T09")
     return getattr(owner, name)
+
+
+def not_late() -> Any:
+    """In the place of a value that a side may not compute, where it cannot wait for the delivery either."""
+    raise Unspeculable("GM102-T04")
 
 
 def unheard(raised: Any) -> None:

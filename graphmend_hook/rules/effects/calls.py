@@ -12,6 +12,7 @@ from ...templates import RUNTIME, Filling, Template, constant, expression
 from ..base import compiled_elsewhere
 from ..known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS, WITHOUT_LEVEL
 from . import partials
+from .late import Late, is_builtin_in, late
 from .leaves import Leaves
 from .shown import Shown, gives_on, is_default, is_of_interest, shown
 
@@ -59,6 +60,7 @@ COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compi
 class EffectCall:
     """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values.
 
+    leaves: what each value is of, and that taken apart if it may be computed at the delivery.
     shown: what of its arguments may say which caller the call shows; None where none does.
     """
 
@@ -66,13 +68,14 @@ class EffectCall:
     receiver: ast.expr
     method: str
     call: ast.Call
-    leaves: tuple[ast.expr, ...]
+    leaves: tuple[tuple[ast.expr, Late | None], ...]
     shown: Shown | None
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
-        holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": self.leaves, "METHOD": method}
+        leaves = [leaf if apart is None else apart.emit([*apart.reads.values()], leaf) for leaf, apart in self.leaves]
+        holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
         if self.shown is None:
             return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)
         holes |= {"POSITIONAL": self.shown.positional, "KEYWORDS": self.shown.keywords}
@@ -174,4 +177,5 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     by_position = not method and not scope.names_one_of(call.func, WITHOUT_LEVEL, place.function)
     may_show = is_of_interest(call, is_partial(place, call, scope), by_position)
     seen = shown(statement, over_leaves) if may_show else None
-    return EffectCall(statement, receiver, method, over_leaves, tuple(leaves.found), seen)
+    found = tuple((leaf, late(leaf, is_builtin_in(place, scope))) for leaf in leaves.found)
+    return EffectCall(statement, receiver, method, over_leaves, found, seen)

@@ -30,7 +30,7 @@ from . import traced_callers
 from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, warns, why_no_logger
 from .traced_silent_loggers import is_silent
-from .traced_texts import NOBODY, holds_tensor, kept, text_fails, why_items_differ, why_not_fixed
+from .traced_texts import NOBODY, computed, holds_tensor, kept, text_fails, why_items_differ, why_not_fixed
 
 CALLED = ("tracing", "deferrable", "defer", "deferrable_as_shown", "defer_as_shown", "get_logger")  # by rewritten code
 
@@ -83,6 +83,7 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
         expect_success()
         return
     if method and is_silent(method, target):
+        values = tuple([computed(value) for value in values])  # it may fail, though nobody hears what it gives
         if place.is_in_a_try():
             delivery(NOBODY, values)  # a text that cannot be made is not passed over
         if text_fails(delivery, values):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...dynamo import place
+from ...dynamo import place, queue
 from ...dynamo.question import question
 from ...dynamo.trace import Trace, log
 from ...dynamo.variables import Variable, fake_of, is_unread, python_of
@@ -25,7 +25,7 @@ def _why_it_differs(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
-    if place.is_unread_plain(value):
+    if place.is_unread_plain(value) or is_late(value):
         return ""
     if place.is_drawn(value):
         return "GM101-T04"
@@ -64,8 +64,30 @@ def why_not_fixed(values: Collection[object]) -> str:
     return ""
 
 
+@question(otherwise=False)
+def is_late(_trace: Trace, value: Variable) -> bool:
+    """Is it one that is computed at the delivery?"""
+    return late_items(value) is not None
+
+
+def late_items(variable: Variable) -> Any:
+    """What a value is computed with at the delivery: the function, and what that is given; None for any other value."""
+    if is_unread(variable) or type(variable.realize()).__name__ != "TupleVariable" or not variable.items:
+        return None
+    marker = variable.items[0]
+    found = marker.peek_value() if is_unread(marker) else vars(marker.realize()).get("value")
+    return variable.items[1:] if found is queue.LATE else None
+
+
+def computed(value: Any) -> Any:
+    """`value`, computed now if it is one that would be at the delivery."""
+    return value[1](*value[2:]) if is_late(value) else value
+
+
 def holds_tensor(value: Any) -> bool:
     """Is it a tensor, or a container with one?"""
+    if place.is_unread_plain(value) or is_late(value):
+        return False
     if isinstance(value, dict):
         return any([holds_tensor(item) for item in value.values()])  # noqa: C419  Dynamo: no generators
     if isinstance(value, (tuple, list)):
@@ -102,6 +124,9 @@ def _example(variable: Variable) -> Any:
     """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at."""
     if is_unread(variable):
         return variable.peek_value()
+    late = late_items(variable)
+    if late is not None:
+        return late[0].realize().get_function()(*map(_example, late[1:]))
     variable = variable.realize()
     if type(variable).__name__ in ("TupleVariable", "ListVariable"):
         return variable.python_type()(map(_example, variable.items))
@@ -120,7 +145,7 @@ def _number(value: Any) -> Any:
 
 def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
-    if place.is_unread_plain(value):
+    if place.is_unread_plain(value) or is_late(value):
         return value
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:

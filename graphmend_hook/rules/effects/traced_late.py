@@ -1,0 +1,142 @@
+"""Values of an effect that are computed at its delivery: may what they are made of be read where the effect stands?
+
+Dynamo inlines these functions and folds their tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ...dynamo import queue
+from ...dynamo.compilation import Compilation, trace_anew
+from ...dynamo.frame_guards import install, may_be_relied_on
+from ...dynamo.place import PLAIN, guards_type, tracing
+from ...dynamo.question import question
+from ...dynamo.trace import SourceLine, Trace, is_caught
+from ...dynamo.variables import Variable, is_unread
+
+CALLED = ("late",)  # by rewritten code
+
+_PLAIN = frozenset({*PLAIN, type(None)})
+_CONTAINERS = (list, tuple, dict)
+_SIZED = (*_CONTAINERS, set, frozenset, deque)
+
+
+@dataclass
+class ReadNow:
+    """What a frame remembers: the places at which nothing may be read later."""
+
+    lines: set[SourceLine | None] = field(default_factory=set)
+
+
+@dataclass
+class ReadLater:
+    """The containers that an attempt leaves to be read at the delivery, with the place of the effect.
+
+    changed: the places of those that the frame has changed by its end.
+    """
+
+    found: list[tuple[Any, SourceLine | None]] = field(default_factory=list)
+    changed: set[SourceLine | None] = field(default_factory=set)
+
+
+def late(function: Callable[..., Any], reads: tuple[Any, ...], sized: tuple[bool, ...]) -> tuple[Any, ...] | None:
+    """What gives ``function(*reads)`` when the effect is delivered; None where it has to be computed now.
+
+    sized: of which of them nothing is asked but the length.
+    """
+    if tracing() and may_wait(reads, sized):
+        return (queue.LATE, function, *reads)
+    return None
+
+
+@question(otherwise=False)
+def may_wait(trace: Trace, reads: Variable, sized: tuple[bool, ...]) -> bool:
+    """Are they texts and numbers, or containers of these that stay as they are, of which the trace need read none?
+
+    A handler of the program would not catch what the function raises.
+    """
+    if trace.line in trace.compilation.memory.of(ReadNow).lines or is_caught(trace):
+        return False
+    values = reads.realize().items
+    if not any(map(is_unread, values)):
+        return False
+    checked = [_may_wait(trace, value, of_size) for value, of_size in zip(values, sized, strict=True)]
+    if not all(checked):
+        return False
+    for guard in checked:
+        guard()
+    return True
+
+
+def _may_wait(trace: Trace, value: Variable, of_size: bool) -> Callable[[], object] | None:
+    """What installs the guards under which the value may be read later; None where it may not."""
+    if not is_unread(value):
+        is_constant = type(value.realize()).__name__ == "ConstantVariable" and value.python_type() in _PLAIN
+        return _nothing if is_constant and not of_size else None
+    kind, found = value.peek_type(), value.peek_value()
+    if value.source is None:
+        return None
+    if kind in PLAIN and not of_size:
+        return functools.partial(guards_type, value)
+    if kind not in (_SIZED if of_size else _CONTAINERS) or trace.is_in_a_body:
+        return None
+    if id(found) in trace.output.side_effects.id_to_variable:  # known by another name, and may have been changed
+        return None
+    if of_size:
+        return functools.partial(_stays, trace, value, found)
+    return functools.partial(_stays_plain, trace, value, found) if is_plain(kind, found) and may_be_relied_on() else None
+
+
+def _nothing() -> None: ...
+
+
+def _stays(trace: Trace, value: Variable, found: Any) -> None:
+    """Guard the type of a container; if the frame changes it by the end of the graph, it is read where it stands."""
+    guards_type(value)
+    trace.compilation.of(ReadLater).found.append((found, trace.line))
+    trace.compilation.judge(_judge)
+    trace.compilation.before_end(_look)
+    trace.compilation.at_end(_judge_end)
+
+
+def _stays_plain(trace: Trace, value: Variable, found: Any) -> None:
+    _stays(trace, value, found)
+    kind = type(found)
+    key = ("plain", value.source)
+    install(trace.compilation, key, [value.source], functools.partial(is_plain, kind), "holds texts and numbers")
+
+
+def is_plain(kind: type, value: Any) -> bool:
+    """Is it a container of that very type which holds nothing but texts and numbers?"""
+    if type(value) is not kind:
+        return False
+    return _PLAIN.issuperset(map(type, value)) and (kind is not dict or _PLAIN.issuperset(map(type, value.values())))
+
+
+def _judge(compilation: Compilation, _module: object = None) -> None:
+    """Has the frame changed a container that is to be read later?  So far, or by the end of the attempt."""
+    _look(compilation)
+    changed = compilation.of(ReadLater).changed
+    if changed:
+        compilation.memory.of(ReadNow).lines |= changed
+        trace_anew("a container is changed behind the effect that shows it")
+
+
+def _judge_end(compilation: Compilation, error: object) -> None:
+    if error is None:
+        _judge(compilation)
+
+
+def _look(compilation: Compilation) -> None:
+    effects, later = compilation.output.side_effects, compilation.of(ReadLater)
+    for found, line in later.found:
+        variable = effects.id_to_variable.get(id(found))
+        if variable is not None and effects.is_modified(variable):
+            later.changed.add(line)
