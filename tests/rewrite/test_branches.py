@@ -339,7 +339,6 @@ DECLINED = {
     "GM103-R14": [
         "if x.any():\n    raise ValueError(k := 1)",
         "if x.any():\n    raise super().error(1)",
-        "if x.any():\n    raise ValueError(variable)",
         "if x.any():\n    raise ValueError(unknown(x))",
         "if x.any():\n    raise ValueError(reads_variable())",
         "assert x.any(), unknown(x)",

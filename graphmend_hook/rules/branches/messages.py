@@ -35,7 +35,7 @@ def class_raised(statement: ast.stmt) -> ast.expr | None:
 
 
 class Captures:
-    """Replaces what a statement reads of the function's locals by values, kept in `leaves`.
+    """Replaces what a statement reads of the function's locals and the module's variables by values, kept in `leaves`.
 
     A value is the end of a chain of attributes and constant subscripts: nothing that could fail on data, or cost more
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
@@ -74,10 +74,8 @@ class Captures:
         return self._scope.names_one_of(raised, _UNHEARD, self._side.lowering.place.function)
 
     def _check_globals(self, statement: ast.stmt) -> None:
-        """What the message reads of the module must be the same at the end of the graph, so must what it calls."""
+        """What the message reads of a class must be the same at the end of the graph, so must what it calls."""
         for node in walk(statement):
-            if isinstance(node, ast.Name) and node.id in self._scope.variables and not self._side.is_local(node.id):
-                raise Declined("R14", f"the exception reads the module's variable `{node.id}`, which may change")
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in self._classes:
                 raise Declined("R14", f"the exception reads `{ast.unparse(node)}`, which may change")
             if isinstance(node, ast.Call) and not isinstance(statement, ast.Expr) and not self._is_steady(node.func):
@@ -133,14 +131,15 @@ class Captures:
         return None
 
     def _is_value(self, node: ast.expr) -> bool:
-        """Is it a chain that begins with a local of the function around it, its length, or the name of its class?"""
+        """Is it a chain that begins with a local name or a variable of the module, its length, or the name of its class?"""
         match node:
             case ast.Call(func=ast.Name("len") as function, args=[owner], keywords=[]):
                 return self._is_builtin(function) and self._is_value(owner)
             case ast.Attribute(value=ast.Call(func=ast.Name("type") as function, args=[owner], keywords=[])):
                 return self._is_builtin(function) and self._is_value(owner)
             case ast.Name(spelling):
-                return spelling not in self._inner and self._side.is_local(spelling)
+                is_read = self._side.is_local(spelling) or spelling in self._scope.variables
+                return is_read and spelling not in self._inner
             case ast.Attribute(value=owner) | ast.Subscript(value=owner, slice=ast.Constant() | ast.UnaryOp()):
                 return self._is_value(owner)
             case ast.Call(func=ast.Attribute(owner, method), args=arguments, keywords=[]) if method in _METADATA:

@@ -83,7 +83,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 7
+    version = 8
     fallback = False
     triggers = (
         re.compile(rb"print\b"),
