@@ -172,28 +172,6 @@ def is_transformed(_trace: Trace) -> bool:
     return has_interpreter()
 
 
-PLAIN = (bool, float, int, str)
-
-
-@question(otherwise=False)
-def is_unread_plain(_trace: Trace, value: Variable) -> bool:
-    """Is it a text or a number that the trace has not looked at, nor need look at?  Its type is guarded from now on.
-
-    Generated code loads such a value from where it stands, before it replays any store, so it is that of this moment.
-    """
-    return is_unread(value) and value.peek_type() in PLAIN and guards_type(value)
-
-
-def guards_type(value: Variable) -> bool:
-    """Let the code run only where a value that the trace does not look at has this very type; False if none can."""
-    from torch._dynamo.guards import GuardBuilder, install_guard
-
-    if value.source is None:
-        return False
-    install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
-    return True
-
-
 @question(otherwise=False)
 def is_drawn(_trace: Trace, value: Variable) -> bool:
     """Is it a number that Python's `random` draws?  To Dynamo it is a tensor, and its type cannot be asked for."""

@@ -16,14 +16,14 @@ import torch
 from ...dynamo import queue
 from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.frame_guards import install, may_be_relied_on
-from ...dynamo.place import PLAIN, guards_type, tracing
+from ...dynamo.place import tracing
 from ...dynamo.question import question
 from ...dynamo.trace import SourceLine, Trace, is_caught
+from ...dynamo.unread import PLAIN, guard_type
 from ...dynamo.variables import Variable, is_unread
 
 CALLED = ("late",)  # by rewritten code
 
-_PLAIN = frozenset({*PLAIN, type(None)})
 _CONTAINERS = (list, tuple, dict)
 _SIZED = (*_CONTAINERS, set, frozenset, deque)
 
@@ -78,13 +78,13 @@ def may_wait(trace: Trace, reads: Variable, sized: tuple[bool, ...]) -> bool:
 def _may_wait(trace: Trace, value: Variable, of_size: bool) -> Callable[[], object] | None:
     """What installs the guards under which the value may be read later; None where it may not."""
     if not is_unread(value):
-        is_constant = type(value.realize()).__name__ == "ConstantVariable" and value.python_type() in _PLAIN
+        is_constant = type(value.realize()).__name__ == "ConstantVariable" and value.python_type() in PLAIN
         return _nothing if is_constant and not of_size else None
     kind, found = value.peek_type(), value.peek_value()
     if value.source is None:
         return None
     if kind in PLAIN and not of_size:
-        return functools.partial(guards_type, value)
+        return functools.partial(guard_type, trace, value)
     if kind not in (_SIZED if of_size else _CONTAINERS) or trace.is_in_a_body:
         return None
     if id(found) in trace.output.side_effects.id_to_variable:  # known by another name, and may have been changed
@@ -99,7 +99,7 @@ def _nothing() -> None: ...
 
 def _stays(trace: Trace, value: Variable, found: Any) -> None:
     """Guard the type of a container; if the frame changes it by the end of the graph, it is read where it stands."""
-    guards_type(value)
+    guard_type(trace, value)
     trace.compilation.of(ReadLater).found.append((found, trace.line))
     trace.compilation.judge(_judge)
     trace.compilation.before_end(_look)
@@ -109,7 +109,7 @@ def _stays(trace: Trace, value: Variable, found: Any) -> None:
 def _stays_plain(trace: Trace, value: Variable, found: Any) -> None:
     _stays(trace, value, found)
     kind = type(found)
-    key = ("plain", value.source)
+    key = ("plain container", value.source)
     install(trace.compilation, key, [value.source], functools.partial(is_plain, kind), "holds texts and numbers")
 
 
@@ -117,7 +117,7 @@ def is_plain(kind: type, value: Any) -> bool:
     """Is it a container of that very type which holds nothing but texts and numbers?"""
     if type(value) is not kind:
         return False
-    return _PLAIN.issuperset(map(type, value)) and (kind is not dict or _PLAIN.issuperset(map(type, value.values())))
+    return PLAIN.issuperset(map(type, value)) and (kind is not dict or PLAIN.issuperset(map(type, value.values())))
 
 
 def _judge(compilation: Compilation, _module: object = None) -> None:

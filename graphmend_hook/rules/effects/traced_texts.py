@@ -13,6 +13,7 @@ import torch
 from ...dynamo import place, queue
 from ...dynamo.question import question
 from ...dynamo.trace import Trace, log
+from ...dynamo.unread import is_unread_plain
 from ...dynamo.variables import Variable, fake_of, is_unread, python_of
 
 # What a container may hold, and how deep: every item costs tracing time.
@@ -25,7 +26,7 @@ def _why_it_differs(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
-    if place.is_unread_plain(value) or is_late(value):
+    if is_unread_plain(value) or is_late(value):
         return ""
     if place.is_drawn(value):
         return "GM101-T04"
@@ -86,7 +87,7 @@ def computed(value: Any) -> Any:
 
 def holds_tensor(value: Any) -> bool:
     """Is it a tensor, or a container with one?"""
-    if place.is_unread_plain(value) or is_late(value):
+    if is_unread_plain(value) or is_late(value):
         return False
     if isinstance(value, dict):
         return any([holds_tensor(item) for item in value.values()])  # noqa: C419  Dynamo: no generators
@@ -145,7 +146,7 @@ def _number(value: Any) -> Any:
 
 def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
-    if place.is_unread_plain(value) or is_late(value):
+    if is_unread_plain(value) or is_late(value):
         return value
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:

@@ -12,6 +12,7 @@ from ...dynamo.question import in_trace, question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler, expect_success
 from ...dynamo.trace import Trace, is_told_of_failures
+from ...dynamo.unread import has_tensor
 from ..branches import traced_sides
 from ..branches.traced_conditions import is_left_alone
 from ..branches.traced_operations import is_tensor
@@ -88,7 +89,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return traced_defer.refusal(target, method, values) if place.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
-    if place.is_in_a_context() and any(isinstance(value, torch.Tensor) for value in values):
+    if place.is_in_a_context() and has_tensor(values):
         return "GM101-T05"  # autocast, say, ends before the text is made
     if in_graph:
         return ""
