@@ -183,6 +183,11 @@ HARMLESS = SPECULABLE | TOTAL
 # What fails where a whole number that a tensor holds is no place in the first operand.
 INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleave take take_along_dim")
 
+# Classes of tensors whose operations do what they do on plain tensors, and may talk to other processes.
+DISTRIBUTED = frozenset({"torch.distributed.tensor.DTensor"})
+# Methods and functions of theirs: they give what their first operand holds, elsewhere or in another form.
+OF_DISTRIBUTED = _names("from_local full_tensor redistribute to_local")
+
 # Functions and operators of numpy, as Dynamo has them on tensors, that give to the bit what torch gives.
 NUMPY = _names(
     "abs add all and_ any array ceil eq floor floor_divide floordiv ge gt lcm le lt maximum minimum mod mul "

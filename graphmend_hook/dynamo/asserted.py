@@ -19,6 +19,7 @@ import torch
 
 from . import first_call
 from .trace import log
+from .variables import is_wrapper
 
 _ASSERTION = torch.ops.aten._assert_scalar.default
 _SIZE = torch.ops.aten.sym_size.int
@@ -160,6 +161,8 @@ def _is_natural(exponent: Any) -> bool:
 
 def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
     graph, target = node.graph, node.target
+    if any(is_wrapper(operand.meta.get("example_value")) for operand in node.all_input_nodes):
+        raise _UnknownError(node.format_node())
     if target is _SIZE:
         tensor, dimension = node.args
         others = [size for place, size in enumerate(tensor.meta["example_value"].shape) if place != dimension]

@@ -33,7 +33,7 @@ from .restart import Failure
 from .schemas import only_gives, overloads_of
 from .trace import SourceLine, Trace, log, place_of, record, traced_code
 from .trust import Mechanism, works
-from .variables import Variable, fake_of, is_contiguous, is_unbacked, python_of, tensor_node, without_hooks
+from .variables import Variable, fake_of, is_contiguous, is_unbacked, is_wrapper, python_of, tensor_node, without_hooks
 from .writes import fakes_of, memory_of, operations, written_by
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
@@ -121,6 +121,8 @@ def is_shaped_by_data(trace: Trace, operator: Variable, operands: Variable) -> b
     if not isinstance(function, torch._ops.OpOverloadPacket) or not all(map(only_gives, overloads_of(function))):
         return False
     settings, given = shapes.settings, fake_of(operands)
+    if any(map(is_wrapper, tree_leaves(given))):
+        return False
     shapes.settings = dataclasses.replace(settings, allow_dynamic_output_shape_ops=False)
     try:
         with warnings.catch_warnings(), trace.output.fake_mode, without_hooks():

@@ -8,6 +8,7 @@ left may do anything.  `tests/compiled/test_operations.py` measures all of it on
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 from .. import tensor_ops
 from . import observed, schemas
 from .schemas import NOTHING, UNKNOWN, Facts
-from .variables import is_unbacked
+from .variables import is_unbacked, is_wrapper
 
 # Functions and methods of torch by the operator that they are, where the names differ.
 _STANDS_FOR = (
@@ -57,6 +58,7 @@ _REFERENCES = "torch._refs"  # of functions in Python that are what operators ar
 # Attributes of a tensor by the operation that they are; from torch 2.14 on an operator stands for `T`.
 _ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose"}
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
+_CONVERTING = Facts(aliases=True, communicates=True)  # between a tensor of several processes and one of this
 _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
@@ -71,9 +73,39 @@ _OPERATOR, _OF_NUMBERS = "_operator", ("_operator", "math", "builtins")
 
 
 def facts_of(node: torch.fx.Node) -> Facts:
-    """What the operation may do; of what is not known, everything."""
+    """What the operation may do; of what is not known, everything, as of what the class of a tensor decides."""
+    wrappers = {type(value) for each in (node, *node.all_input_nodes) for value in values_of(each) if is_wrapper(value)}
+    if not wrappers:
+        return facts_by_name(node)
+    if not all(map(_is_distributed, wrappers)):
+        return UNKNOWN
+    return replace(facts_by_name(node), communicates=True)
+
+
+def converts(node: torch.fx.Node) -> bool:
+    """Does it make a tensor of several processes of one of this process, or the other way round?"""
+    if not node.op.startswith("call") or name_of(node) not in tensor_ops.OF_DISTRIBUTED:
+        return False
+    wrapped = (value for each in (node, *node.all_input_nodes[:1]) for value in values_of(each))
+    return any(is_wrapper(value) and _is_distributed(type(value)) for value in wrapped)
+
+
+def _is_distributed(kind: type) -> bool:
+    return f"{kind.__module__}.{kind.__qualname__}" in tensor_ops.DISTRIBUTED
+
+
+def values_of(node: torch.fx.Node) -> tuple[Any, ...]:
+    """What stands for what the node gives: one value, or some."""
+    values = node.meta.get("example_value")
+    return tuple(values) if isinstance(values, (tuple, list)) else (values,)
+
+
+def facts_by_name(node: torch.fx.Node) -> Facts:
+    """What the operation does on plain tensors."""
     if not node.op.startswith("call"):
         return NOTHING
+    if converts(node):
+        return _CONVERTING
     facts = _of_method(node) if node.op == "call_method" else _of_function(node)
     if node.kwargs.get("out") is not None and facts.writes is not None:
         return facts | Facts(frozenset({"out"}), aliases=True)
@@ -81,9 +113,9 @@ def facts_of(node: torch.fx.Node) -> Facts:
 
 
 def only_computes(node: torch.fx.Node) -> bool:
-    """Does the operation neither write in place nor draw random numbers?"""
+    """Does the operation neither write in place nor draw random numbers, nor wait for other processes?"""
     facts = facts_of(node)
-    return not facts.draws and facts.writes is not None and not written_nodes(node)
+    return not (facts.draws or facts.communicates) and facts.writes is not None and not written_nodes(node)
 
 
 def is_of_torch(node: torch.fx.Node) -> bool:
@@ -91,9 +123,12 @@ def is_of_torch(node: torch.fx.Node) -> bool:
     return isinstance(node.target, torch._ops.HigherOrderOperator) or facts_of(node).is_of_torch
 
 
-def written_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """What the operation may write to of its operands; all of them, where nothing is known of it."""
-    writes = facts_of(node).writes
+def written_nodes(node: torch.fx.Node, facts: Facts | None = None) -> list[torch.fx.Node]:
+    """What the operation may write to of its operands; all of them, where nothing is known of it.
+
+    facts: what it may do, where that is not what `facts_of` says.
+    """
+    writes = (facts or facts_of(node)).writes
     operands: dict[int | str, Any] = {**dict(enumerate(node.args)), **node.kwargs}
     written = [operand for name, operand in operands.items() if writes is None or name in writes]
     found: list[torch.fx.Node] = []

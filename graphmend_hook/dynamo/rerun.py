@@ -83,9 +83,13 @@ def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None
 
 
 def may_run_again(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
-    """Is there no operation of others, and no write to an input?  Fake tensors share storages as the real ones do."""
+    """Is there no operation of others, or that waits for them, and no write to an input?
+
+    Fake tensors share storages as the real ones do.
+    """
     nodes = [node for node in operations(module) if node.op.startswith("call")]
-    if compilation.output.random_calls or not all(facts_of(node).is_of_torch for node in nodes):
+    facts = [facts_of(node) for node in nodes]
+    if compilation.output.random_calls or not all(each.is_of_torch and not each.communicates for each in facts):
         return False
     try:
         return spares_inputs(module)

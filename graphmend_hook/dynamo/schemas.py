@@ -51,6 +51,7 @@ class Facts:
     is_pointwise, is_reduction: does it work element by element, or sum up elements?
     changes_form: does it change the shape or the memory of a tensor that it is given?
     is_of_torch: is it an operation of torch, or one of others that is known as well?
+    communicates: may it wait for other processes, which have to make it as often, and in the same order?
     """
 
     writes: frozenset[int | str] | None = frozenset()
@@ -61,6 +62,7 @@ class Facts:
     is_reduction: bool = False
     changes_form: bool = False
     is_of_torch: bool = True
+    communicates: bool = False
 
     def __or__(self, other: Facts) -> Facts:
         """What an operation may do that does the one or the other, or both."""
@@ -73,11 +75,12 @@ class Facts:
             self.is_reduction and other.is_reduction,
             self.changes_form or other.changes_form,
             self.is_of_torch and other.is_of_torch,
+            self.communicates or other.communicates,
         )
 
 
 NOTHING = Facts()
-UNKNOWN = Facts(None, True, True, True, changes_form=True, is_of_torch=False)
+UNKNOWN = Facts(None, True, True, True, changes_form=True, is_of_torch=False, communicates=True)
 
 
 def only_gives(overload: Any) -> bool:

@@ -17,10 +17,10 @@ import torch
 from .. import tensor_ops
 from . import saved
 from .compilation import Compilation
-from .operations import facts_of, is_of_torch, may_fail, name_of, written_nodes
+from .operations import converts, facts_by_name, may_fail, name_of, written_nodes
 from .orders import trace_as_written
-from .variables import Variable, is_tensor, tensor_node
-from .writes import bodies_of, memory_of, written_by
+from .variables import Variable, is_tensor, is_wrapper, tensor_node
+from .writes import bodies_of, memory_of
 
 _TEXT = "graphmend_hook: a count is never below zero"
 _FUNCTION = "autograd_function_apply"  # a function of autograd: its bodies are forward and backward pass
@@ -115,11 +115,11 @@ def _unused(
     seen = _known(memory_of, [node for node in graph.nodes if not node.op.startswith("call")])
     overwritten: set[int] = set()  # later
     for node in reversed([*graph.nodes]):
-        written = _known(written_by, node)
+        written = _known(memory_of, _written_nodes(node))
         if node in asked or not written.isdisjoint(asked_for):
             asked |= {node, *node.all_input_nodes}
             asked_for |= _known(memory_of, node.all_input_nodes)
-        is_known = facts_of(node).writes is not None  # else it may write to nothing, and be dropped
+        is_known = facts_by_name(node).writes is not None  # else it may write to nothing, and be dropped
         is_used = node in used or name_of(node).startswith("_assert") or (is_known and not written.isdisjoint(seen))
         is_used = is_used and _known(memory_of, [node]).isdisjoint(overwritten)
         if not is_used and node.op.startswith("call") and _has_effect(module, node, node in asked):
@@ -132,6 +132,11 @@ def _unused(
         overwritten |= written
 
 
+def _written_nodes(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """What it writes to: the class of a tensor that has an operation of torch makes it what it is on plain tensors."""
+    return written_nodes(node, facts_by_name(node))
+
+
 def _known(memory: Callable[[Any], set[int]], of: Any) -> set[int]:
     """Such memory; none where a wrapper of a function transform has none of its own: there nothing can be asserted."""
     try:
@@ -142,10 +147,12 @@ def _known(memory: Callable[[Any], set[int]], of: Any) -> set[int]:
 
 def _rests_on(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     """The operands whose numbers what it gives rests on, for certain: a function of others need not look at them."""
-    operands, written = node.all_input_nodes, written_nodes(node)
+    operands, written = node.all_input_nodes, _written_nodes(node)
     if not node.op.startswith("call") or name_of(node).startswith("_assert"):
         yield from operands
-    elif not is_of_torch(node):
+    elif converts(node):
+        yield from operands[:1]
+    elif not (isinstance(node.target, torch._ops.HigherOrderOperator) or facts_by_name(node).is_of_torch):
         return
     elif written:  # over which it may write
         yield from (operand for operand in operands if operand not in written)
@@ -156,7 +163,7 @@ def _rests_on(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
 
 
 def _looks_at_all(node: torch.fx.Node) -> bool:
-    name, facts = name_of(node), facts_of(node)
+    name, facts = name_of(node), facts_by_name(node)
     return name in tensor_ops.LOOKING or ((facts.is_pointwise or facts.is_reduction) and not name.endswith("_like"))
 
 
@@ -171,7 +178,7 @@ def _draws(module: torch.fx.GraphModule | None, node: torch.fx.Node) -> bool:
     bodies = bodies_of(module, node) if module is not None else []
     if bodies:
         return any(_draws(body, inner) for body in bodies for inner in body.graph.nodes)
-    facts = facts_of(node)
+    facts = facts_by_name(node)
     return facts.draws and facts.writes is not None  # what is not known counts where it is asked for
 
 
@@ -189,7 +196,7 @@ def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, int | None] | None:
         place = next((place for place, item in enumerate(value) if isinstance(item, torch.Tensor)), None)
         return None if place is None else (node, place)
     items = [user for user in node.users if user.target is operator.getitem]
-    written = written_nodes(node) if facts_of(node).writes is not None else []
+    written = _written_nodes(node) if facts_by_name(node).writes is not None else []
     found = (each for each in (*items, *written) if isinstance(each.meta.get("example_value"), torch.Tensor))
     tensor = next(found, None)
     return None if tensor is None else (tensor, None)
@@ -203,7 +210,8 @@ def _use(node: torch.fx.Node) -> None:
     value = tensor.meta["example_value"]
     value = value if place is None else value[place]
     if (
-        torch._C._functorch.is_functorch_wrapped_tensor(value)
+        is_wrapper(value)
+        or torch._C._functorch.is_functorch_wrapped_tensor(value)
         or value.layout is not torch.strided
         or value.is_quantized
     ):

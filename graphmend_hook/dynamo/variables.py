@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_iter
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 Variable = Any  # `torch._dynamo.variables.base.VariableTracker`, which takes seconds to import
 
 
@@ -29,8 +30,17 @@ def is_tensor(variable: Variable) -> bool:
 
 
 def is_plain_tensor(variable: Variable) -> bool:
-    """Is it a tensor without behaviour of its own?"""
-    return type_of(variable) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    """Is it a tensor without behaviour of its own?  On no other one may an operation of ours run."""
+    return type_of(variable) in _PLAIN
+
+
+def is_wrapper(value: object) -> bool:
+    """Is a value of the graph a tensor of a class that sees the operations on it (``__torch_dispatch__``)?
+
+    DTensor is one, and a quantized weight of torchao's: which operations it has is for its class to say.  One with
+    nothing but a ``__torch_function__`` is plain in the graph, which Dynamo runs with those off.
+    """
+    return isinstance(value, torch.Tensor) and type(value) not in (torch._subclasses.FakeTensor, *_PLAIN)
 
 
 def is_unread(variable: Variable) -> bool:

@@ -6,6 +6,7 @@ inputs themselves do: that is looked up in the real ones, and the compiled code 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.utils.weak import TensorWeakRef
 
 from . import frame_guards
 from .compilation import Compilation
-from .operations import written_nodes
+from .operations import values_of, written_nodes
 from .trace import log
 
 
@@ -43,30 +44,32 @@ def written_by(node: torch.fx.Node) -> set[int]:
 
 def fakes_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
     """The fake tensors that stand for what the node gives."""
-    values = node.meta.get("example_value")
-    for value in values if isinstance(values, (tuple, list)) else (values,):
-        if isinstance(value, torch.Tensor):
-            yield value
+    return (value for value in values_of(node) if isinstance(value, torch.Tensor))
 
 
 def storages_of(node: torch.fx.Node) -> Iterator[int]:
     """What tells the memory of the tensors that the node stands for; aliases have the same."""
-    for memory in map(memory_of_fake, fakes_of(node)):
-        if memory is not None:
-            yield memory
+    for fake in fakes_of(node):
+        yield from memory_of_fake(fake)
 
 
-def memory_of_fake(fake: torch.Tensor) -> int | None:
-    """What tells the memory of the tensor that it stands for; None where it has none of its own."""
-    tensor = _without_wrappers(fake)
-    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else None
+def memory_of_fake(fake: torch.Tensor) -> set[int]:
+    """What tells the memory of the tensor that it stands for; nothing where it has none of its own."""
+    parts = _without_wrappers(fake)
+    return {part.untyped_storage()._cdata for part in parts if part.layout is torch.strided}
 
 
-def _without_wrappers(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor that a function transform (`torch.func.grad`, `vmap`) has wrapped, whose memory is the wrapper's."""
+def _without_wrappers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensors in a wrapper, whose memory is its own: of a function transform (`torch.func.grad`) or of a class."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor
+    if not is_traceable_wrapper_subclass(tensor):
+        yield tensor
+        return
+    for name in tensor.__tensor_flatten__()[0]:
+        part = getattr(tensor, name)
+        if isinstance(part, torch.Tensor):
+            yield from _without_wrappers(part)
 
 
 def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
@@ -113,9 +116,9 @@ def _guard(compilation: Compilation, pairs: Sequence[tuple[torch.fx.Node, torch.
     return True
 
 
-def _share_nothing(one: torch.Tensor, other: torch.Tensor) -> bool:
-    first, second = _range_of(one), _range_of(other)
-    return first.stop <= second.start or second.stop <= first.start
+def _share_nothing(one: Any, other: Any) -> bool:
+    pairs = itertools.product(_ranges_of(one), _ranges_of(other))
+    return all(first.stop <= second.start or second.stop <= first.start for first, second in pairs)
 
 
 def example_of(node: torch.fx.Node) -> Any:
@@ -124,10 +127,8 @@ def example_of(node: torch.fx.Node) -> Any:
     return tensor() if isinstance(tensor, TensorWeakRef) else tensor
 
 
-def _range_of(tensor: Any) -> range:
-    if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor):
-        return range(0)
-    if tensor.layout is not torch.strided or tensor.device.type == "meta":
-        return range(0)
-    storage = tensor.untyped_storage()
-    return range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+def _ranges_of(tensor: Any) -> Iterator[range]:
+    for part in _without_wrappers(tensor) if isinstance(tensor, torch.Tensor) else ():
+        if part.layout is torch.strided and part.device.type != "meta":
+            storage = part.untyped_storage()
+            yield range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())

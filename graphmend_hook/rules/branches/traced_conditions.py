@@ -122,8 +122,8 @@ def either(left: Any, right: Any) -> Any:
 
 
 def every(condition: Any) -> Any:
-    """Do all elements hold?"""
-    return condition.all() if isinstance(condition, torch.Tensor) else condition
+    """Do all elements hold?  Of a tensor that has ways of its own nobody asks: `truth` refuses it."""
+    return condition.all() if isinstance(condition, torch.Tensor) and holds_data(condition) else condition
 
 
 def is_bool(test: torch.Tensor) -> bool:

@@ -113,6 +113,8 @@ def _can_fail(trace: Trace, traits: str, arguments: Variable, options: Variable)
     if any(map(is_any_tensor, values[int(traits[0]) :])):
         return True
     variables = [*filter(is_any_tensor, items)]
+    if not all(map(is_plain_tensor, variables)):
+        return True
     tensors = [fake_of(variable) for variable in variables]
     if any(is_unbacked(tensor.shape) for tensor in tensors):
         return not ("filled" in traits and len(values) == 1 and _is_reduced(trace, variables[0]))

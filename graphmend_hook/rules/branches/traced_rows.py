@@ -11,22 +11,23 @@ from ...dynamo.question import question
 from ...dynamo.rerun import keep
 from ...dynamo.trace import Trace
 from . import traced_sides
+from .traced_operations import is_tensor
 
 _WHOLE = (torch.int16, torch.int32, torch.int64)  # dtypes of an index; that of a mask is none of them
 
 
 def is_number(index: Any) -> bool:
-    """Is it a tensor () that selects a row, and no mask?"""
-    return isinstance(index, torch.Tensor) and index.dim() == 0 and index.dtype in _WHOLE
+    """Is it a plain tensor () that selects a row, and no mask?"""
+    return is_tensor(index) and index.dim() == 0 and index.dtype in _WHOLE
 
 
 def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = None) -> Any:
     """``table[index]``, where `is_number(index)`; None where it has to be traced as it was written.
 
-    table, index: of known shapes.  taken: is the side taken in which it stands, as a tensor () of bool?  If not, the
+    table: of a known shape.  taken: is the side taken in which it stands, as a tensor () of bool?  If not, the
     first row is given.  Where the index is out of bounds, the graph fails, and the frame as it was written says so.
     """
-    if (
+    if not is_tensor(table) or (
         index.device != table.device
         or table.dim() == 0
         or table.shape[0] == 0

@@ -450,7 +450,8 @@ def _written_out_of_order(node: torch.fx.Node) -> list[torch.Tensor]:
 def _covers(written: torch.Tensor, sources: Iterable[torch.fx.Node]) -> bool:
     """Was a whole source written?  AOTAutograd computes that anew, and gives it the strides of what was written."""
     memory, fakes = memory_of_fake(written), (fake for node in sources for fake in fakes_of(node))
-    return any(memory == memory_of_fake(fake) and not is_sure(written.numel() < fake.numel()) for fake in fakes)
+    shared = (fake for fake in fakes if not memory.isdisjoint(memory_of_fake(fake)))
+    return any(not is_sure(written.numel() < fake.numel()) for fake in shared)
 
 
 def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:

@@ -17,7 +17,7 @@ from ...dynamo.question import in_trace
 from ...dynamo.restart import expect_success
 from ..branches import traced_rows
 from ..branches.traced_conditions import has_elements, holds_data, is_left_alone
-from ..branches.traced_operations import has_known_shape
+from ..branches.traced_operations import has_known_shape, is_tensor
 from . import traced_contents
 from .traced_contents import known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
@@ -47,6 +47,8 @@ def taken(container: Any, index: Any) -> Any:
         return _row(container, number) if is_asked(container) else None
     masks = [part for part in _parts(index) if _is_mask(part)]
     if not masks or not is_asked(container):  # no break without a mask
+        return None
+    if not all([is_tensor(given) for given in (container, *masks)]):  # noqa: C419  Dynamo: no generators
         return None
     if masks[0] is index and index.dim() == 0 and may_be_viewed(container):
         return _captured(operator.getitem, container.unsqueeze(0), widened(index))
@@ -88,7 +90,7 @@ def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
 def _positions(container: Any, index: Any) -> tuple[Any, ...] | None:
     """`index`, with the places that masks select instead of the masks; None where those of none are known."""
     parts = _parts(index)
-    if not isinstance(container, torch.Tensor) or not has_known_shape(container) or not _fit(container.shape, parts):
+    if not is_tensor(container) or not has_known_shape(container) or not _fit(container.shape, parts):
         return None
     known = [_positions_of(part) for part in parts]
     if all([places is None for places in known]):  # noqa: C419  Dynamo: no generators
@@ -179,7 +181,7 @@ def repeated(tensor: Any, counts: Any, dim: Any = None) -> Any:
 
 def _has_a_count_each(tensor: Any, counts: Any, dim: Any) -> bool:
     """Is there a count for each row of a tensor beside them, or one for all?"""
-    if not is_asked(tensor) or not has_known_shape(tensor) or counts.dim() > 1 or tensor.device != counts.device:
+    if not is_asked(tensor) or not has_elements(tensor) or counts.dim() > 1 or tensor.device != counts.device:
         return False
     if dim is not None and not (type(dim) is int and -tensor.dim() <= dim < tensor.dim()):
         return False

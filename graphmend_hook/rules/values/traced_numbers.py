@@ -15,6 +15,7 @@ from ...dynamo.question import in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, is_symbol
 from ..branches.traced_conditions import may_join, may_join_by_elements, undecided
+from ..branches.traced_operations import is_tensor
 
 # By rewritten code:
 CALLED = ("number", "count_selected", "compare")
@@ -54,6 +55,8 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
     if numbers[1] and _is_beyond(right, left):
         return operation(left, 0)
     stands = numbers[0] and undecided(left), numbers[1] and undecided(right)  # which of them stand for numbers
+    if not all([is_tensor(operand) or not undecided(operand) for operand in (left, right)]):  # noqa: C419
+        return operation(_read(left, stands[0]), _read(right, stands[1]))
     if undecided(left) and undecided(right):
         is_exact = all(stands) and left.dtype is right.dtype
     else:

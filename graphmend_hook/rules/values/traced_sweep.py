@@ -21,8 +21,9 @@ from ...dynamo.question import in_trace, question
 from ...dynamo.restart import expect_success_of
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, log, record
-from ...dynamo.variables import Variable, is_unbacked, tensor_node
+from ...dynamo.variables import Variable, is_plain_tensor, is_unbacked, tensor_node
 from ...dynamo.writes import fakes_of
+from ..branches.traced_operations import is_tensor
 from ..branches.traced_sides import Harmful, is_harmful, trace_without
 from .traced_data_shapes import nonzero
 
@@ -74,6 +75,8 @@ def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
 
 def rows_at(mask: Any, hits: Any, place: Any) -> Any:
     """``torch.where(mask)`` where `hits`, a tensor of bool, is true at the place; no rows where it is false."""
+    if not is_tensor(mask):
+        return torch.where(mask)
     chosen = (mask != 0) & hits[place]
     found = nonzero(chosen, True)
     return torch.nonzero(chosen, as_tuple=True) if found is None else found
@@ -82,7 +85,7 @@ def rows_at(mask: Any, hits: Any, place: Any) -> Any:
 @question(otherwise=False)
 def _may_list(trace: Trace, hits: Variable) -> bool:
     size = tensor_node(hits).meta["example_value"].shape[0]
-    steps = _room_for(trace, size) if type(size) is int else None
+    steps = _room_for(trace, size) if type(size) is int and is_plain_tensor(hits) else None
     if steps is None:
         return False
     steps.lists.append(trace.line)
@@ -99,7 +102,7 @@ def _leave_lists(trace: Trace) -> None:
 @question(otherwise=False)
 def _begin(trace: Trace, index: Variable) -> bool:
     rows = tensor_node(index).meta["example_value"]
-    steps = _room_for(trace, 1) if rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
+    steps = _room_for(trace, 1) if is_plain_tensor(index) and rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
     if steps is None:
         return False
     steps.count += 1

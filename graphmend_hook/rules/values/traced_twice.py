@@ -13,6 +13,7 @@ from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import SourceLine, Trace
 from ...dynamo.variables import Variable
+from ..branches.traced_operations import is_tensor
 from ..branches.traced_sides import Harmful, is_harmful, stands_for_both
 from .traced_value import is_asked
 
@@ -25,7 +26,7 @@ def apart(owner: Any, tensor: Any) -> Any:
     With a gradient it stays: how those of the two add up is for autograd to say.  So it does where it is written to
     later: autograd misses that in a function of Dynamo's.
     """
-    if not is_asked(tensor) or tensor.requires_grad or tensor.is_complex():
+    if not (is_asked(tensor) and is_tensor(tensor)) or tensor.requires_grad or tensor.is_complex():
         return tensor
     if is_transformed() or not _may_be_viewed(owner):
         return tensor
