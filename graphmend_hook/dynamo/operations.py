@@ -75,7 +75,7 @@ _OPERATOR, _OF_NUMBERS = "_operator", ("_operator", "math", "builtins")
 def facts_of(node: torch.fx.Node) -> Facts:
     """What the operation may do; of what is not known, everything, as of what the class of a tensor decides."""
     wrappers = {type(value) for each in (node, *node.all_input_nodes) for value in values_of(each) if is_wrapper(value)}
-    if not wrappers:
+    if not wrappers or not node.op.startswith("call"):
         return facts_by_name(node)
     if not all(map(_is_distributed, wrappers)):
         return UNKNOWN
