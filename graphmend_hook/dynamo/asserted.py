@@ -4,6 +4,9 @@ PyTorch asserts it of the symbol that stands for the number.  But AOTAutograd tr
 has become what was taken for granted of it, and the assertion is folded away.  So each is made once more, of tensors:
 of how many rows there are, which no backend knows before it has counted them.  And PyTorch leaves some out: that a size
 is at most one or zero it takes for a bound, which it asserts as "at most two".
+
+A device cannot raise, it can only stop; and the host waits for what it reads there.  So these tensors are on the host: the
+copy of which a number is read, and as many ones as there are rows, which the host knows by then.
 """
 
 from __future__ import annotations
@@ -66,8 +69,7 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
             except _UnknownError as error:
                 log.debug("not asserted of data: %s (%s)", node.format_node(), error)
                 return False
-            on_host = module.graph.call_method("cpu", (test,))  # a device cannot raise, it can only stop
-            module.graph.call_function(torch._assert_async, (on_host, f"{_TEXT}: {_asserted_by(node)}"))
+            module.graph.call_function(torch._assert_async, (test, f"{_TEXT}: {_asserted_by(node)}"))
     if counted:
         module.recompile()
     return True
@@ -154,6 +156,11 @@ def _on_tensors(value: Any, counted: dict[torch.fx.Node, Any]) -> Any:
     return counted[value]
 
 
+def _is_on_host(node: torch.fx.Node) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
+
+
 def _is_natural(exponent: Any) -> bool:
     """Is the power of a whole number one too?"""
     return type(exponent) is int and exponent >= 0
@@ -167,12 +174,18 @@ def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
         tensor, dimension = node.args
         others = [size for place, size in enumerate(tensor.meta["example_value"].shape) if place != dimension]
         if all(type(size) is int and size > 0 for size in others):
-            ones = graph.call_function(torch.ones_like, (tensor,), {"dtype": torch.int64, "requires_grad": False})
-            total = graph.call_method("sum", (ones,))
-            return graph.call_function(operator.floordiv, (total, math.prod(others)))
+            for place in reversed(range(len(others) + 1)):
+                if place != dimension:
+                    tensor = graph.call_method("select", (tensor, place, 0))
+            ones = {"dtype": torch.int64, "device": "cpu", "requires_grad": False}
+            return graph.call_method("sum", (graph.call_function(torch.ones_like, (tensor,), ones),))
     if node.op == "call_method" and target == "item":
+        is_on_host = _is_on_host(node.args[0])
         with graph.inserting_before(node):  # it may be written to later
-            return graph.call_method("clone", node.args)
+            copy = graph.call_method("clone" if is_on_host else "cpu", node.args)
+        if not is_on_host:
+            node.args = (copy,)  # one look at the device for the number, and for what is asserted of it
+        return copy
     if node.op == "call_function" and (target in _SAME or (target is operator.pow and _is_natural(node.args[1]))):
         return graph.call_function(target, tuple(_on_tensors(operand, counted) for operand in node.args))
     if target is torch.sym_not:

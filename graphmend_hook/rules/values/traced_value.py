@@ -59,11 +59,16 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
     if numbers is not None:
         return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
     if may_capture and tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
-        found = tensor.tolist()
+        found = on_host(tensor).tolist()
         capture.end()
         return found
     traced_contents.refuse()
     return None
+
+
+def on_host(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy of it in the host's memory: so a device is waited for once, and not for each element."""
+    return tensor if tensor.is_cpu else tensor.cpu()
 
 
 def known(value: Any, place: str = "") -> Any:
