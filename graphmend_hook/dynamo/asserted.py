@@ -5,8 +5,8 @@ has become what was taken for granted of it, and the assertion is folded away.  
 of how many rows there are, which no backend knows before it has counted them.  And PyTorch leaves some out: that a size
 is at most one or zero it takes for a bound, which it asserts as "at most two".
 
-A device cannot raise, it can only stop; and the host waits for what it reads there.  So these tensors are on the host: the
-copy of which a number is read, and as many ones as there are rows, which the host knows by then.
+A device cannot raise, it can only stop; and the host waits for what it reads there.  So these tensors are on the host:
+the copy of which a number is read, and as many ones as there are rows, which the host knows by then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any
 import torch
 
 from . import first_call
-from .trace import log
+from .compilation import Compilation
+from .question import question
+from .trace import Trace, log
 from .variables import is_wrapper
 
 _ASSERTION = torch.ops.aten._assert_scalar.default
@@ -35,7 +37,8 @@ _SAME = frozenset(  # of numbers and of tensors of whole numbers
 )
 _BOUNDED_BY = {torch.sym_max: "min", torch.sym_min: "max"}
 _FACT = re.compile("expression (.+) on node")
-_TEXT = "graphmend_hook: what was taken for granted of a number that the data decides does not hold"
+_OWN = "graphmend_hook: "
+_TEXT = f"{_OWN}what was taken for granted of a number that the data decides does not hold"
 
 
 def fact_in(error: str) -> str:
@@ -81,6 +84,42 @@ def is_false_in_this_call(module: torch.fx.GraphModule) -> bool:
     conditions = [node.args[0] for node in made if str(node.args[1]).startswith(_TEXT)]
     values = first_call.values_of(conditions)
     return values is not None and not all(map(bool, values))
+
+
+def assert_on_host(test: torch.Tensor, text: str) -> None:
+    """Let the graph fail where the tensor () of bool is false; all such tests of a device are read by one copy."""
+    if test.is_cpu:
+        torch._assert_async(test, text)
+    else:
+        torch._assert_async(test.cpu(), text)
+        _expect_others()
+
+
+@question(otherwise=None)
+def _expect_others(trace: Trace) -> None:
+    trace.compilation.judge(_read_together)
+
+
+def _read_together(_compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Let the last of the assertions that read a device make those of the others: what they are about harms nobody."""
+    by_device: dict[torch.device, list[torch.fx.Node]] = {}
+    for node in module.graph.find_nodes(op="call_function", target=torch._assert_async):
+        copy, text = node.args
+        if copy.op == "call_method" and copy.target == "cpu" and str(text).startswith(_OWN):
+            by_device.setdefault(copy.args[0].meta["example_value"].device, []).append(node)
+    for nodes in by_device.values():
+        tests = [node.args[0].args[0] for node in nodes]
+        texts = dict.fromkeys(str(node.args[1]).removeprefix(_OWN) for node in nodes)
+        with module.graph.inserting_before(nodes[-1]):
+            both = functools.partial(module.graph.call_function, torch.logical_and)
+            holds = functools.reduce(lambda one, other: both((one, other)), tests)
+            on_host = module.graph.call_method("cpu", (holds,))
+            module.graph.call_function(torch._assert_async, (on_host, _OWN + " or ".join(texts)))
+        for node in nodes:
+            copy = node.args[0]
+            module.graph.erase_node(node)
+            module.graph.erase_node(copy)
+    module.recompile()
 
 
 def facts(output: Any) -> list[Any]:

@@ -13,7 +13,7 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -196,11 +196,11 @@ def _read_all(predicates: list[torch.Tensor]) -> list[bool]:
 
 
 def _read(predicates: list[torch.Tensor]) -> list[bool]:
-    """The same, with one look at the device if all are on one."""
-    if len({predicate.device for predicate in predicates}) == 1 and len(predicates) > 1:
-        read: list[bool] = torch.stack(predicates).tolist()
-        return read
-    return [bool(predicate) for predicate in predicates]
+    """The same, with one look at each device."""
+    values: dict[torch.device, Iterator[bool]] = {}
+    for device in {predicate.device for predicate in predicates}:
+        values[device] = iter(torch.stack([one for one in predicates if one.device == device]).tolist())
+    return [next(values[predicate.device]) for predicate in predicates]
 
 
 def drain() -> None:

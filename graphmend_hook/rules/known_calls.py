@@ -15,7 +15,8 @@ WITHOUT_LEVEL = frozenset(
 
 # Functions, by the name they are imported under; those below the line are of libraries (`traced_library_loggers`).
 FUNCTIONS = frozenset(
-    {"warnings.warn"} | WITHOUT_LEVEL
+    {"warnings.warn"}
+    | WITHOUT_LEVEL
     # ---
     | {f"absl.logging.{name}" for name in ("debug", "info", "warning", "error", "log", "log_if", "vlog")}
     | {f"absl.logging.{name}" for name in ("log_first_n", "log_every_n")}

@@ -131,7 +131,7 @@ class Captures:
         return None
 
     def _is_value(self, node: ast.expr) -> bool:
-        """Is it a chain that begins with a local name or a variable of the module, its length, or the name of its class?"""
+        """Is it a chain that begins with a local or a global variable, its length, or the name of its class?"""
         match node:
             case ast.Call(func=ast.Name("len") as function, args=[owner], keywords=[]):
                 return self._is_builtin(function) and self._is_value(owner)

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
+from ...dynamo.asserted import assert_on_host
+from ...dynamo.place import is_in_a_body, is_transformed
 from ...dynamo.question import question
 from ...dynamo.rerun import keep
 from ...dynamo.trace import Trace
@@ -42,7 +43,7 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
     fits = (index >= -length) & (index < length)
     expect_failure()
     holds = fits if taken is None else fits | ~taken
-    assert_in_graph(holds.cpu(), "graphmend_hook: index out of bounds")
+    assert_on_host(holds, "graphmend_hook: index out of bounds")
     place = torch.where(fits if taken is None else fits & taken, index, torch.zeros_like(index))
     place = torch.where(place < 0, place + length, place)
     item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])

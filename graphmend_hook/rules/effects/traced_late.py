@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from ...dynamo import queue
 from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.frame_guards import install, may_be_relied_on
@@ -68,9 +66,10 @@ def may_wait(trace: Trace, reads: Variable, sized: tuple[bool, ...]) -> bool:
     if not any(map(is_unread, values)):
         return False
     checked = [_may_wait(trace, value, of_size) for value, of_size in zip(values, sized, strict=True)]
-    if not all(checked):
+    guards = [guard for guard in checked if guard is not None]
+    if len(guards) < len(checked):
         return False
-    for guard in checked:
+    for guard in guards:
         guard()
     return True
 
@@ -91,7 +90,9 @@ def _may_wait(trace: Trace, value: Variable, of_size: bool) -> Callable[[], obje
         return None
     if of_size:
         return functools.partial(_stays, trace, value, found)
-    return functools.partial(_stays_plain, trace, value, found) if is_plain(kind, found) and may_be_relied_on() else None
+    return (
+        functools.partial(_stays_plain, trace, value, found) if is_plain(kind, found) and may_be_relied_on() else None
+    )
 
 
 def _nothing() -> None: ...
@@ -117,7 +118,8 @@ def is_plain(kind: type, value: Any) -> bool:
     """Is it a container of that very type which holds nothing but texts and numbers?"""
     if type(value) is not kind:
         return False
-    return PLAIN.issuperset(map(type, value)) and (kind is not dict or PLAIN.issuperset(map(type, value.values())))
+    parts: Any = [*value, *value.values()] if isinstance(value, dict) else value
+    return PLAIN.issuperset(map(type, parts))
 
 
 def _judge(compilation: Compilation, _module: object = None) -> None:

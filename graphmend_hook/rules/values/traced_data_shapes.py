@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from ...dynamo import capture
-from ...dynamo.place import assert_in_graph, is_in_a_body, is_transformed
+from ...dynamo.asserted import assert_on_host
+from ...dynamo.place import is_in_a_body, is_transformed
 from ...dynamo.question import in_trace
 from ...dynamo.restart import expect_success
 from ..branches import traced_rows
@@ -21,7 +22,7 @@ from ..branches.traced_operations import has_known_shape, is_tensor
 from . import traced_contents
 from .traced_contents import known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
-from .traced_value import as_tensor, is_asked, is_traced, item
+from .traced_value import as_tensor, is_asked, is_traced, item, on_host
 
 CALLED = (  # by rewritten code
     *("nonzero", "taken", "written_to", "distinct", "repeated", "counted", "one_hot", "operated"),
@@ -201,11 +202,14 @@ def one_hot(tensor: Any) -> Any:
         return None
     if traced_rows.is_harmful() or is_in_a_body() or is_transformed():
         return None
-    classes = item(tensor.max() + 1)
+    least, most = tensor.min(), tensor.max()
+    if not tensor.is_cpu:
+        least, most = on_host(torch.stack((least, most)))
+    classes = item(most + 1)
     if classes is None:
         return None
     traced_rows.expect_failure()
-    assert_in_graph((tensor.min() >= 0).cpu(), "graphmend_hook: a class is below zero")
+    assert_on_host(least >= 0, "graphmend_hook: a class is below zero")
     places = torch.arange(classes, device=tensor.device)  # `one_hot` itself takes no symbol
     return (tensor.contiguous().unsqueeze(-1) == places).long()
 
