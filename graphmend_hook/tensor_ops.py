@@ -58,6 +58,9 @@ LINEAR_KEEPING_NOTHING = (VIEWS - {"type_as"}) | _names("add cat clone getitem m
 # So it is with the first operand of these, if no other has more dimensions, but that the others are saved.
 LINEAR = _names("conv1d conv2d conv3d linear matmul mul")
 
+# They write statistics of what they are given to operands, whose numbers their gradient does not rest on then.
+KEEPING_STATISTICS = _names("batch_norm instance_norm")
+
 # With a zero gradient from above they add zeros or nothing to the gradients below, whatever the values.
 # Zeros are not nothing where there was no gradient (None becomes zeros) or a negative zero (-0.0 becomes 0.0).
 SMOOTH = METADATA | _MADE | _MADE_LIKE | VIEWS | _COPIES | _COMPARISONS | _QUESTIONS | _LOGIC | _BITWISE | _FLAT
@@ -176,6 +179,10 @@ LOOKING = _names(
     "index_select layer_norm linear log_softmax matmul mm pad repeat roll scaled_dot_product_attention softmax sort "
     "stack tile topk tril triu where"
 )
+
+# They may give numbers of their operands as they are, some though they compute (a power of one, a rounded integer).
+MOVING = VIEWS | _COPIES | _names("ceil copy dropout fill floor getitem pow round setitem trunc")
+COMPUTING = (SPECULABLE | LOOKING | KEEPING_STATISTICS | _names("index_select gather take_along_dim")) - MOVING
 
 # The data makes none of them fail, nor the want of any.
 HARMLESS = SPECULABLE | TOTAL

@@ -84,12 +84,12 @@ def _form(operand: Any) -> Any:
 
 def _without_data(operand: Any) -> Any:
     if isinstance(operand, torch.Tensor):
-        sizes, strides = map(_number, operand.shape), map(_number, operand.stride())
+        sizes, strides = map(number_of, operand.shape), map(number_of, operand.stride())
         return torch.empty_strided([*sizes], [*strides], dtype=operand.dtype, device="meta")
-    return torch.device("meta") if isinstance(operand, torch.device) else _number(operand)
+    return torch.device("meta") if isinstance(operand, torch.device) else number_of(operand)
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """A number for a symbol: its value in the trace, or any, where the data decides it."""
     if type(value) in (torch.SymInt, torch.SymFloat, torch.SymBool):
         return value.node.hint if value.node.has_hint() else 2
