@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 from . import asserted, frame_guards, queue, ranges, rerun, restart, supposed, undecided
 from .arithmetic import before_arithmetic
 from .compilation import Compilation, trace_anew
-from .orders import Orders
+from .orders import Orders, is_as_written
 from .question import question
 from .refusals import Place
 from .restart import Failure
@@ -284,7 +284,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
 
     compilation, output = trace.compilation, trace.output
     captured = compilation.of(Captured)
-    if output.export or is_uncaptured(compilation) or trace.is_in_a_body:
+    if output.export or is_uncaptured(compilation) or is_as_written(trace) or trace.is_in_a_body:
         return False
     if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
         return False

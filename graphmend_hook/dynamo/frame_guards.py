@@ -18,6 +18,7 @@ from .operations import only_computes
 from .trace import compiling_frame, log
 from .trust import Mechanism, works
 
+OWN_GUARD = "graphmend_guard_"  # how the functions of ours are called that guards call
 _numbers = itertools.count()
 
 
@@ -72,7 +73,7 @@ def install(
 
 def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builder: Any, guard: Any) -> None:
     """What Dynamo calls when the graph is complete: adds the guard."""
-    function = f"graphmend_guard_{next(_numbers)}"
+    function = f"{OWN_GUARD}{next(_numbers)}"
     call = f"{function}({', '.join(map(name_of, sources))})"
     builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # {note}"], {function: holds}, True)
 

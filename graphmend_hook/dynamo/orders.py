@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from . import budget
 from .compilation import Compilation, trace_anew
 from .trace import Trace
 
@@ -27,5 +28,5 @@ def trace_as_written(compilation: Compilation, reason: str, *, even_one_graph: b
 
 
 def is_as_written(trace: Trace) -> bool:
-    """Is every statement to be traced as it was written?  What a question asks of its trace."""
-    return trace.compilation.attempts.of(Orders).as_written
+    """Is the statement at hand to be traced as it was written?  What a question asks of its trace."""
+    return trace.compilation.attempts.of(Orders).as_written or budget.is_spent_at(trace)

@@ -5,6 +5,8 @@ from __future__ import annotations
 # The codes of this adapter.  Rules declare their own, and `rules.codes` has them all.
 REFUSALS = {
     "GM100-T01": "an error of graphmend_hook's own while it was traced; please report it",
+    "GM100-T02": "the frame would be compiled a third time because of a guard that it has only since it does not break "
+    "here: it breaks again",
 }
 
 sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)

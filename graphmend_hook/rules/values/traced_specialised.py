@@ -17,6 +17,7 @@ SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
+_MOST_NUMBERS = 2  # of a question that nobody named, and that is not one of truth: what has changed twice counts
 
 
 @dataclass
@@ -113,9 +114,8 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
         return
     if compilation.output.export or compilation.is_saved:
         raise Unknown("GM104-T04")
-    is_truth_of_inputs = value in _TRUTHS and not all(map(is_held_by_module, making.leaves))
     roots = making.leaves
-    if is_truth_of_inputs or any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots):
+    if value in _TRUTHS or any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots):
         if len(making.operations) > _MOST_RUN:
             raise Unknown("GM104-T01")
         roots = making.whole_numbers()
@@ -125,7 +125,7 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
         raise Unknown("GM104-T04")
     if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
         _check_first(compilation, parts)
-    _check_few(compilation, {(computation.key, answer) for computation, answer in parts})
+    _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, all(map(is_named, making.leaves)))
     for computation, answer in parts:
         computation.guard(compilation, answer)
 
@@ -157,11 +157,15 @@ def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]])
         answers[part.key].add(answer)
 
 
-def _check_few(compilation: Compilation, now: set[tuple[str, str]]) -> None:
+def _check_few(compilation: Compilation, now: set[tuple[str, str]], are_named: bool) -> None:
     """Raise Unknown if the frame has been compiled for many other values already."""
     seen, guarded_now = compilation.memory.of(Answers).combinations, compilation.of(Guarded).values
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
         raise Unknown("GM104-T05")
+    for key, answer in now:
+        others = {other for combination in seen for name, other in combination if name == key} - {answer, *_TRUTHS}
+        if len(others) >= _MOST_NUMBERS and not are_named:
+            raise Unknown("GM104-T05")
     compilation.judge(_remember)
     guarded_now |= now
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.identity import before_questions
-from ...dynamo.orders import is_as_written
 from ...dynamo.place import is_transformed
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
@@ -43,7 +42,7 @@ class _Viewed:
 
 @question(otherwise=False)
 def _may_be_viewed(trace: Trace, owner: Variable) -> bool:
-    if is_as_written(trace) or is_harmful(trace) or trace.is_in_a_body:
+    if is_harmful(trace) or trace.is_in_a_body:
         return False
     if type(owner.realize()).__name__ != "AutogradFunctionVariable":
         return False
