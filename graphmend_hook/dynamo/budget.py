@@ -1,27 +1,34 @@
 """How often a frame may be compiled anew because a break was freed in it.
 
-A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another piece,
-or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame of which
-such guards keep two compiled codes from a call breaks at the statement before the guard again, as it was written, for as
-long as Dynamo has code for it.  Guards of ours on values have a budget of their own (`rules.values.traced_specialised`).
+A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another
+piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
+of which such guards keep two compiled codes from a call breaks at the statement before the guard again, as it was
+written, for as long as Dynamo has code for it; at once, where the frame itself adds to what is guarded.  Guards of ours
+on values have a budget of their own (`rules.values.traced_specialised`).
 """
 
 from __future__ import annotations
 
 import bisect
+import dis
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 import torch
 
 from .compilation import Compilation, trace_anew
 from .frame_guards import OWN_GUARD
+from .own import is_own
 from .refusals import Place
-from .trace import SourceLine, Trace, log, record
+from .trace import SourceLine, Trace, log, record, traced_code
 
 _MOST_FAILED = 2  # compiled codes of a frame
+_MOST_ATTEMPTS = 3  # to trace a frame without a guard, each with one statement more as it was written
+_ON_VALUES = ("CONSTANT_MATCH", "EQUALS_MATCH")
 
 
 @dataclass
@@ -64,10 +71,14 @@ class Inherited:
 
 @dataclass
 class Spent:
-    """What the attempts of one compilation hand on: is it known whether the budget is spent?  names: by these guards."""
+    """What the attempts of one compilation hand on: is it known whether the budget is spent?
+
+    names: by the guards on these; attempts: how many have been given up for that.
+    """
 
     is_known: bool = False
     names: set[str] = field(default_factory=set)
+    attempts: int = 0
 
 
 def is_spent_at(trace: Trace) -> bool:
@@ -144,18 +155,16 @@ def _is_named(name: str, expression: str) -> bool:
 
 def _look(compilation: Compilation) -> None:
     """See what the attempt guards before the first statement that is mended, and behind one."""
-    from torch._dynamo.guards import strip_local_scope
-
     sites, output = compilation.of(Sites), compilation.output
     for guard, site in _with_sites(output.guards, [site.guards for site in sites.met], sites.met):
-        name = str(strip_local_scope(guard.originating_source.name))
+        name = _shown(guard.originating_source)
         if site is None:
             sites.before.add(name)
-        elif name:
+        elif name and not is_own(guard.name):
             sites.behind[name, _line_of(guard)] = site
     for guard, site in _with_sites(output.shape_env.guards, [site.decisions for site in sites.met], sites.met):
         if site is not None:
-            sites.behind["", str(guard.sloc)] = site
+            sites.behind |= {("", text): site for text in (str(guard.sloc), *_sizes_fixed_by(guard, output.shape_env))}
 
 
 def _with_sites(found: Iterable[Any], counts: list[int], sites: list[_Site]) -> Iterator[tuple[Any, _Site | None]]:
@@ -163,6 +172,21 @@ def _with_sites(found: Iterable[Any], counts: list[int], sites: list[_Site]) -> 
     for number, item in enumerate(found):
         passed = bisect.bisect_right(counts, number)
         yield item, sites[passed - 1] if passed else None
+
+
+def _sizes_fixed_by(guard: Any, shapes: Any) -> Iterator[str]:
+    """How Dynamo says that a size is another one than that to which a decision (``range(n)``) has fixed it."""
+    symbols = guard.expr.free_symbols if getattr(guard.expr, "rel_op", "") == "==" else ()
+    for source in shapes.var_to_sources.get(*symbols, ()) if len(symbols) == 1 else ():
+        if getattr(getattr(source, "prop", None), "name", "") == "SIZE":
+            yield f"tensor '{_shown(source.base)}' size mismatch at index {source.idx}."
+
+
+def _shown(source: Any) -> str:
+    """The expression of the source, as Dynamo shows it where a guard fails."""
+    from torch._dynamo.guards import strip_local_scope
+
+    return str(strip_local_scope(source.name))
 
 
 def _line_of(guard: Any) -> str:
@@ -179,10 +203,54 @@ def _remember(compilation: Compilation, error: BaseException | None) -> None:
 
 
 def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    """Trace all as it was written if the graph has a guard all the same that has failed too often."""
-    names = compilation.attempts.of(Spent).names
-    if names:
-        _look(compilation)
-        if any(name in names for name, _ in compilation.of(Sites).behind):
-            compilation.memory.of(Inherited).is_left = True
-            trace_anew("a guard that a freed break has brought in fails too often")
+    """Leave statements as they were written if the graph has, behind them, guards that have failed or are sure to."""
+    _look(compilation)
+    spent, inherited = compilation.attempts.of(Spent), compilation.memory.of(Inherited)
+    counters = _counters(compilation)
+    again = [(name, site) for (name, _), site in compilation.of(Sites).behind.items() if name in spent.names | counters]
+    if not again:
+        return
+    spent.attempts += 1
+    inherited.is_left = spent.attempts > _MOST_ATTEMPTS  # it was no break that stood before the guard
+    for name, site in again:
+        spent.names.add(name)
+        inherited.left.add(site.line)
+        record("GM100-T02", name, site.place)
+    trace_anew("a guard that a freed break has brought in fails too often")
+
+
+def _counters(compilation: Compilation) -> set[str]:
+    """The whole numbers and texts of modules that are guarded, and that the frame adds to: others in the next call."""
+    counted = {name for code in traced_code(compilation) for name in _added_to(code)}
+    if not counted or getattr(torch._dynamo.config, "allow_unspec_int_on_nn_module", False):
+        return set()
+    stored = compilation.output.side_effects.store_attr_mutations
+    places = {
+        (owner.source, name)
+        for owner, values in stored.items()
+        for name in counted.intersection(values)
+        if values[name].is_python_constant() and type(values[name].as_python_constant()) in (int, str)
+    }
+    found = set()
+    for guard in compilation.output.guards:
+        source = guard.originating_source
+        place = getattr(source, "base", None), getattr(source, "member", "")
+        is_static = source.guard_source.is_unspecialized_nn_module()  # elsewhere Dynamo makes it dynamic
+        if place in places and is_static and guard.create_fn_name() in _ON_VALUES:
+            found.add(_shown(source))
+    return found
+
+
+@functools.cache
+def _added_to(code: CodeType) -> frozenset[str]:
+    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``."""
+    found = [each for each in dis.get_instructions(code) if each.opname not in ("SWAP", "ROT_TWO")]
+    added = set()
+    for number, then in enumerate(found):
+        before = found[max(number - 5, 0) : number]
+        if before and before[-1].opname.startswith("LOAD_"):  # the owner, which `+=` has loaded before
+            before.pop()
+        is_made = before and before[-1].opname.startswith(("BINARY_", "INPLACE_"))
+        if then.opname == "STORE_ATTR" and is_made:
+            added |= {each.argval for each in before if each.opname == "LOAD_ATTR" and each.argval == then.argval}
+    return frozenset(added)

@@ -46,11 +46,11 @@ def forget_own_guards(output: Any) -> None:
     """Drop Dynamo's guards on the functions of this package, some thirty for each site: they stay what they are."""
     with contextlib.suppress(AttributeError):  # a torch that keeps its guards otherwise keeps these
         guards = output.guards.inner
-        for guard in [guard for guard in guards if _is_own(guard.name)]:
+        for guard in [guard for guard in guards if is_own(guard.name)]:
             guards.discard(guard)
 
 
-def _is_own(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Is it the name of a module or function of this package, or of a function's code?
 
     Dynamo gives an object the name by which it met it first: behind one of our modules there may be `torch`, and all

@@ -520,8 +520,9 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
-    own = trace.compilation.memory.of(Harmful).lines
-    return is_as_written(trace) or trace.line in own or any(trace.line in harmful.lines for harmful in remembered(HarmfulElsewhere))
+    if is_as_written(trace) or trace.line in trace.compilation.memory.of(Harmful).lines:
+        return True
+    return any(trace.line in harmful.lines for harmful in remembered(HarmfulElsewhere))
 
 
 def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 import torch
 
 from ...dynamo import frame_guards, queue, unused
-from ...dynamo.compilation import Compilation
+from ...dynamo.compilation import Compilation, trace_anew
 from ...dynamo.frame_guards import Computation, text_of
 from ...dynamo.operations import only_writes
 from ...dynamo.trace import log
+from ...dynamo.writes import memory_of, operations, written_by
 
 SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
@@ -25,17 +26,23 @@ class Answers:
     """What a frame has been compiled for.
 
     by_question: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
+    changing: computations of numbers that the frame itself writes to.
     """
 
     by_question: dict[str, set[str]] = field(default_factory=dict)
     combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
+    changing: set[str] = field(default_factory=set)
 
 
 @dataclass
 class Guarded:
-    """The values that an attempt to trace a frame is compiled for, each with its computation."""
+    """The values that an attempt to trace a frame is compiled for, each with its computation.
+
+    numbers: the memory of what the computations of numbers are given, where nobody named it.
+    """
 
     values: set[tuple[str, str]] = field(default_factory=set)
+    numbers: dict[str, set[int]] = field(default_factory=dict)
 
 
 class Unknown(Exception):  # noqa: N818  control flow, not an error
@@ -115,17 +122,24 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     if compilation.output.export or compilation.is_saved:
         raise Unknown("GM104-T04")
     roots = making.leaves
-    if value in _TRUTHS or any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots):
-        if len(making.operations) > _MOST_RUN:
+    can_be_run = len(making.operations) <= _MOST_RUN
+    may_be_leaves = all(map(is_held_by_module, roots)) or value not in _TRUTHS
+    if any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots) or not may_be_leaves:
+        if not can_be_run:
             raise Unknown("GM104-T01")
         roots = making.whole_numbers()
+    elif value in _TRUTHS and can_be_run:
+        roots = [making.root]  # what a module counts is another number in each call
     made = [making.part(root) for root in roots]
     parts = [(Computation(part.root, part.operations, part.leaves), part.result()) for part in made]
     if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
         raise Unknown("GM104-T04")
     if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
         _check_first(compilation, parts)
-    _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, all(map(is_named, making.leaves)))
+    is_number = value not in _TRUTHS and not compilation.one_graph and not all(map(is_named, making.leaves))
+    _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, is_number)
+    if is_number:
+        compilation.of(Guarded).numbers.update({computation.key: memory_of(making.leaves) for computation, _ in parts})
     for computation, answer in parts:
         computation.guard(compilation, answer)
 
@@ -157,18 +171,25 @@ def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]])
         answers[part.key].add(answer)
 
 
-def _check_few(compilation: Compilation, now: set[tuple[str, str]], are_named: bool) -> None:
-    """Raise Unknown if the frame has been compiled for many other values already."""
-    seen, guarded_now = compilation.memory.of(Answers).combinations, compilation.of(Guarded).values
+def _check_few(compilation: Compilation, now: set[tuple[str, str]], is_number: bool) -> None:
+    """Raise Unknown if the frame has been compiled for many other values already, or changes a number itself."""
+    answers, guarded_now = compilation.memory.of(Answers), compilation.of(Guarded).values
+    seen = answers.combinations
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
         raise Unknown("GM104-T05")
-    for key, answer in now:
-        others = {other for combination in seen for name, other in combination if name == key} - {answer, *_TRUTHS}
-        if len(others) >= _MOST_NUMBERS and not are_named:
+    for key, answer in now if is_number else ():
+        others = {other for combination in seen for name, other in combination if name == key} - {answer}
+        if key in answers.changing or len(others) >= _MOST_NUMBERS:
             raise Unknown("GM104-T05")
     compilation.judge(_remember)
     guarded_now |= now
 
 
-def _remember(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    compilation.memory.of(Answers).combinations.add(frozenset(compilation.of(Guarded).values))
+def _remember(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    answers, guarded = compilation.memory.of(Answers), compilation.of(Guarded)
+    written = {memory for node in operations(module) if node.op.startswith("call") for memory in written_by(node)}
+    changing = {key for key, memory in guarded.numbers.items() if not memory.isdisjoint(written)}
+    if changing:
+        answers.changing |= changing
+        trace_anew("a number that a frame is specialised by is one that it changes")
+    answers.combinations.add(frozenset(guarded.values))
