@@ -62,7 +62,8 @@ def verdicts(line: Line) -> list[str]:
         return ["died"]
     found = ["broken"] if is_broken(off) else []
     found += ["freed"] if is_broken(off) and not is_broken(on) else []
-    found += ["worse"] if is_broken(on) and (not is_broken(off) or _captures_less(on, off)) else []
+    is_worse = is_broken(on) and (not is_broken(off) or _captures_less(on, off))
+    found += ["worse"] if is_worse or _ends_worse(on, off) else []
     different = set(on["differs"]) - set(off["differs"])
     return found + (["different"] if different else [])
 
@@ -79,6 +80,20 @@ def _captures_less(on: Line, off: Line) -> bool:
     return operations < 0 or (operations == 0 and has_more_graphs)
 
 
+def _ends_worse(on: Line, off: Line) -> bool:
+    """Is it compiled anew more often, to more graphs in all, or does the last call run less of it in graphs?
+
+    Of what was measured before that was counted nothing is known.
+    """
+    late_on, late_off = (arm["graphs"][-1] - arm["graphs"][0] for arm in (on, off))
+    if late_on > late_off and on["graphs"][-1] > off["graphs"][-1]:
+        return True
+    if "ran" not in on or "ran" not in off:
+        return False
+    ran: int = on["ran"][-1] - off["ran"][-1]
+    return ran < 0 or (ran == 0 and bool(on["runs"][-1] > off["runs"][-1]))
+
+
 def page(found: dict[str, Any]) -> str:
     """The page of the docs."""
     return "\n".join([*_head(found), *_table(found["lines"]), "", *_left(found["lines"]), "", *_cases(found["lines"])])
@@ -88,10 +103,12 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield "# Other libraries"
     yield ""
     yield f"Made by `{found['command']}` and `python -m bench.ecosystem --page`, on torch {found['torch']}, commit"
-    yield f"{found['commit']}. Each case is called three times, with other data of the same shapes."
+    calls = max((len(line["on"].get("graphs", ())) for line in found["lines"]), default=0)
+    yield f"{found['commit']}. Each case is called {calls} times, with other data of the same shapes."
     yield ""
     yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
-    yield "breaks and captures fewer operations in the first call, or as many in more graphs."
+    yield "breaks and captures fewer operations in the first call, or as many in more graphs; or it is compiled anew"
+    yield "more often, to more graphs in all, or the last call runs fewer operations in graphs, or as many in more."
     yield "*Different*: outputs, exceptions, records, the state of modules or random numbers differ from eager with the"
     yield "hook and not without. *Died*: the case cannot be run here."
     yield ""
@@ -130,7 +147,7 @@ def _left(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _cases(lines: Sequence[Line]) -> Iterator[str]:
-    said = "Graphs after the first and after the third call."
+    said = "Graphs after the first and after the last call; in parentheses, how many the last one runs."
     yield from _section("Cases that break", said, "| case | without | with the hook | |\n|---|---:|---:|---|")
     for line in lines:
         said = verdicts(line)
@@ -146,7 +163,10 @@ def _section(title: str, said: str, head: str) -> Iterator[str]:
 
 
 def _graphs(seen: Line) -> str:
-    return f"{seen['graphs'][0]} to {seen['graphs'][-1]}" if "graphs" in seen else ""
+    if "graphs" not in seen:
+        return ""
+    runs = f" ({seen['runs'][-1]})" if "runs" in seen else ""
+    return f"{seen['graphs'][0]} to {seen['graphs'][-1]}{runs}"
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ import torch._dynamo.convert_frame
 from torch._guards import CompileContext, CompileId
 from torch.utils import _pytree
 
-CALLS = 3
-TIMEOUT = 240
+CALLS = 12  # of one module, whose counters and buffers go on; each with other data of the same shapes
+TIMEOUT = 300
 _SHOWN = 200  # characters of an error
 _BREAK = "Graph break in user code at "
 _REGISTRY = re.compile(r"/(gb\d+)\.html")
@@ -51,6 +51,8 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
     return {
         "graphs": [call["graphs"] for call in found],
         "operations": [call["operations"] for call in found],
+        "runs": [call["runs"] for call in found],
+        "ran": [call["ran"] for call in found],
         "breaks": breaks.made(counted.whole),
         "whole": refused == right[0]["error"],
         "refused": refused and refused[:_SHOWN],
@@ -85,6 +87,8 @@ def _calls(
         _seed(seed + 1)
         given = inputs()
         output, error = None, None
+        if counted:
+            counted.runs = counted.ran = 0
         try:
             output = _leaves(function(*given))
         except Exception as exception:
@@ -98,6 +102,8 @@ def _calls(
                 "state": _state(owner or function),
                 "graphs": counted.graphs if counted else 0,
                 "operations": counted.operations if counted else 0,
+                "runs": counted.runs if counted else 0,
+                "ran": counted.ran if counted else 0,
             }
         )
     return seen
@@ -197,20 +203,27 @@ def _from_package(place: str) -> str:
 class _Counted:
     """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame.
 
-    operations: those of all graphs.
+    operations: those of all graphs; runs, ran: how many graphs run in a call, and how many operations they have.
     """
 
     def __init__(self) -> None:
-        self.graphs = 0
-        self.operations = 0
+        self.graphs = self.operations = 0
+        self.runs = self.ran = 0
         self.whole: set[CompileId | None] = set()
 
     def __call__(self, graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
+        operations = sum(node.op.startswith("call") for node in graph.graph.nodes)
         self.graphs += 1
-        self.operations += sum(node.op.startswith("call") for node in graph.graph.nodes)
+        self.operations += operations
         if not graph.compile_subgraph_reason.graph_break:
             self.whole.add(CompileContext.current_compile_id())
-        return graph.forward
+
+        def run(*inputs: Any) -> Any:
+            self.runs += 1
+            self.ran += operations
+            return graph.forward(*inputs)
+
+        return run
 
 
 def main(library: str, out: str, *only: str) -> None:
