@@ -50,6 +50,11 @@ def forget_own_guards(output: Any) -> None:
             guards.discard(guard)
 
 
+def is_of_package(name: str) -> bool:
+    """Is it, as guards name things, a module of this package, or an attribute of one?"""
+    return _OWN.match(name) is not None
+
+
 def is_own(name: str) -> bool:
     """Is it the name of a module or function of this package, or of a function's code?
 
