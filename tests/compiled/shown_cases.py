@@ -141,7 +141,7 @@ class Texts(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         logger.info("%s %s", ", ".join(self.names), self.name.upper())
         if x.max() > 5:
-            logger.info(self.name + ": " + str(self.step), *())
+            logger.info(self.name + ": " + str(self.step))
             logger.info("%s", "on" if self.flag else "off")
         return x * 2
 

@@ -1,0 +1,56 @@
+"""What effects show is that of their moment, whatever it is in each call, and one compilation will do for all."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+from outcomes import differences, fresh, run
+
+from graphmend_hook.dynamo import queue
+
+PATH = HERE / "shown_cases.py"
+PLAIN = import_file(PATH, "shown_cases_plain")
+MENDED = import_mended(PATH, "shown_cases_mended")
+LOGGER = "shown_cases"
+UP, LARGE, BAD = torch.ones(2, 3), torch.full((2, 3), 9.0), torch.tensor([1.0, float("nan")])
+CALLS = (UP, LARGE, UP, BAD[0].expand(2, 3).clone(), LARGE - 20, LARGE, torch.full((2, 3), float("nan")), LARGE)
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("name", PLAIN.SHOWN)
+def test_shown_as_in_eager_without_a_guard(name: str, train: bool) -> None:
+    torch._dynamo.reset()
+    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
+    counting = Counting("eager")
+    compiled = torch.compile(mended, backend=counting)
+    for i, x in enumerate(CALLS):
+        plain.change(i)
+        mended.change(i)
+        expected = run(plain, (x,), train, LOGGER, plain)
+        got = run(compiled, (x,), train, LOGGER, mended)
+        assert not differences(got, expected), (i, x)
+    assert counting.graphs <= PLAIN.SHOWN[name]
+    assert queue.graphmend_pending == []
+
+
+def test_twelve_modules_compiled_one_by_one_are_one_compilation() -> None:
+    torch._dynamo.reset()
+    counting = Counting("eager")
+    modules = [fresh(MENDED.LogOfASide) for _ in range(12)]
+    for i, module in enumerate(modules):
+        module.change(i)
+        module.compile(backend=counting)
+        module(UP)
+    assert counting.graphs == 1 and counting.runs == 12
+
+
+def test_nothing_is_compiled_anew_where_that_is_forbidden() -> None:
+    torch._dynamo.reset()
+    module = fresh(MENDED.Guard)
+    compiled = torch.compile(module, backend="eager")
+    compiled(UP)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        for i in range(3):
+            module.change(i)
+            assert torch.equal(compiled(UP), UP * 2)
