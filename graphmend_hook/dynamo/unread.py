@@ -27,7 +27,7 @@ class TypesMet:
 @question(otherwise=False)
 def is_unread_plain(trace: Trace, value: Variable) -> bool:
     """Is it a text or a number that the trace has not looked at, nor need look at?  Its type is guarded from now on."""
-    if not is_unread(value) or value.peek_type() not in PLAIN or value.source is None:
+    if not is_unread(value) or value.peek_type() not in PLAIN or not can_be_loaded(value.source):
         return False
     guard_type(trace, value)
     return True
@@ -44,6 +44,18 @@ def _is_tensor(value: Variable) -> bool:
         return False
     is_tensor: bool = value.is_tensor()
     return is_tensor
+
+
+def can_be_loaded(source: Any) -> bool:
+    """Can generated code load what is there?"""
+    from torch._guards import Source
+
+    while source is not None and type(source).reconstruct is not Source.reconstruct:
+        inner = getattr(source, "base", None)
+        if inner is None:
+            return True
+        source = inner
+    return False
 
 
 def guard_type(trace: Trace, value: Variable) -> None:

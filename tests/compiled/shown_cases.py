@@ -66,7 +66,7 @@ class Guard(Changing):
 class GuardOfNestedNames(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not torch.isfinite(x).all():
-            raise ValueError("%s %s in %s" % (self.config.name, self.config.inner.tag, type(self).__name__))  # noqa: UP031
+            raise ValueError("%s %s in %s" % (self.config.name, self.config.inner.tag, type(self).__name__))
         assert x.max() < 99, self.name + " is large"
         return x * 2
 
@@ -75,7 +75,9 @@ class GuardOfNestedNames(Changing):
 class GuardOfContainers(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if not torch.isfinite(x).all():
-            raise ValueError(f"{len(self.history)} {self.history[-1]} {self.names[0]} {self.meta['name']} {self.pair[1]}")
+            raise ValueError(
+                f"{len(self.history)} {self.history[-1]} {self.names[0]} {self.meta['name']} {self.pair[1]}"
+            )
         return x * 2
 
 
@@ -123,7 +125,7 @@ class PrintAndWarning(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.max() > 5:
             print("large", self.name, self.step, self.meta["name"], sep="-")
-            warnings.warn(f"{self.name}: large at {self.step}")  # noqa: B028
+            warnings.warn(f"{self.name}: large at {self.step}")
         return x * 2
 
 
@@ -205,6 +207,21 @@ class DividesByZero(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.max() > 5:
             logger.info("%s", self.step / self.total)
+        return x * 2
+
+
+@shown(9)
+class FailsOnTheWay(Changing):
+    """What stands behind a text that cannot be made is not reached."""
+
+    def change(self, i: int) -> None:
+        super().change(i)
+        self.total = i % 4
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.info("behind: %s", self.meta["size"])
+        logger.info("%s", self.step / self.total)
+        self.meta["size"] = self.other[-1]
         return x * 2
 
 

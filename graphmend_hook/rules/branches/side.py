@@ -183,7 +183,7 @@ class Side(Speculation):
             now: ast.expr | None = self.value(node)
         except Declined:
             now = None
-        return apart.emit(reads, now)
+        return apart.emit(reads, now, checked=False)
 
     def _branch(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
         """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""

@@ -74,7 +74,10 @@ class EffectCall:
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
-        leaves = [leaf if apart is None else apart.emit([*apart.reads.values()], leaf) for leaf, apart in self.leaves]
+        leaves = [
+            leaf if apart is None else apart.emit([*apart.reads.values()], leaf, checked=True)
+            for leaf, apart in self.leaves
+        ]
         holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
         if self.shown is None:
             return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)

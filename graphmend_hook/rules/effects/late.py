@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...analysis.scopes import ModuleScope, Place
 from ...templates import OWN, constant, expression, name
@@ -19,7 +19,9 @@ _METHODS = frozenset(  # of texts and dicts, without effect
     {"capitalize", "center", "format", "get", "join", "ljust", "lower", "lstrip", "replace", "rjust", "rstrip"}
     | {"split", "strip", "title", "upper", "zfill"}
 )
-_LATE = "VALUE if (VALUE := GM.late(lambda NAMES: BODY, (READS,), (SIZED,))) is not None else NOW"
+_NEVER_FAILING = frozenset({"bool", "len", "repr", "str"})
+_NAMESPACES = frozenset({"__dict__", "_buffers", "_modules", "_parameters"})  # that change with an attribute
+_LATE = "VALUE if (VALUE := GM.late(lambda NAMES: BODY, (READS,), (SIZED,), CHECKED)) is not None else NOW"
 _FALLBACK = "GM.not_late()"
 
 
@@ -28,16 +30,19 @@ class Late:
     """An expression over names that stand for what it reads.
 
     reads: chains of attributes, each once; sized: of which of them is nothing asked but the length.
+    may_fail: may some texts and numbers make it fail?
     """
 
     body: ast.expr
-    reads: dict[str, ast.expr] = field(default_factory=dict)
-    sized: dict[str, bool] = field(default_factory=dict)
+    reads: dict[str, ast.expr]
+    sized: dict[str, bool]
+    may_fail: bool
 
-    def emit(self, reads: list[ast.expr], now: ast.expr | None) -> ast.expr:
+    def emit(self, reads: list[ast.expr], now: ast.expr | None, checked: bool) -> ast.expr:
         """The value, or what computes it at delivery.
 
         reads: the chains as they are to be read; now: the expression where it cannot wait, None where that is no help.
+        checked: it may wait only where it does not fail, because what stands behind it would not be reached.
         """
         at = self.body
         return expression(
@@ -48,6 +53,7 @@ class Late:
             BODY=self.body,
             READS=reads,
             SIZED=[constant(sized, at) for sized in self.sized.values()],
+            CHECKED=constant(checked and self.may_fail, at),
             NOW=expression(_FALLBACK, at) if now is None else now,
         )
 
@@ -58,11 +64,10 @@ def late(node: ast.expr, is_builtin: Callable[[ast.Name], bool]) -> Late | None:
         return None
     parts = _Parts(is_builtin)
     try:
-        found = Late(parts.computed(node))
+        body = parts.computed(node)
     except _OtherError:
         return None
-    found.reads, found.sized = parts.reads, parts.sized
-    return found if found.reads else None
+    return Late(body, parts.reads, parts.sized, parts.may_fail) if parts.reads else None
 
 
 def is_builtin_in(place: Place, scope: ModuleScope) -> Callable[[ast.Name], bool]:
@@ -80,9 +85,11 @@ class _Parts:
     def __init__(self, is_builtin: Callable[[ast.Name], bool]) -> None:
         self.reads: dict[str, ast.expr] = {}
         self.sized: dict[str, bool] = {}
+        self.may_fail = False
         self._is_builtin = is_builtin
 
     def computed(self, node: ast.expr) -> ast.expr:
+        self.may_fail |= self._may_fail(node)
         match node:
             case ast.Constant():
                 return node
@@ -103,6 +110,14 @@ class _Parts:
             case ast.Call(func, arguments, []):
                 return _at(node, ast.Call(self._called(func), self._arguments(func, arguments), []))
         raise _OtherError
+
+    def _may_fail(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Call(func=ast.Name(spelling)):
+                return spelling not in _NEVER_FAILING
+            case ast.JoinedStr(parts):
+                return any(isinstance(part, ast.FormattedValue) and part.format_spec is not None for part in parts)
+        return not isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, ast.IfExp))
 
     def _called(self, func: ast.expr) -> ast.expr:
         if isinstance(func, ast.Name) and func.id in _BUILTINS and self._is_builtin(func):
@@ -135,7 +150,7 @@ class _Parts:
     def _read(self, node: ast.expr, sized: bool = False) -> ast.expr:
         """The name that stands for a chain of attributes that begins with a name."""
         root = node
-        while isinstance(root, ast.Attribute):
+        while isinstance(root, ast.Attribute) and root.attr not in _NAMESPACES:
             root = root.value
         if not isinstance(root, ast.Name):
             raise _OtherError

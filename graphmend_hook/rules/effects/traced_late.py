@@ -17,7 +17,7 @@ from ...dynamo.frame_guards import install, may_be_relied_on
 from ...dynamo.place import tracing
 from ...dynamo.question import question
 from ...dynamo.trace import SourceLine, Trace, is_caught
-from ...dynamo.unread import PLAIN, guard_type
+from ...dynamo.unread import PLAIN, can_be_loaded, guard_type
 from ...dynamo.variables import Variable, is_unread
 
 CALLED = ("late",)  # by rewritten code
@@ -44,18 +44,21 @@ class ReadLater:
     changed: set[SourceLine | None] = field(default_factory=set)
 
 
-def late(function: Callable[..., Any], reads: tuple[Any, ...], sized: tuple[bool, ...]) -> tuple[Any, ...] | None:
+def late(
+    function: Callable[..., Any], reads: tuple[Any, ...], sized: tuple[bool, ...], checked: bool
+) -> tuple[Any, ...] | None:
     """What gives ``function(*reads)`` when the effect is delivered; None where it has to be computed now.
 
     sized: of which of them nothing is asked but the length.
+    checked: only where that does not fail, as a guard makes sure of before each call.
     """
-    if tracing() and may_wait(reads, sized):
+    if tracing() and may_wait(function, reads, sized, checked):
         return (queue.LATE, function, *reads)
     return None
 
 
 @question(otherwise=False)
-def may_wait(trace: Trace, reads: Variable, sized: tuple[bool, ...]) -> bool:
+def may_wait(trace: Trace, function: Variable, reads: Variable, sized: tuple[bool, ...], checked: bool) -> bool:
     """Are they texts and numbers, or containers of these that stay as they are, of which the trace need read none?
 
     A handler of the program would not catch what the function raises.
@@ -65,13 +68,43 @@ def may_wait(trace: Trace, reads: Variable, sized: tuple[bool, ...]) -> bool:
     values = reads.realize().items
     if not any(map(is_unread, values)):
         return False
-    checked = [_may_wait(trace, value, of_size) for value, of_size in zip(values, sized, strict=True)]
-    guards = [guard for guard in checked if guard is not None]
-    if len(guards) < len(checked):
+    found = [_may_wait(trace, value, of_size) for value, of_size in zip(values, sized, strict=True)]
+    guards = [guard for guard in found if guard is not None]
+    if len(guards) < len(found):
         return False
+    if checked:
+        computation = _Computation(function.realize().get_function(), values)
+        if not may_be_relied_on() or not computation.succeeds(*computation.examples):
+            return False
+        guards.append(functools.partial(computation.guard, trace.compilation))
     for guard in guards:
         guard()
     return True
+
+
+class _Computation:
+    """What a function gives of values that the trace does not look at, and of constants."""
+
+    def __init__(self, function: Callable[..., Any], values: list[Variable]) -> None:
+        self._function = function
+        self._unread = [is_unread(value) for value in values]
+        self._constants = [None if is_unread(value) else value.as_python_constant() for value in values]
+        self._sources = [value.source for value in values if is_unread(value)]
+        self.examples = [value.peek_value() for value in values if is_unread(value)]
+
+    def guard(self, compilation: Compilation) -> None:
+        """Let the code run only where the function does not fail."""
+        install(compilation, self, self._sources, self.succeeds, "a text can be made")
+
+    def succeeds(self, *found: Any) -> bool:
+        """Does the function not fail on the constants, and what stands for the other values?"""
+        values = iter(found)
+        given = [next(values) if unread else it for unread, it in zip(self._unread, self._constants, strict=True)]
+        try:
+            self._function(*given)
+        except Exception:
+            return False
+        return True
 
 
 def _may_wait(trace: Trace, value: Variable, of_size: bool) -> Callable[[], object] | None:
@@ -80,7 +113,7 @@ def _may_wait(trace: Trace, value: Variable, of_size: bool) -> Callable[[], obje
         is_constant = type(value.realize()).__name__ == "ConstantVariable" and value.python_type() in PLAIN
         return _nothing if is_constant and not of_size else None
     kind, found = value.peek_type(), value.peek_value()
-    if value.source is None:
+    if not can_be_loaded(value.source):
         return None
     if kind in PLAIN and not of_size:
         return functools.partial(guard_type, trace, value)
