@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from . import asserted, frame_guards, queue, ranges, rerun, restart, supposed, undecided
+from . import asserted, cuda_graphs, frame_guards, queue, ranges, rerun, restart, supposed, undecided
 from .arithmetic import before_arithmetic
 from .compilation import Compilation, trace_anew
 from .orders import Orders, is_as_written
@@ -302,6 +302,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     compilation.judge(supposed.judge_branch)
     compilation.judge(_judge_shapes)
     compilation.judge(_judge_assertions)
+    compilation.judge(cuda_graphs.keep_out)
     captured.given.add(f"allow_{kind}")
     _allow(compilation, True)
     if not compilation.one_graph:
