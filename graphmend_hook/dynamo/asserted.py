@@ -5,7 +5,7 @@ has become what was taken for granted of it, and the assertion is folded away.  
 of how many rows there are, which no backend knows before it has counted them.  And PyTorch leaves some out: that a size
 is at most one or zero it takes for a bound, which it asserts as "at most two".
 
-A device cannot raise, it can only stop; and the host waits for what it reads there.  So these tensors are on the host:
+A device cannot raise, it can only stop, and the host waits for what it reads there.  So these tensors are on the host:
 the copy of which a number is read, and as many ones as there are rows, which the host knows by then.
 """
 
@@ -115,10 +115,9 @@ def _read_together(_compilation: Compilation, module: torch.fx.GraphModule) -> N
             holds = functools.reduce(lambda one, other: both((one, other)), tests)
             on_host = module.graph.call_method("cpu", (holds,))
             module.graph.call_function(torch._assert_async, (on_host, _OWN + " or ".join(texts)))
-        for node in nodes:
-            copy = node.args[0]
-            module.graph.erase_node(node)
-            module.graph.erase_node(copy)
+        copies = [node.args[0] for node in nodes]
+        for dead in (*nodes, *copies):
+            module.graph.erase_node(dead)
     module.recompile()
 
 

@@ -21,6 +21,7 @@ from graphmend_hook.dynamo import epilogue, queue
 
 DEVICE = "cuda" if torch.backends.cuda.is_built() else "lazy"
 _aten = torch.ops.aten
+_MOVING = (_aten._to_copy, _aten.copy, _aten.copy_)
 _INDEXING = (_aten.index, _aten.index_put, _aten.index_put_)
 # Their results have as many elements as the data says, or are numbers of Python.
 _COUNTING = frozenset(
@@ -109,8 +110,9 @@ def does_wait(node: torch.fx.Node) -> bool:
     given = [each.meta.get("val") if isinstance(each, torch.fx.Node) else each for each in tree_leaves(node.args)]
     if not any(_is_on(value, DEVICE) for value in given):
         return False
-    moves = any(_is_on(value, "cpu") for value in tree_leaves(node.meta.get("val")))
-    return _counts(node.target, given) or (moves and not node.kwargs.get("non_blocking", False))
+    to_host = any(_is_on(value, "cpu") for value in tree_leaves(node.meta.get("val")))
+    moves = node.target.overloadpacket in _MOVING and not node.kwargs.get("non_blocking", False)
+    return _counts(node.target, given) or (to_host and moves)
 
 
 def _is_on(value: object, device: str) -> bool:

@@ -1,0 +1,72 @@
+"""A compiled program waits for a device no more often than the program in eager."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import pytest
+import torch
+from observing import HERE, Counting, import_file, import_mended
+from waits import compiled_waits, eager_waits
+
+PATH = HERE / "waits_cases.py"
+PLAIN = import_file(PATH, "waits_cases_plain")
+MENDED = import_mended(PATH, "waits_cases_mended")
+NAMES = [name for name, value in vars(PLAIN).items() if isinstance(value, FunctionType)]
+X = torch.tensor([[1.0, 2.0], [-1.0, 3.0], [4.0, -2.0], [5.0, 6.0], [-7.0, 1.0]])
+Y = torch.arange(21.0).reshape(7, 3)
+needs_a_device = pytest.mark.skipif(
+    not torch.backends.cuda.is_built(), reason="this build of torch knows nothing of a device"
+)
+
+
+@needs_a_device
+@pytest.mark.parametrize("name", NAMES)
+def test_no_more_waits_than_eager(name: str) -> None:
+    assert compiled_waits(getattr(MENDED, name), X, Y) <= eager_waits(getattr(PLAIN, name), X, Y)
+
+
+@needs_a_device
+@pytest.mark.parametrize("name", ["splits_by_a_list", "splits_by_a_list_twice", "takes_rows", "guards"])
+def test_what_is_read_together_is_waited_for_once(name: str) -> None:
+    assert compiled_waits(getattr(MENDED, name), X, Y) == 1
+
+
+@needs_a_device
+def test_jetmoe_waits_as_often_as_eager() -> None:
+    """A list of numbers for each router, of which each number is a size, and asserted about."""
+    transformers = pytest.importorskip("transformers")
+    import graphmend_hook
+
+    sizes = dict.fromkeys(("hidden_size", "intermediate_size"), 16)
+    config = transformers.JetMoeConfig(
+        vocab_size=20, num_hidden_layers=1, num_key_value_heads=2, kv_channels=8, num_local_experts=4, **sizes
+    )
+    model = transformers.JetMoeForCausalLM(config).eval()
+    tokens = torch.arange(3, 9)[None]
+    expected = eager_waits(lambda model, tokens: model(tokens, use_cache=False).logits, model, tokens)
+    mended = graphmend_hook.mend(model)
+    assert compiled_waits(lambda model, tokens: model(tokens, use_cache=False).logits, mended, tokens) <= expected
+
+
+class Raised(tuple[Any, ...]):
+    """What a call has raised."""
+
+
+def given(function: Any, x: torch.Tensor) -> Any:
+    try:
+        return function(x, Y)
+    except (RuntimeError, ValueError, IndexError) as error:
+        return Raised((type(error), error.args))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_to_eager(name: str) -> None:
+    compiled = torch.compile(getattr(MENDED, name), backend=Counting("eager"))
+    for x in (X, -X, X.flip(0), X.abs(), -X.abs(), torch.zeros(5, 2), X * torch.nan):
+        found, expected = given(compiled, x), given(getattr(PLAIN, name), x)
+        if isinstance(expected, Raised):
+            assert found == expected
+        else:
+            torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
