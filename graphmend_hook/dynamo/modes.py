@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 
 from . import frame_guards
@@ -50,6 +53,17 @@ class Modes:
         return isinstance(other, Modes) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Those of gradients, inference and autocast, for as long as the context lasts."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(self.inference))
+            stack.enter_context(torch.set_grad_enabled(self._grad))
+            for device, (enabled, dtype) in self._autocast.items():
+                autocast = torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=self._autocast_cache)
+                stack.enter_context(autocast)
+            yield
 
     def restore(self) -> None:
         """Put all of them back but inference mode, which ends with the object that switched it on."""

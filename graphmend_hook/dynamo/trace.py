@@ -57,10 +57,14 @@ class Trace:
         return (frame for frame in self.frames() if frame.f_code.co_filename not in OWN_FILES)
 
     def contexts(self) -> Iterator[Any]:
-        """The context managers that are open in the traced frames: on their stacks are the exits of some."""
+        """The context managers that are open in the traced frames: on their stacks are the exits of some.
+
+        None for a block of which more cannot be told: of a function that is inlined Dynamo notes that there is one.
+        """
         for frame in self.frames():
-            yield from (item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable")
-            yield from (block.with_context for block in getattr(frame, "block_stack", ()))
+            exits = [item.ctx for item in frame.stack if type(item).__name__ == "WithExitFunctionVariable"]
+            blocks = [block.with_context for block in getattr(frame, "block_stack", ())]
+            yield from (*exits, *filter(None, blocks), *[None] * (blocks.count(None) - len(exits)))
 
     @property
     def is_in_a_context(self) -> bool:

@@ -659,6 +659,66 @@ class Normed(torch.nn.Module):
         return y
 
 
+# --- texts with tensors in them, under a mode of torch that ends before the graph does --------------------------------
+
+
+@case()
+@torch.no_grad()
+def a_text_under_a_decorator(x: torch.Tensor) -> torch.Tensor:
+    n = x.sum()
+    if n < 0:
+        raise ValueError(f"{n}, {n.item()} of {x.shape}")
+    return x * 2
+
+
+@case()
+def a_text_in_no_grad(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        n = x.sum()
+        assert n > 0, f"{n.item():.2f} of {tuple(x.size())}"
+    return x * 2
+
+
+@case()
+@torch.inference_mode()
+def arguments_in_inference_mode(x: torch.Tensor) -> torch.Tensor:
+    n = x.sum()
+    if n < 0:
+        raise ValueError("negative", n, [n * 2])
+    return x * 2
+
+
+@case(inductor=True)
+def a_text_that_computes_in_autocast(x: torch.Tensor) -> torch.Tensor:
+    rows = x.detach().reshape(1, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        if (x < 0).any():
+            raise ValueError(f"{torch.matmul(rows, rows.reshape(3, 1)).mul(1.01)}")
+    return x * 2
+
+
+@case()
+def a_text_that_computes_with_autocast_off(x: torch.Tensor) -> torch.Tensor:
+    rows = x.detach().reshape(1, 3)
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("cpu", enabled=False):
+        torch._check_value(not (x < 0).any(), lambda: f"{torch.matmul(rows, rows.reshape(3, 1)).mul(1.01)}")
+    return x * 2
+
+
+@torch.no_grad()
+def _checked(x: torch.Tensor) -> torch.Tensor:
+    n = x.sum()
+    with torch.enable_grad(), contextlib.nullcontext():
+        if n < 0:
+            raise ValueError(f"{n} {[n]}")
+    return n
+
+
+@case()
+def a_text_in_a_decorated_function(x: torch.Tensor) -> torch.Tensor:
+    return x * _checked(x.detach())
+
+
 # --- handlers that are easily overlooked ---------------------------------------------------------------------------------
 
 

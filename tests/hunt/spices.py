@@ -609,6 +609,10 @@ SPICES = {
             "with torch.no_grad():\n    assert $C, 'guard $i'\n    self.s.add_(1)",
             "with torch.enable_grad():\n    if $p:\n        $z = $e\n    else:\n        $z = $t * 1",
             "with torch.no_grad():\n    with torch.enable_grad():\n        if $G:\n            raise ValueError('guard $i')",
+            "with torch.no_grad():\n    w$i = $t.float().sum()\n    if $G:\n        raise ValueError(f'guard $i {w$i} {w$i.item()}')",
+            "with torch.inference_mode():\n    w$i = $t.float().reshape(-1)\n    if $G:\n        raise ValueError('guard $i', w$i, w$i.shape)",
+            "with torch.autocast('cpu', torch.bfloat16):\n    w$i = $t.detach().float().reshape(-1, 1)\n    if $G:\n"
+            "        raise ValueError(f'guard $i {torch.matmul(w$i, w$i.reshape(1, -1))}')",
         ],
         train=True,
     ),

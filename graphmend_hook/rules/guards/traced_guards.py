@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from ...dynamo import place, queue
+from ...dynamo.modes import Modes
 from ...dynamo.question import in_trace, question
 from ...dynamo.rerun import expect_failure
 from ...dynamo.restart import expect_no_handler, expect_success
@@ -22,6 +23,8 @@ from ..effects.traced_texts import kept as kept_now
 
 CALLED = ("asserted", "is_check")  # by rewritten code
 
+# Dynamo's variables for contexts of gradients, inference and autocast, and for one that does nothing.
+_SWITCHING = ("GradModeVariable", "InferenceModeVariable", "AutocastModeVariable", "NullContextVariable")
 # Where the known check functions are defined.
 _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
 
@@ -76,8 +79,10 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
                 expect_failure()
             continue
         kind = queue.GUARD if method is None else queue.EFFECT
+        is_within = method is None and place.is_in_a_context()
+        call = (_within(), (delivery, target)) if is_within else (delivery, target)
         kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
-        traced_defer.append((kind, kept[0], delivery, target, *kept[1:]), is_guard=method is None)
+        traced_defer.append((kind, kept[0], *call, *kept[1:]), is_guard=method is None)
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
@@ -89,11 +94,34 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return traced_defer.refusal(target, method, values) if place.tracing() else "GM101-T09"
     if queue.guards == "keep":
         return "GM103-T01"
-    if place.is_in_a_context() and has_tensor(values):
-        return "GM101-T05"  # autocast, say, ends before the text is made
+    if _is_in_another_context() and has_tensor(values):
+        return "GM101-T05"  # it ends before the text is made
     if in_graph:
         return ""
     return "GM101-T10" if _is_told_of() else traced_defer.refusal_here(False, False, values, False)
+
+
+class _Within:
+    """Executes the statement of a guard, whose text may compute something, in the modes that the guard stands in."""
+
+    def __init__(self) -> None:
+        self._modes = Modes()
+
+    def __call__(self, target: tuple[Callable[[Any, Any], None], Any], values: Any) -> None:
+        delivery, its_target = target
+        with self._modes.entered():
+            delivery(its_target, values)
+
+
+@question(otherwise=None)
+def _within(trace: Trace) -> Any:
+    return place.constant_of(trace, _Within(), "graphmend_modes")
+
+
+@question(otherwise=True)
+def _is_in_another_context(trace: Trace) -> bool:
+    """Is a context manager open that does more than to switch modes which can be entered again?"""
+    return any(type(context).__name__ not in _SWITCHING for context in trace.contexts())
 
 
 @question(otherwise=True)
