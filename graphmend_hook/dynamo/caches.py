@@ -8,11 +8,11 @@ from typing import Any
 
 from . import frame_guards
 from .question import question
+from .reads import UNWRAPS
 from .trace import Trace
 from .variables import Variable
 
 _UNPACKING = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-_UNWRAPS = "getattr_and_trace"  # of `torch._dynamo.polyfills`: calls what a wrapper in C wraps
 
 
 def is_in_a_cache(trace: Trace) -> bool:
@@ -49,7 +49,7 @@ def _wrappers(trace: Trace) -> Iterator[Variable]:
     """The caches behind which traced functions are, the innermost first."""
     for frame in trace.frames():
         wrapper = frame.symbolic_locals.get("wrapper_obj")
-        if wrapper is None or frame.f_code.co_name != _UNWRAPS:
+        if wrapper is None or frame.f_code.co_name != UNWRAPS:
             continue
         wrapper = wrapper.realize()
         if hasattr(getattr(wrapper, "wrapper_obj", None), "cache_info"):

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from torch.compiler import is_dynamo_compiling
 
-from . import defects, trust
+from . import defects, reads, trust
 from .compilation import NotTracingError
 from .own import own_code
 from .trace import Trace, log
@@ -155,6 +155,7 @@ def _announce() -> None:
     for function, asked in _questions:
         dispatch[id(function)] = functools.partial(_variable_of, asked, LambdaVariable)
     _skip_own_frames()
+    reads.watch()
 
 
 def _skip_own_frames() -> None:

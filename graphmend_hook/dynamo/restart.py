@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from . import unused
+from . import left_to_eager, unused
 from .compilation import Compilation
 from .modes import Modes
 from .operations import divides_whole_numbers
@@ -83,6 +83,7 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
     unused.see_to(compilation)
+    left_to_eager.remember(compilation)
     compilation.judge(see_switches)
 
 
