@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from types import FunctionType
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 from waits import compiled_waits, eager_waits
+
+from graphmend_hook.dynamo import asserted
 
 PATH = HERE / "waits_cases.py"
 PLAIN = import_file(PATH, "waits_cases_plain")
@@ -48,6 +51,27 @@ def test_jetmoe_waits_as_often_as_eager() -> None:
     expected = eager_waits(lambda model, tokens: model(tokens, use_cache=False).logits, model, tokens)
     mended = graphmend_hook.mend(model)
     assert compiled_waits(lambda model, tokens: model(tokens, use_cache=False).logits, mended, tokens) <= expected
+
+
+@pytest.mark.parametrize("values", [(True, True, True), (False, True, True), (True, True, False)])
+def test_what_is_asserted_of_a_device_is_read_by_one_copy(values: tuple[bool, ...]) -> None:
+    def graph(one: torch.Tensor, two: torch.Tensor, three: torch.Tensor) -> torch.Tensor:
+        torch._assert_async(one.cpu(), "graphmend_hook: first")
+        torch._assert_async(two.cpu(), "graphmend_hook: second")
+        torch._assert_async(three.cpu(), "graphmend_hook: first")
+        return one
+
+    module = torch.fx.symbolic_trace(graph)
+    for node in module.graph.find_nodes(op="placeholder"):
+        node.meta["example_value"] = torch.ones((), dtype=torch.bool, device="meta")
+    asserted._read_together(mock.Mock(), module)
+    assert len(module.graph.find_nodes(op="call_method", target="cpu")) == 1
+    given = [torch.tensor(value) for value in values]
+    if all(values):
+        module(*given)
+    else:
+        with pytest.raises(RuntimeError, match="graphmend_hook: first or second"):
+            module(*given)
 
 
 class Raised(tuple[Any, ...]):
