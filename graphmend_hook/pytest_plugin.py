@@ -118,7 +118,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         if own is not None and failed_strictly(own.settings) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
-    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.seen))  # xdist sends plain values only
+    output[_WORKER_OUTPUT] = pickle.dumps((ledger.records, refusals.left()))  # xdist sends plain values only
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -67,8 +67,12 @@ def redirect_replay(
 
 def _is_edited(code: CodeType) -> bool:
     """Has the code been here before?  A hook that is registered twice is handed its own code."""
-    reruns = any(isinstance(constant, Rerun) for constant in code.co_consts)
-    return SINK in code.co_names or BEFORE in code.co_varnames or reruns
+    return SINK in code.co_names or BEFORE in code.co_varnames or is_run_again(code)
+
+
+def is_run_again(code: CodeType) -> bool:
+    """Is it generated code whose frame is run again if its graph raises?"""
+    return any(isinstance(constant, Rerun) for constant in code.co_consts)
 
 
 def announced(code: CodeType, slot: object) -> CodeType:

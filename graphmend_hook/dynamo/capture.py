@@ -397,7 +397,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     Then, that they are neither 0 nor 1, as Dynamo does of sizes: that is what most backends fail on.  Those that a
     decision is about come first, then all.  Then, make the decision by an example.  Then, unless ``fullgraph=True``
     forbids it, read the last number that the error names as it was written, so that the graph ends there, and then all
-    of them.  Where a backend has failed on a large graph, and does not say on which number, no other way is tried.
+    of them.  Where a backend has failed, and does not speak of numbers, or on a large graph not of a decision, no other
+    way is tried.
     """
     from torch._dynamo.exc import BackendCompilerFailed
 
@@ -413,7 +414,8 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
         _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
     is_of_backend = isinstance(failure.error, BackendCompilerFailed)
     everywhere = [place[:2] for place in captured.places]
-    if is_of_backend and is_large and not expression:
+    is_about_numbers = expression or _UNBACKED.search(failure.text)
+    if is_of_backend and not compilation.one_graph and (not is_about_numbers or (is_large and not expression)):
         _capture_first(0, compilation, failure.reason, place_of(failure.error), everywhere)
     is_first = orders.most == math.inf and not (has_failed or supposed.decides_by_call(compilation))
     if is_first and not orders.not_negative and expression and undecided.is_decided_from(0, expression[1]):

@@ -58,6 +58,7 @@ class Attempts(Parts):
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
     failed: did something of ours fail in one?  Then no question is answered any more.
+    ends: called at the end of each further attempt.
     """
 
     def __init__(self) -> None:
@@ -66,6 +67,7 @@ class Attempts(Parts):
         self.made: Compilation | None = None
         self.begun = False
         self.failed = False
+        self.ends: set[End] = set()
 
 
 def trace_anew(reason: str) -> NoReturn:
@@ -80,6 +82,13 @@ def is_order(error: object) -> bool:
     from torch._dynamo.exc import RestartAnalysis
 
     return isinstance(error, RestartAnalysis)
+
+
+def is_graph_break(error: object) -> bool:
+    """Does it tell Dynamo to start the trace again, and to end the graph where it has come to?"""
+    from torch._dynamo.exc import SpeculationRestartAnalysis
+
+    return isinstance(error, SpeculationRestartAnalysis)
 
 
 class Compilation(Parts):
@@ -232,6 +241,8 @@ def compilation_of(output: Any) -> Compilation:
             _memories[code] = FrameMemory()  # the first time, or after `torch._dynamo.reset`
         attempts.begun = True
         attempts.current = Compilation(output, attempts, memory_of(code))
+        for action in attempts.ends:
+            attempts.current.at_end(action)
     return attempts.current
 
 

@@ -21,12 +21,13 @@ import torch
 from torch._dynamo import convert_frame
 from torch._dynamo.decorators import skip
 from torch._dynamo.eval_frame import set_eval_frame
+from torch.fx import graph_module
 from torch.utils._pytree import tree_iter
 
 from ..diagnostics import notice
 from ..version import __version__
 from . import defects, queue
-from .bytecode import BEFORE, Rerun, announced, redirect_replay
+from .bytecode import BEFORE, Rerun, announced, is_run_again, redirect_replay
 from .compilation import attempts_now, memory_of
 from .modes import Modes
 from .rerun import Plan, RerunMemory
@@ -52,7 +53,20 @@ def connect() -> None:
     handle = convert_frame.register_bytecode_hook(on_generated_code)
     # Hooks of the program's own may keep what they are given, to run it later; they are given what delivers.
     convert_frame._bytecode_hooks.move_to_end(handle.id, last=False)
+    vars(graph_module)["print"] = _print_of_graphs
     atexit.register(drain)
+
+
+def _print_of_graphs(*values: object, **options: Any) -> None:
+    """How `torch.fx` prints: not where a graph has failed whose frame is run again, which says so itself.
+
+    A graph that a backend gives as it is prints how it has failed, whoever may catch that.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_run_again(frame.f_code):
+        frame = frame.f_back
+    if frame is None:
+        print(*values, **options)
 
 
 def _unseen(function: Callable[..., Any]) -> Any:

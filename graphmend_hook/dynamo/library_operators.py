@@ -16,7 +16,7 @@ from .orders import is_as_written
 from .place import constant_of, has_interpreter, is_autocast, is_in_a_mode
 from .question import question
 from .trace import Trace, is_caught
-from .variables import Variable, fake_of, is_contiguous, is_plain_tensor, is_sure, is_unbacked, leaves_of
+from .variables import Variable, fake_of, is_contiguous, is_known, is_plain_tensor, is_unbacked, leaves_of
 
 _made: dict[CodeType, Any] = {}  # operators, by the code of the functions that they call
 
@@ -63,7 +63,7 @@ def _fits(operator: LibraryOperator, operands: list[Variable]) -> bool:
         return False
     return (
         all(tensor.dim() and tensor.device == first.device and tensor.layout is torch.strided for tensor in tensors)
-        and all(is_sure(tensor.shape[0] == first.shape[0]) for tensor in tensors)
+        and all(is_known(tensor.shape[0] == first.shape[0]) for tensor in tensors)
         and (operator.always or any(is_unbacked(tensor.shape) for tensor in tensors))
     )
 

@@ -17,7 +17,7 @@ import torch
 from .. import tensor_ops
 from . import observed, schemas
 from .schemas import NOTHING, UNKNOWN, Facts
-from .variables import is_unbacked, is_wrapper
+from .variables import is_known, is_unbacked, is_wrapper
 
 # Functions and methods of torch by the operator that they are, where the names differ.
 _STANDS_FOR = (
@@ -196,7 +196,7 @@ def may_fail(node: torch.fx.Node) -> bool:
     if any(tensor.dtype not in _COMMON for tensor in tensors):
         return True  # there may be no kernel
     if finds_extreme(node) or facts.is_reduction:
-        return any(is_unbacked(tensor.shape) or tensor.numel() == 0 for tensor in tensors)
+        return any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from torch.compiler import is_dynamo_compiling
 
-from . import defects, reads, trust
+from . import broken, defects, reads, trust
 from .compilation import NotTracingError
 from .own import own_code
 from .trace import Trace, log
@@ -60,6 +60,7 @@ class Question(Generic[T]):
                 trust.prove()
             if trace.compilation.attempts.failed or not trust.works(*trust.EVERYTHING):
                 return self._otherwise
+            broken.note(trace)
             bound = self._signature.bind(trace, *arguments, **keywords)
             _, *values = bound.args
             given = [

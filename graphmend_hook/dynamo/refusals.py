@@ -7,13 +7,18 @@ REFUSALS = {
     "GM100-T01": "an error of graphmend_hook's own while it was traced; please report it",
     "GM100-T02": "the frame would be compiled a third time because of a guard that it has only since it does not break "
     "here: it breaks again",
+    "GM100-T03": "Dynamo ends the graph at the statement, or leaves the frame to eager there, for a reason of its own",
 }
 
 sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)
+told: frozenset[str] = frozenset()  # the codes of what is no refusal, once rewritten code can be traced
 Place = tuple[str, int, str]  # file, line, function
 NOWHERE: Place = ("?", 0, "?")  # where no code of the program is being traced
 Seen = tuple[str, str, int, str]  # a code, and its place
 seen: dict[Seen, str] = {}  # in the order of tracing, with the operation that each is about, or ""
+
+
+decided: set[tuple[str, int]] = set()  # the lines whose tests a guard decides, though they are traced as written
 
 
 def add(code: str, place: Place, operation: str = "") -> bool:
@@ -23,6 +28,16 @@ def add(code: str, place: Place, operation: str = "") -> bool:
         return False
     seen[found] = operation
     return True
+
+
+def left() -> dict[Seen, str]:
+    """What is not in the graph in another way, or was not in each."""
+    return {known: operation for known, operation in seen.items() if known[1:3] not in decided}
+
+
+def is_left(place: Place) -> bool:
+    """Is it known why what stands at the line was left there?"""
+    return any(known[1:3] == place[:2] and known[0] not in told for known in left())
 
 
 def about(known: Seen) -> str:

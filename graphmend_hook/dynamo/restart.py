@@ -19,9 +19,10 @@ from . import left_to_eager, unused
 from .compilation import Compilation
 from .modes import Modes
 from .operations import divides_whole_numbers
-from .orders import trace_as_written
+from .orders import Orders, trace_as_written
 from .question import question
 from .rerun import Plan, see_switches
+from .size_guards import respect_limits
 from .trace import Trace, is_caught, is_in_finally, log
 from .writes import operations
 
@@ -82,8 +83,10 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ending = compilation.of(Ending)
     ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
+    compilation.attempts.ends.add(_judge)
     unused.see_to(compilation)
     left_to_eager.remember(compilation)
+    respect_limits(compilation)
     compilation.judge(see_switches)
 
 
@@ -99,12 +102,33 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         return
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
+        if _fails_by_itself(compilation, error):
+            return
         reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
         failure = Failure(reason, error, str(error), gives_up=gives_up)
         log.debug("%s: %s", failure.reason, error)
         if retreat:
             retreat(compilation, failure)
         trace_as_written(compilation, failure.reason)
+
+
+_failing: dict[tuple[str, str], int] = {}  # how a backend has failed: how many graphs had been compiled by then
+
+
+def _fails_by_itself(compilation: Compilation, error: Exception) -> bool:
+    """Has the backend failed as it does on a frame as it was written, and has none compiled anything since?
+
+    Then it is not for what was mended, and another attempt would end as this one: its compiler is missing, say.
+    """
+    from torch._dynamo.exc import BackendCompilerFailed
+    from torch._dynamo.utils import counters
+
+    if not isinstance(error, BackendCompilerFailed):
+        return False
+    how, compiled = (error.backend_name, str(error)), counters["stats"]["unique_graphs"]
+    if compilation.attempts.of(Orders).as_written:
+        _failing[how] = compiled
+    return bool(_failing.get(how) == compiled)
 
 
 @question(otherwise=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -95,6 +96,26 @@ def is_sure(condition: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import guard_or_false
 
     return condition if type(condition) is bool else bool(guard_or_false(condition))
+
+
+def is_known(condition: Any) -> bool:
+    """Does it hold, of sizes that may be symbols, whatever those are?  To ask is no guard: see `SizeGuards`."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return condition if type(condition) is bool else bool(statically_known_true(condition))
+
+
+def same_sizes(left: Sequence[Any], right: Sequence[Any]) -> bool | None:
+    """Are two shapes, or strides, the same?  None where that depends on what symbols are."""
+    pairs = list(zip(left, right, strict=False))
+    if len(left) != len(right) or any(is_known(one != other) for one, other in pairs):
+        return False
+    return True if all(is_known(one == other) for one, other in pairs) else None
+
+
+def has_fixed_sizes(fake: torch.Tensor) -> bool:
+    """Is each of its sizes a number?"""
+    return all(type(size) is int for size in fake.shape)
 
 
 def is_contiguous(fake: torch.Tensor) -> bool:

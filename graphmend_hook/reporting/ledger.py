@@ -153,7 +153,7 @@ def as_json(ledger: Ledger) -> Document:
                 "function": function,
                 "processes": [0],
             }
-            for left in list(refusals.seen)
+            for left in refusals.left()
             for code, path, line, function in [left]
         ],
     }

@@ -48,7 +48,7 @@ def connect() -> None:
 def _put_in_place() -> None:
     global connected
     from ..dynamo import refusals
-    from ..rules.codes import REFUSALS
+    from ..rules.codes import REFUSALS, TOLD
 
     try:
         importlib.import_module(f"{_PACKAGE}.dynamo.probes")
@@ -56,7 +56,7 @@ def _put_in_place() -> None:
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return
     connected = True
-    refusals.sentences = REFUSALS
+    refusals.sentences, refusals.told = REFUSALS, TOLD
     for half in halves:
         globals().update({name: getattr(half, name) for name in half.CALLED})
 

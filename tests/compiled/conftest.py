@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 def _fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     refusals.seen.clear()  # those of a test elsewhere
+    refusals.decided.clear()
     yield
     # Up to torch 2.12 an export that fails leaves its hook on all modules, and Dynamo cannot trace that.
     torch.nn.modules.module._global_buffer_registration_hooks.clear()

@@ -18,5 +18,7 @@ _WHERE = {
     "that a gradient would show",
     "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later, or was "
     "written to as a transposed tensor before",
+    "GM102-T12": "a size would become a fixed number, or that of another tensor, for what a side does with it",
+    "GM102-T13": "a side ends the graph, or fails, while it is traced",
 }
 REFUSALS = {"where": _WHERE}

@@ -6,7 +6,7 @@ Where a graph break lies in one, it runs as Python too, for real: what nobody tr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from ...dynamo.orders import is_as_written
 from ...dynamo.place import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...dynamo.question import answers_for, in_trace, question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_unbacked
+from ...dynamo.variables import Variable, fake_of, has_fixed_sizes, is_known, is_plain_tensor, is_unbacked, same_sizes
 from ..effects.traced_defer import record
 from . import traced_sides
 from .traced_rounding import round_decisions
@@ -140,18 +140,25 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     """`both` or `either` with a right operand that Python might not evaluate; None if it cannot be evaluated yet."""
     if not compiling():  # a graph break in here: from there on the original runs for real
         return None
-    if in_trace() and not traced_sides.begin_sides():
-        record("GM102-T11")
-        return None
-    joined = None
+    if in_trace():
+        why_not = traced_sides.why_not_begun()
+        if why_not:
+            record(*why_not)
+            return None
+    joined: Any = None
+    why: tuple[str, ...] = ()
     try:
         joined = join(left, right(*arguments))
     except Unspeculable as error:
-        record(*error.args)
+        why = error.args
     except Exception:
-        record("GM102-T05")
+        why = ("GM102-T05",)
+    if why:
+        record(*why)
     if in_trace():
         traced_sides.end_sides()
+        if why:
+            traced_sides.give_up_sides(why)
     return joined
 
 
@@ -160,7 +167,7 @@ def _holds_data(value: object) -> bool:
 
 
 def _has_truth(value: Any) -> bool:
-    return _holds_data(value) and bool(value.numel() == 1)
+    return _holds_data(value) and is_known(value.numel() == 1)
 
 
 @question(otherwise=False, elsewhere=_holds_data)
@@ -173,6 +180,29 @@ def holds_data(_trace: Trace, tensor: Variable) -> bool:
 def has_elements(_trace: Trace, tensor: Variable) -> bool:
     """Does it hold data, as many elements as the trace can tell?"""
     return is_plain_tensor(tensor) and _holds_data(fake := fake_of(tensor)) and not is_unbacked(fake.shape)
+
+
+@question(otherwise=None, elsewhere=same_sizes)
+def are_same_shapes(_trace: Trace, left: Variable, right: Variable) -> bool | None:
+    """Are they?  None where that depends on what symbols are."""
+    return same_sizes(fake_of(left), fake_of(right))
+
+
+def _fit(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    pairs = zip(reversed(left), reversed(right), strict=False)
+    return all(is_known(one == other) or is_known(one == 1) or is_known(other == 1) for one, other in pairs)
+
+
+@question(otherwise=False, elsewhere=_fit)
+def fit(_trace: Trace, left: Variable, right: Variable) -> bool:
+    """Are two shapes made one by repeating what is of length one, whatever symbols are?"""
+    return _fit(fake_of(left), fake_of(right))
+
+
+@question(otherwise=False, elsewhere=_holds_data)
+def has_fixed_shape(_trace: Trace, tensor: Variable) -> bool:
+    """Does it hold data, as many elements as there are in every call?"""
+    return is_plain_tensor(tensor) and _holds_data(fake := fake_of(tensor)) and has_fixed_sizes(fake)
 
 
 @question(otherwise=False, elsewhere=lambda: False)

@@ -20,6 +20,8 @@ from ...dynamo.variables import (
     Variable,
     bytes_of,
     fake_of,
+    is_contiguous,
+    is_known,
     is_plain_tensor,
     is_sure,
     is_unbacked,
@@ -148,9 +150,9 @@ def _is_unfit(traits: str, tensor: torch.Tensor) -> bool:
         or tensor.is_quantized
         or ("floating" in traits and not floating)
         or ("integral" in traits and floating)
-        or ("filled" in traits and tensor.numel() == 0)
+        or ("filled" in traits and not is_known(tensor.numel() > 0))
         or ("numeric" in traits and tensor.dtype is torch.bool)
-        or ("contiguous" in traits and not tensor.is_contiguous())
+        or ("contiguous" in traits and not is_contiguous(tensor))
         or ("untrained" in traits and tensor.requires_grad and torch.is_grad_enabled())
     )
 

@@ -5,12 +5,19 @@ Where it cannot be one, Python's own is asked, and Dynamo breaks there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from .traced_conditions import has_elements, is_left_alone, may_join, may_join_by_elements, undecided
+from .traced_conditions import (
+    are_same_shapes,
+    fit,
+    has_elements,
+    is_left_alone,
+    may_join,
+    may_join_by_elements,
+    undecided,
+)
 from .traced_speculated import plain
 
 CALLED = ("equal", "close", "contains", "truths")  # by rewritten code
@@ -20,13 +27,16 @@ def equal(left: Any, right: Any) -> Any:
     """``torch.equal(left, right)``."""
     if not may_join_by_elements(left, right) or not _are_alike(left, right):
         return torch.equal(left, right)
-    return (left == right).all() if left.shape == right.shape else False
+    same = are_same_shapes(left.shape, right.shape)
+    if same is None:
+        return torch.equal(left, right)
+    return (left == right).all() if same else False
 
 
 def close(left: Any, right: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """``torch.allclose(left, right, rtol, atol, equal_nan)``."""
     given = _is_tolerance(rtol) and _is_tolerance(atol) and type(equal_nan) is bool
-    if given and may_join_by_elements(left, right) and _are_alike(left, right) and _fit(left.shape, right.shape):
+    if given and may_join_by_elements(left, right) and _are_alike(left, right) and fit(left.shape, right.shape):
         return torch.isclose(left, right, rtol, atol, equal_nan).all()
     return torch.allclose(left, right, rtol, atol, equal_nan)
 
@@ -44,7 +54,9 @@ def contains(element: Any, container: Any, in_side: bool = False) -> Any:
 
 def truths(name: str, items: Any, in_side: bool = False) -> Any:
     """``all(items)`` or ``any(items)``, of which Python asks each item for its truth."""
-    if _may_be_looked_at(items) and items.dim() and items.numel() == items.shape[0]:  # each item has a truth
+    if (
+        _may_be_looked_at(items) and items.dim() and are_same_shapes((items.numel(),), items.shape[:1])
+    ):  # each item has a truth
         return items.all() if name == "all" else items.any()
     known = plain(items) if in_side else items
     return all(known) if name == "all" else any(known)
@@ -61,15 +73,6 @@ def _are_alike(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def _is_tolerance(value: Any) -> bool:
     return (type(value) is float or type(value) is int) and value >= 0
-
-
-def _fit(left: Sequence[int], right: Sequence[int]) -> bool:
-    """Are two shapes made one by repeating what is of length one?"""
-    for place in range(min(len(left), len(right))):
-        one, other = left[len(left) - 1 - place], right[len(right) - 1 - place]
-        if one != other and 1 not in (one, other):
-            return False
-    return True
 
 
 def _is_in_range(number: Any, dtype: torch.dtype) -> bool:

@@ -15,7 +15,7 @@ from ...dynamo.restart import expect_success
 from ...dynamo.trace import Trace, gives_for_nothing
 from ..effects.traced_defer import record
 from ..guards import traced_guards
-from . import traced_in_vain, traced_sides
+from . import traced_sides
 from .traced_conditions import compiling, has_truth, of_range, truth, undecided
 from .traced_speculated import Unspeculable
 
@@ -55,14 +55,14 @@ def _selected(
 ) -> tuple[Any, ...] | None:
     if not compiling():  # a graph break in here: from there on the original runs for real
         return None
-    is_open = False
+    is_open = was_open = False
     try:
         predicate = truth(test)
         if in_trace():
-            why_not = traced_in_vain.why_in_vain() or traced_sides.why_not_entered(predicate)
+            why_not = traced_sides.why_not_entered(predicate)
             if why_not:
-                raise Unspeculable(why_not)
-            is_open = True
+                raise Unspeculable(*why_not)
+            is_open = was_open = True
         taken: list[Effect] = []
         untaken: list[Effect] = []
         left = sides[0](taken, *arguments)
@@ -87,8 +87,8 @@ def _selected(
     if is_open:
         traced_sides.end_sides()
     record(*why)
-    if in_trace() and effects is None:
-        traced_in_vain.forget_guards(why[0])
+    if was_open:
+        traced_sides.give_up_sides(why)
     return None
 
 

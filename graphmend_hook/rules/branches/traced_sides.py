@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import builtins
 import enum
+import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from ...dynamo.callers import is_called_by_the_program
-from ...dynamo.compilation import Compilation, is_order, remembered, trace_anew
+from ...dynamo.compilation import Compilation, is_graph_break, is_order, remembered, trace_anew
 from ...dynamo.identity import before_questions
 from ...dynamo.operations import divides_whole_numbers, facts_of, is_plain, name_of, only_computes, written_nodes
 from ...dynamo.orders import is_as_written
+from ...dynamo.own import is_of_package
 from ...dynamo.question import question
+from ...dynamo.refusals import Place
+from ...dynamo.size_guards import SizeGuards
 from ...dynamo.state import State
 from ...dynamo.trace import SourceLine, Trace, is_caught, log
 from ...dynamo.trace import record as record_here
@@ -27,8 +32,9 @@ from ...dynamo.variables import (
     bytes_of,
     fake_of,
     is_contiguous,
-    is_sure,
+    is_known,
     python_of,
+    same_sizes,
     tensor_node,
     type_of,
 )
@@ -50,6 +56,7 @@ _CAUGHT_BY_PYTHON = (AttributeError, StopIteration, StopAsyncIteration, Generato
 _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
 CALLED = ("watch", "harmless", "is_of_module")  # by rewritten code
+_InTrace = tuple[SourceLine | None, int]  # a line, and how often the trace has reached it before
 
 
 @dataclass
@@ -67,25 +74,41 @@ class HarmfulElsewhere:
 
 
 @dataclass
+class GivenUp:
+    """Why branches are not tried again in a compilation, by their places in a trace."""
+
+    why: dict[_InTrace, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass
 class _Open:
     """A branch whose sides are being traced.
 
-    nodes, state: those that there were before.
+    at: its place in the trace; place: that in the program; nodes, state, guards, sizes: those that there were before.
     predicate: its condition, where that is known; is_where_true: is that the side which is taken where it is true?
     """
 
+    at: _InTrace
+    place: Place
     nodes: set[torch.fx.Node]
     state: State
+    guards: int
+    sizes: SizeGuards
     predicate: Variable = None
     is_where_true: bool = True
 
 
 @dataclass
 class Sides:
-    """The branches whose sides are being traced, one in another; made: the nodes of the sides traced last."""
+    """The branches whose sides are being traced, one in another.
+
+    made: the nodes of the sides traced last; last: the branch that they are of; met: how often a line was reached.
+    """
 
     open: list[_Open] = field(default_factory=list)
     made: set[torch.fx.Node] = field(default_factory=set)
+    last: _Open | None = None
+    met: Counter[SourceLine | None] = field(default_factory=Counter)
 
 
 @dataclass
@@ -176,23 +199,32 @@ def is_of_module(trace: Trace, owner: Variable, method: str) -> bool:
     return True
 
 
-@question(otherwise=False)
-def begin_sides(trace: Trace) -> bool:
-    """Remember what the trace has done so far, for `end_sides`; False where the place may not be a branch."""
-    return _begin(trace)
+_HARMFUL: tuple[str, ...] = ("GM102-T11",)
 
 
-def _begin(trace: Trace, predicate: Variable = None) -> bool:
+@question(otherwise=_HARMFUL)
+def why_not_begun(trace: Trace) -> tuple[str, ...]:
+    """Remember what the trace has done so far, for `end_sides`; or why the place may not be a branch."""
+    return _why_not_begun(trace)
+
+
+def _why_not_begun(trace: Trace, predicate: Variable = None) -> tuple[str, ...]:
     if is_harmful(trace):
-        return False
-    opened = _Open(set(trace.graph.nodes), State(trace), predicate)
-    trace.compilation.of(Sides).open.append(opened)
-    return True
+        return _HARMFUL
+    sides = trace.compilation.of(Sides)
+    at = trace.line, sides.met[trace.line]
+    sides.met[trace.line] += 1
+    why = trace.compilation.attempts.of(GivenUp).why.get(at, ())
+    if not why:
+        guards, sizes = len(trace.output.guards), SizeGuards(trace.output)
+        sides.open.append(_Open(at, trace.place, set(trace.graph.nodes), State(trace), guards, sizes, predicate))
+        trace.compilation.at_end(_judge_open)
+    return why
 
 
 @question(otherwise=None)
 def end_sides(trace: Trace) -> None:
-    """Since `begin_sides`, did the trace only compute?  If not, trace anew, without.
+    """Since `why_not_begun`, did the trace only compute?  If not, trace anew, without.
 
     So too where the sides turned out unspeculable: what their first statements did is done.
     """
@@ -201,7 +233,7 @@ def end_sides(trace: Trace) -> None:
 
 def _end(trace: Trace) -> None:
     sides = trace.compilation.of(Sides)
-    before = sides.open.pop()
+    before = sides.last = sides.open.pop()
     made = [node for node in trace.graph.nodes if node not in before.nodes]
     sides.made = set(made)
     changed = State(trace).changed_since(before.state)
@@ -209,17 +241,44 @@ def _end(trace: Trace) -> None:
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
+    if before.sizes.have_fixed():
+        _give_up(trace.compilation, before, ("GM102-T12",))
 
 
-@question(otherwise="GM102-T11")
-def why_not_entered(trace: Trace, predicate: Variable) -> str:
-    """As `begin_sides`, and from here on the side is traced that is taken where the predicate is true.
+@question(otherwise=None)
+def give_up_sides(trace: Trace, why: tuple[str, ...]) -> None:
+    """The sides that were traced last are not merged: trace anew, without, if guards are left of them.
 
-    A code where the place may not be a branch.
+    They would be guards of the whole frame.  Of a branch in a side the one around it is given up.
     """
-    if is_as_written(trace):
-        return "GM101-T11"
-    return "" if _begin(trace, predicate) else "GM102-T11"
+    sides = trace.compilation.of(Sides)
+    before = sides.last
+    if before is None or sides.open:
+        return
+    new = itertools.islice(trace.output.guards, before.guards, None)
+    if any(not is_of_package(guard.name) for guard in new) or before.sizes.have_grown():
+        _give_up(trace.compilation, before, why)
+
+
+def _give_up(compilation: Compilation, branch: _Open, why: tuple[str, ...]) -> NoReturn:
+    """Trace the frame anew, with that branch as it was written in this compilation."""
+    compilation.attempts.of(GivenUp).why[branch.at] = why
+    code, operation = (*why, "")[:2]
+    record_here(code, operation, branch.place)
+    trace_anew(f"a branch is given up: {why[0]}")
+
+
+def _judge_open(compilation: Compilation, error: BaseException | None) -> None:
+    """Has the attempt ended in a side, by a graph break or an error?  Dynamo would break where the sides are called."""
+    sides = compilation.of(Sides).open
+    if sides and (is_graph_break(error) or (isinstance(error, Exception) and not is_order(error))):
+        _give_up(compilation, sides[0], ("GM102-T13",))
+
+
+@question(otherwise=_HARMFUL)
+def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
+    """As `why_not_begun`, and from here on the side is traced that is taken where the predicate is true."""
+    return ("GM101-T11",) if is_as_written(trace) else _why_not_begun(trace, predicate)
 
 
 @question(otherwise=None)
@@ -249,7 +308,7 @@ def is_where_true(trace: Trace, depth: int) -> bool:
 
 @question(otherwise=False)
 def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
-    """As `begin_sides`; what is traced from here on makes the value of an attribute that a side creates.
+    """As `why_not_begun`; what is traced from here on makes the value of an attribute that a side creates.
 
     It is traced once in a frame, and nowhere where a handler could catch its exception.  If it ends the graph, or the
     attempt, the frame is traced anew, without.
@@ -263,7 +322,7 @@ def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
     trace.compilation.of(Created).line = trace.line
     trace.compilation.judge(_judge_creation)
     trace.compilation.at_end(_judge_creation)
-    return _begin(trace)
+    return not _why_not_begun(trace)
 
 
 @question(otherwise=None)
@@ -321,8 +380,7 @@ def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.
         return False
     if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
         return False  # what is selected without gradients requires none
-    sizes = [*zip(left.shape, right.shape, strict=False), *zip(left.stride(), right.stride(), strict=False)]
-    return left.dim() == right.dim() and all(is_sure(one == other) for one, other in sizes)
+    return bool(same_sizes(left.shape, right.shape) and same_sizes(left.stride(), right.stride()))
 
 
 @question(otherwise=False, elsewhere=lambda *_given: True)
@@ -451,7 +509,7 @@ def _covers(written: torch.Tensor, sources: Iterable[torch.fx.Node]) -> bool:
     """Was a whole source written?  AOTAutograd computes that anew, and gives it the strides of what was written."""
     memory, fakes = memory_of_fake(written), (fake for node in sources for fake in fakes_of(node))
     shared = (fake for fake in fakes if not memory.isdisjoint(memory_of_fake(fake)))
-    return any(not is_sure(written.numel() < fake.numel()) for fake in shared)
+    return any(not is_known(written.numel() < fake.numel()) for fake in shared)
 
 
 def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:

@@ -15,7 +15,7 @@ from ...dynamo.restart import expect_no_handler, expect_success
 from ...dynamo.trace import Trace, is_told_of_failures
 from ...dynamo.unread import has_tensor
 from ..branches import traced_sides
-from ..branches.traced_conditions import is_left_alone
+from ..branches.traced_conditions import are_same_shapes, is_left_alone
 from ..branches.traced_operations import is_tensor
 from ..branches.traced_speculated import Unspeculable
 from ..effects import traced_defer
@@ -140,5 +140,6 @@ def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
         return False
     rest = target.shape[mask.dim() :]
     same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
-    fits = target.shape[: mask.dim()] == mask.shape and (value.shape == rest or value.dim() == 0)
-    return same and fits and target.is_contiguous()
+    if not are_same_shapes(target.shape[: mask.dim()], mask.shape):
+        return False
+    return same and (value.dim() == 0 or are_same_shapes(value.shape, rest) is True) and target.is_contiguous()

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ...dynamo import refusals
 from ...dynamo.capture import Captured, Denied
 from ...dynamo.compilation import Compilation
 from ...dynamo.operations import is_cheap, only_writes
@@ -21,7 +22,7 @@ from ...dynamo.place import is_autocast
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import Trace, log, record
-from ...dynamo.variables import Variable, fake_of, is_unbacked, tensor_node
+from ...dynamo.variables import Variable, fake_of, has_fixed_sizes, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
@@ -48,7 +49,8 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
     of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
     """
     fake = fake_of(tensor)
-    if is_unbacked(fake.shape) or not 0 < fake.numel() <= MOST_CONSTANTS:
+    trace.compilation.of(Captured).denied, trace.compilation.of(Asked).refusal = None, "GM104-T01"
+    if not has_fixed_sizes(fake) or not 0 < fake.numel() <= MOST_CONSTANTS:
         return None
     parts = _text(trace, tensor, of_inputs).split()
     if not parts:
@@ -62,9 +64,9 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
 def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
     """The elements, parted by spaces; "" where they are not known."""
     compilation = trace.compilation
-    asked, compilation.of(Captured).denied = compilation.of(Asked), None
-    asked.refusal = "GM101-T11"
+    asked = compilation.of(Asked)
     if is_as_written(trace):
+        asked.refusal = "GM101-T11"
         return ""
     root = tensor_node(tensor)
     try:
@@ -87,7 +89,14 @@ def refuse(trace: Trace) -> None:
     """Remember that the statement is traced as it was written, because what was asked for last is not known."""
     compilation = trace.compilation
     denied = compilation.of(Captured).denied
+    refusals.decided.discard(trace.place[:2])
     record(_DENIED[denied] if denied else compilation.of(Asked).refusal)
+
+
+@question(otherwise=None)
+def note_decision(trace: Trace) -> None:
+    """Remember that the test of the statement is decided while tracing, with a guard, whatever was refused before."""
+    refusals.decided.add(trace.place[:2])
 
 
 def _making(compilation: Compilation, root: torch.fx.Node) -> Making:
@@ -128,8 +137,7 @@ def _is_small(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return all(map(_is_small, value))
     if isinstance(value, torch.Tensor):
-        sizes = [size for size in value.shape if type(size) is int]
-        return len(sizes) == value.dim() and bool(value.numel() <= _MOST_ELEMENTS)
+        return has_fixed_sizes(value) and value.numel() <= _MOST_ELEMENTS
     return type(value) in (int, float, bool)
 
 

@@ -17,7 +17,7 @@ from ...dynamo.place import is_in_a_body, is_transformed
 from ...dynamo.question import in_trace
 from ...dynamo.restart import expect_success
 from ..branches import traced_rows
-from ..branches.traced_conditions import has_elements, holds_data, is_left_alone
+from ..branches.traced_conditions import are_same_shapes, has_elements, holds_data, is_left_alone
 from ..branches.traced_operations import has_known_shape, is_tensor
 from . import traced_contents
 from .traced_contents import known_elements
@@ -113,10 +113,14 @@ def _fit(shape: Sequence[int], parts: Sequence[Any]) -> bool:
         part = parts[number]
         if part is Ellipsis:
             dimension = len(shape) - sum([_dimensions(later) for later in parts[number + 1 :]])
-        elif _is_mask(part) and has_known_shape(part) and part.shape != shape[dimension : dimension + part.dim()]:
+        elif _is_mask(part) and has_known_shape(part) and not _selects(part, shape[dimension:]):
             return False
         dimension += _dimensions(part)
     return True
+
+
+def _selects(mask: torch.Tensor, shape: Sequence[Any]) -> bool:
+    return are_same_shapes(mask.shape, shape[: mask.dim()]) is True
 
 
 def _dimensions(part: Any) -> int:

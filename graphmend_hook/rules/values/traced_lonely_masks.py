@@ -12,7 +12,7 @@ import torch
 from ...dynamo.operations import name_of
 from ...dynamo.question import question
 from ...dynamo.trace import Trace
-from ...dynamo.variables import Variable, fake_of, is_plain_tensor, is_sure, is_unbacked, tensor_node, type_of
+from ...dynamo.variables import Variable, fake_of, is_known, is_plain_tensor, is_sure, is_unbacked, tensor_node, type_of
 from ...dynamo.variables import is_tensor as is_any_tensor
 
 
@@ -47,11 +47,11 @@ def may_fill(trace: Trace, container: Variable, value: Variable) -> bool:
         return False
     sizes = given.shape
     if given.dim() > filled.dim():  # the first says how often
-        if not is_unbacked(sizes[0]) and not is_sure(sizes[0] == 1):
+        if not is_unbacked(sizes[0]) and not is_known(sizes[0] == 1):
             return False
         sizes = sizes[1:]
     return given.dim() <= filled.dim() + 1 and all(
-        not is_unbacked(size) and (is_sure(size == 1) or is_sure(size == place))
+        not is_unbacked(size) and (is_known(size == 1) or is_known(size == place))
         for size, place in zip(reversed(sizes), reversed(filled.shape), strict=False)
     )
 

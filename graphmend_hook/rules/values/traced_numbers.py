@@ -14,7 +14,7 @@ from ...dynamo.place import without_gradient
 from ...dynamo.question import in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable, is_symbol
-from ..branches.traced_conditions import may_join, may_join_by_elements, undecided
+from ..branches.traced_conditions import are_same_shapes, may_join, may_join_by_elements, undecided
 from ..branches.traced_operations import is_tensor
 
 # By rewritten code:
@@ -39,7 +39,7 @@ def count_selected(tensor: Any, mask: Any) -> Any:
         may_join_by_elements(tensor, mask)
         and mask.dtype is torch.bool
         and mask.dim()
-        and tensor.shape[: mask.dim()] == mask.shape
+        and are_same_shapes(tensor.shape[: mask.dim()], mask.shape)
     ):
         return mask.sum() * tensor.shape[mask.dim() :].numel()
     return tensor[mask].numel()

@@ -17,10 +17,10 @@ from ...dynamo.question import in_trace, question
 from ...dynamo.trace import Trace
 from ...dynamo.variables import Variable
 from ...dynamo.variables import is_tensor as is_any_tensor
-from ..branches.traced_conditions import has_elements, has_truth, of_range
+from ..branches.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..branches.traced_operations import is_tensor
 from . import traced_contents
-from .traced_contents import MOST_CONSTANTS, known_elements
+from .traced_contents import known_elements
 
 # By rewritten code:
 CALLED = (
@@ -53,12 +53,13 @@ def item(tensor: Any) -> Any:
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:
     """``tensor.tolist()``."""
-    if not is_asked(tensor) or not has_elements(tensor) or not 0 < tensor.numel() <= MOST_CONSTANTS:
+    if not is_asked(tensor) or not has_elements(tensor):
         return None
     numbers = known_elements(tensor)
     if numbers is not None:
         return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
-    if may_capture and tensor.dim() == 1 and tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
+    is_list = may_capture and tensor.dim() == 1 and has_fixed_shape(tensor)
+    if is_list and 0 < tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = on_host(tensor).tolist()
         capture.end()
         return found
@@ -120,6 +121,7 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
             return found
         numbers = known_elements(test, of_inputs)
         if numbers is not None:
+            traced_contents.note_decision()
             return numbers[0]
         traced_contents.refuse()
     return test
