@@ -270,3 +270,17 @@ class InVain(Changing):
         else:
             self.name = self.name + "x"
         return x
+
+
+class Peak(nn.Module):
+    """Its branch stores what it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("peak", torch.tensor(9.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 1.5
+        if x.max() > self.peak:
+            self.peak = x.max()
+        return x

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 from outcomes import differences, fresh, run
+from torch._dynamo.variables.base import VariableTracker
 
 from graphmend_hook.dynamo import queue
 
@@ -54,3 +57,26 @@ def test_nothing_is_compiled_anew_where_that_is_forbidden() -> None:
         for i in range(3):
             module.change(i)
             assert torch.equal(compiled(UP), UP * 2)
+
+
+def test_looking_for_changes_takes_no_longer_behind_many_branches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time to the first result would grow with the square of their number."""
+
+    def looked_at(count: int) -> int:
+        torch._dynamo.reset()
+        looks.clear()
+        model = torch.nn.Sequential(*[fresh(MENDED.Peak) for _ in range(count)])
+        torch.compile(model, backend="eager", fullgraph=True)(UP)
+        return len(looks)
+
+    looks: list[object] = []
+    visit = VariableTracker.visit.__func__
+
+    def counted(cls: type, *given: Any, **named: Any) -> None:
+        looks.append(None)
+        visit(cls, *given, **named)
+
+    looked_at(2)
+    monkeypatch.setattr(VariableTracker, "visit", classmethod(counted))
+    few, many = looked_at(12), looked_at(24)
+    assert many < 3 * few

@@ -90,6 +90,7 @@ class Model(torch.nn.Module):
         self.register_buffer("s", torch.full(tuple(shape), 0.75, dtype=dtype))
         self.drop = torch.nn.Dropout(0.5)
         self.k, self.tag, self.cache = 1, "t", None
+        self.rows, self.facts = [1, 2], {"a": 1}
         self.items: list[Any] = []
         self.table: dict[str, Any] = {}
 

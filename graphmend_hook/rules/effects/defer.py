@@ -23,6 +23,9 @@ After
     else:
         logger.warning_once(f"{name} has shape {x.shape}")
 
+    What an argument computes of texts, numbers and lengths (``self.step + 1``) becomes ``GM.late(lambda step: step + 1,
+    (self.step,), ...)``: it is computed at the delivery where the trace need not look at it (`late`).
+
     ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
     constant of the trace.
 
