@@ -15,6 +15,7 @@ from .optout import first_line
 from .taint import Evidence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+_MAKERS = frozenset(f"torch.{name}" for name in ("arange", "as_tensor", "empty", "full", "ones", "tensor", "zeros"))
 _FRAME_OBJECTS = frozenset({"_getframe", "currentframe"})
 _FRAME_READERS = frozenset({"locals", "vars", "dir", "exec", "eval"}) | _FRAME_OBJECTS
 
@@ -168,23 +169,38 @@ class ModuleScope:
         return False
 
     def is_buffer(self, node: ast.expr) -> bool:
-        """Is it an attribute of `self` that a class of the module sets to a buffer?"""
+        """Is it an attribute of `self` that a class of the module sets to a buffer, or to a new tensor?"""
         return isinstance(node, ast.Attribute) and node.attr in self.buffers and root_name(node) == "self"
 
     @cached_property
     def buffers(self) -> frozenset[str]:
-        """The attributes that a class of the module sets to a buffer."""
+        """The attributes that a class of the module sets to a buffer, or to a new tensor."""
         found: set[str] = set()
-        if b"Buffer" not in self.source and b"register_buffer" not in self.source:
+        if not any(word in self.source for word in (b"Buffer", b"register_buffer", b"= torch.")):
             return frozenset(found)
         for place in self.places:
+            pairs: list[tuple[ast.expr, ast.expr | None]] = []
             match place.statement:
-                case ast.Assign(targets, ast.Call(maker)):
-                    if self.imports.qualified(maker).endswith(("nn.Buffer", "nn.parameter.Buffer")):
-                        found |= {target.attr for target in targets if isinstance(target, ast.Attribute)}
+                case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+                    pairs = [*zip(targets, values, strict=True)]
+                case ast.Assign(targets, value):
+                    pairs = [(target, value) for target in targets]
+                case ast.AnnAssign(target, _, value):
+                    pairs = [(target, value)]
                 case ast.Expr(ast.Call(ast.Attribute(attr="register_buffer"), [ast.Constant(str(name)), *_])):
                     found.add(name)
+                    continue
+                case _:
+                    continue
+            found |= {
+                target.attr for target, value in pairs if isinstance(target, ast.Attribute) and self._makes(value)
+            }
         return frozenset(found)
+
+    def _makes(self, value: ast.expr | None) -> bool:
+        """Is it a call that makes a tensor, or a buffer?"""
+        made = self.imports.qualified(value.func) if isinstance(value, ast.Call) else ""
+        return made in _MAKERS or made.endswith(("nn.Buffer", "nn.parameter.Buffer"))
 
     @cached_property
     def variables(self) -> frozenset[str]:

@@ -8,13 +8,14 @@ Dynamo replays appends to a module's list by assigning to the whole of it after 
 
 Loading ``graphmend_sink`` instead makes that assignment the delivery.  Around the call of the graph goes a handler that
 builds the items once more, without the graph's outputs, and hands them over before the exception goes on; or one that
-runs the frame again, and returns what that gives.
+runs the frame again, and returns what that gives.  If there are guards among the items, these are built right behind
+the call too, before anything is replayed, and the guards are looked at: what that gives is the sink of the replay.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -25,24 +26,25 @@ from . import queue
 from .graph_call import GraphCall, NotUnderstoodError, graph_calls, instruction_at, name_in
 from .items import rebuilt
 
-BEFORE = "graphmend_before"
+BEFORE, LOOKED_AT = "graphmend_before", "graphmend_looked_at"
 PENDING, SINK = "graphmend_pending", "graphmend_sink"
+_CALLED = (Instr("LOAD_CONST", None), Instr("BINARY_SUBSCR"), Instr("RETURN_VALUE"))  # ``return again[None]``
 _CHANGING = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")  # a local or a cell
 
 
 class Rerun:
-    """How generated code runs its frame again: as ``rerun[items, cells]``, with what is deferred and its closure.
+    """How generated code runs its frame again: as ``rerun[items, cells][None]``, with what is deferred and its closure.
 
-    draws: the devices on which the graph draws random numbers.  If there are any, or it switches modes,
+    changes: does the graph change anything by itself, draw a random number say?  If so, or if it switches modes,
         ``rerun[None]``, the state of all that, is wanted before it, under the name BEFORE.
     """
 
-    def __init__(self, code: CodeType, draws: Collection[Any]) -> None:
-        self.code, self.draws = code, draws
+    def __init__(self, code: CodeType, changes: bool) -> None:
+        self.code, self.changes = code, changes
 
 
 def redirect_replay(
-    code: CodeType, rerun: Rerun | None = None, has_graph: bool = False, switches: bool = False
+    code: CodeType, rerun: Rerun | None = None, has_graph: bool = False, switches: bool = False, guards: Any = None
 ) -> CodeType | None:
     """`code` with its replay redirected to the sink, and a handler around the call of its graph.
 
@@ -51,6 +53,8 @@ def redirect_replay(
 
     rerun: what runs the frame again if the graph raises.
     has_graph: a graph is known to be called, as there is if the frame can be run again; switches: it switches modes.
+    guards: ``guards[items]`` looks at the guards among them; what it raises is handled as a failure of the graph is, if
+        the frame can be run again.
     """
     if _is_edited(code) or not (PENDING in code.co_names or rerun is not None or switches):
         return None
@@ -61,7 +65,15 @@ def redirect_replay(
         raise NotUnderstoodError(f"{len(calls)} calls of a graph")
     if calls:
         items = [Instr("BUILD_LIST", 0)] if load is None else rebuilt(edited, load, calls[0])
-        _handle_failure(edited, calls[0], items, rerun, switches)
+        call = calls[0]
+        if guards is not None and load is not None:
+            again = rebuilt(edited, load, call, has_output=True)
+            looked_at = [*_item(guards, again), Instr("STORE_FAST", LOOKED_AT)]
+            edited[load + 1 : load + 1] = [Instr("POP_TOP"), Instr("LOAD_FAST", LOOKED_AT)]
+            behind = call.stored + 1
+            edited[behind:behind] = looked_at
+            call = call if rerun is None else replace(call, last=call.stored + len(looked_at))
+        _handle_failure(edited, call, items, rerun, switches)
     return edited.to_code()
 
 
@@ -78,10 +90,15 @@ def is_run_again(code: CodeType) -> bool:
 def announced(code: CodeType, slot: object) -> CodeType:
     """`code`, which was not generated, that first assigns None to an item of the slot."""
     edited = Bytecode.from_code(code)
-    begins = [index + 1 for index, item in enumerate(edited) if isinstance(item, Instr) and item.name == "RESUME"]
-    first = begins[0] if begins else 0
+    first = _begin(edited)
     edited[first:first] = [Instr("LOAD_CONST", part) for part in (None, slot, None)] + [Instr("STORE_SUBSCR")]
     return edited.to_code()
+
+
+def _begin(edited: Bytecode) -> int:
+    """Where the code of the function itself begins."""
+    begins = [index + 1 for index, item in enumerate(edited) if isinstance(item, Instr) and item.name == "RESUME"]
+    return begins[0] if begins else 0
 
 
 def _redirect(edited: Bytecode) -> int:
@@ -124,8 +141,9 @@ def _handle_failure(edited: Bytecode, call: GraphCall, items: list[Any], rerun: 
     cells = [Instr(opcode, FreeVar(name)) for name in rerun.code.co_freevars]
     key = [*items, *cells, Instr("BUILD_TUPLE", len(cells)), Instr("BUILD_TUPLE", 2)]
     _insert_handler(edited, call, _item(rerun, key), returns=True)
-    if rerun.draws or switches:
-        edited[call.first : call.first] = before
+    if rerun.changes or switches:
+        first = _begin(edited)  # random numbers of Python are drawn before the graph is called
+        edited[first:first] = before
 
 
 def _item(owner: object, key: list[Any]) -> list[Any]:
@@ -134,7 +152,10 @@ def _item(owner: object, key: list[Any]) -> list[Any]:
 
 
 def _insert_handler(edited: Bytecode, call: GraphCall, body: list[Any], returns: bool) -> None:
-    """Put ``try: ... except BaseException: <body>; raise`` around the call, or ``return <body>``."""
+    """Put ``try: ... except BaseException: <body>; raise`` around the call, or ``again = <body>`` for the last part.
+
+    Then ``return again[None]`` follows, where no exception is being handled any more.
+    """
     handler = Label()
     if sys.version_info >= (3, 11):
         # As that compiles: the cleanup restores the exception around us.
@@ -142,7 +163,7 @@ def _insert_handler(edited: Bytecode, call: GraphCall, body: list[Any], returns:
         inside = TryBegin(cleanup, push_lasti=True)
         edited += [handler, inside, Instr("PUSH_EXC_INFO")]
         if returns:
-            left = [Instr("SWAP", 2), Instr("POP_EXCEPT"), Instr("RETURN_VALUE")]
+            left = [Instr("SWAP", 2), Instr("POP_EXCEPT"), *_CALLED]
             edited += [Instr("POP_TOP"), *body, TryEnd(inside), *left]
         else:
             edited += [*body, Instr("RERAISE", 0), TryEnd(inside)]
@@ -150,7 +171,7 @@ def _insert_handler(edited: Bytecode, call: GraphCall, body: list[Any], returns:
         edited.insert(call.last + 1, TryEnd(around))
         edited.insert(call.first, around)
     else:
-        left = [Instr("ROT_FOUR"), Instr("POP_EXCEPT"), Instr("RETURN_VALUE")] if returns else [Instr("RERAISE", 0)]
+        left = [Instr("ROT_FOUR"), Instr("POP_EXCEPT"), *_CALLED] if returns else [Instr("RERAISE", 0)]
         dropped = [Instr("POP_TOP")] * 3 if returns else []
         edited += [handler, *dropped, *body, *left]
         edited.insert(call.last + 1, Instr("POP_BLOCK"))

@@ -14,6 +14,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -27,18 +28,19 @@ from torch.utils._pytree import tree_iter
 from ..diagnostics import notice
 from ..version import __version__
 from . import defects, queue
+from .before import Before
 from .bytecode import BEFORE, Rerun, announced, is_run_again, redirect_replay
 from .compilation import attempts_now, memory_of
-from .modes import Modes
 from .rerun import Plan, RerunMemory
 
 log = logging.getLogger("graphmend_hook")
 _OF_GUARD = "graphmend_hook: raised at the end of the compiled graph that the guard is in"
+_OF_GUARD_AGAIN = (
+    "graphmend_hook: raised by the function as it was written, after a guard in its compiled graph had failed"
+)
 _OF_RERUN = "graphmend_hook: raised by the function as it was written, after its compiled graph had failed with"
 # Exceptions that say that enough has been computed.
 _ORDERS = frozenset({"torch.utils.checkpoint._StopRecomputationError"})
-# By which the context of an exception is set whose class lets no attribute be set.
-_CONTEXT = BaseException.__dict__["__context__"]
 
 
 @functools.cache
@@ -99,7 +101,8 @@ def on_generated_code(original: CodeType, generated: CodeType) -> CodeType | Non
     """
     try:
         plan = _plan()
-        return redirect_replay(generated, prepared(original), plan.has_graph, plan.switches)
+        guards = _Guards(plan.reruns_guards) if plan.has_guards else None
+        return redirect_replay(generated, prepared(original), plan.has_graph, plan.switches, guards)
     except Exception as error:
         log.debug("generated code of %s not understood: %s", generated.co_name, error)
     try:
@@ -122,8 +125,8 @@ def _distrust(_nothing: None) -> None:
 
 def prepared(code: CodeType) -> Rerun | None:
     """What runs the frame of `code`, of which code has just been generated, again; None if it may not be."""
-    draws = _plan().draws
-    return None if draws is None else _Frame(code, draws)
+    plan = _plan()
+    return None if plan.draws is None else _Frame(code, plan)
 
 
 def _plan() -> Plan:
@@ -132,37 +135,76 @@ def _plan() -> Plan:
     return Plan() if made is None else made.of(Plan)
 
 
-def deliver(items: list[queue.Item]) -> None:
+def deliver(items: list[queue.Item], held: list[bool] | None = None) -> None:
     """Make the calls, in the order in which eager would have made them, those under a condition only if it held.
+
+    held: which of them are to be made, where that is known.
 
     What a call raises (a guard's exception, a warning that is an error by now) leaves the compiled function, and ends
     the delivery as it would have ended the function.
     """
-    conditions = [item[1] for item in items if item[0] is not queue.ITEM]
-    held = iter(_read_all(conditions) if conditions else ())
-    for item in items:
+    for item, holds in zip(items, _held(items) if held is None else held, strict=True):
         if item[0] is queue.ITEM:
             item[1](item[2], [*map(queue.now, item[3:])])
-        elif next(held):
+        elif holds:
             _, _, delivery, target, *values = item
             try:
                 delivery(target, [*map(queue.now, values)])
             except Exception as error:
-                if item[0] is queue.GUARD:
+                if item[0] in queue.GUARDS:
                     _annotate(error, _OF_GUARD)
                 raise
+
+
+def _held(items: list[queue.Item]) -> list[bool]:
+    """Which of the calls are to be made: those without a condition, and those whose condition holds."""
+    conditions = [item[1] for item in items if item[0] is not queue.ITEM]
+    held = iter(_read_all(conditions) if conditions else ())
+    return [item[0] is queue.ITEM or next(held) for item in items]
+
+
+class GuardFailedError(Exception):
+    """A guard in the graph has failed: the frame is run again, and raises by itself."""
+
+    def __init__(self, items: list[queue.Item], held: list[bool]) -> None:
+        super().__init__(_OF_GUARD)
+        self.items, self.held = items, held
+
+
+def _look(guards: _Guards, items: list[queue.Item]) -> Any:
+    """The sink of the items, if all guards among them hold; right behind the graph, before anything is replayed.
+
+    If one has failed, the frame is run again; or else it raises here, if it stands before all that is to be replayed;
+    or else behind all that, as an effect does.
+    """
+    held = _held(items)
+    failed = next((place for place, item in enumerate(items) if held[place] and item[0] in queue.GUARDS), None)
+    if failed is not None and guards.runs_again:
+        raise GuardFailedError(items, held)
+    if failed is not None and items[failed][0] is queue.FIRST_GUARD:
+        deliver(items[: failed + 1], held[: failed + 1])
+    return _slot(functools.partial(deliver, held=held))
+
+
+class _Guards:
+    """What generated code hands the items to, to look at the guards among them; is the frame run again for them?"""
+
+    def __init__(self, runs_again: bool) -> None:
+        self.runs_again = runs_again
+
+    __getitem__ = _unseen(_look)
 
 
 class _Failed:
     """What generated code asks for the modes before its graph, and hands what was deferred if that has failed."""
 
-    __getitem__ = _unseen(lambda _slot, _key: Modes())
-    __setitem__ = _unseen(lambda _slot, modes, items: _take_failed(modes, items))
+    __getitem__ = _unseen(lambda _slot, _key: Before())
+    __setitem__ = _unseen(lambda _slot, before, items: _take_failed(before, items))
 
 
-def _take_failed(modes: Modes | None, items: list[queue.Item]) -> None:
-    if modes is not None:
-        _restore(modes, sys.exc_info()[1])
+def _take_failed(before: Before | None, items: list[queue.Item]) -> None:
+    if before is not None:
+        before.restore_modes(sys.exc_info()[1])
     deliver_after_failure(items)
 
 
@@ -184,7 +226,7 @@ def deliver_after_failure(items: list[queue.Item]) -> None:
 
 def _complete(items: list[queue.Item]) -> list[queue.Item]:
     """The effects of which all values exist."""
-    known = [item for item in items if item[0] is not queue.GUARD]
+    known = [item for item in items if item[0] not in queue.GUARDS]
     complete = [item for item in known if not any(value is queue.MISSING for value in tree_iter(item))]
     lost = len(known) - len(complete)
     if lost or complete:
@@ -225,24 +267,38 @@ def drain() -> None:
         deliver(items)
 
 
-def _item(rerun: Rerun, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
-    """The state before the graph, or what the frame that this is called from gives when it is run again."""
+def _item(frame: _Frame, given: tuple[list[queue.Item], tuple[CellType, ...]] | None) -> Any:
+    """The state before the graph, or what runs the frame that this is called from again, for its item."""
+    caller = sys._getframe(2)  # past `_unseen`
     if given is None:
-        return Modes(), {device: _generators(device).get_rng_state(*_index(device)) for device in rerun.draws}
+        return frame.state_before(caller)
     failed, again = sys.exc_info()[1], None
     assert failed is not None
     try:
-        again = _again(rerun.code, sys._getframe(2), given[1], failed)  # past `_unseen`
+        again = _again(frame.code, caller, given[1], failed)
     except Exception as error:
         defects.report("running the frame of a graph that raised again", error)
-    if again is None:
-        deliver_after_failure(given[0])
-        raise failed
-    return _run(again, rerun.code, failed)
+    if again is not None:
+        return _Again(again, frame.code, None if isinstance(failed, GuardFailedError) else _words(failed))
+    if isinstance(failed, GuardFailedError):
+        deliver(failed.items, failed.held)
+    deliver_after_failure(given[0])
+    raise failed
 
 
 class _Frame(Rerun):
     """That of the generated code which asks for an item."""
+
+    def __init__(self, code: CodeType, plan: Plan) -> None:
+        assert plan.draws is not None
+        super().__init__(code, bool(plan.draws or plan.draws_in_python or plan.written))
+        self._plan, self._draws = plan, plan.draws
+
+    def state_before(self, caller: FrameType) -> Before:
+        """That before the graph which the caller is about to call."""
+        scope = {"L": caller.f_locals, "G": caller.f_globals}
+        written = [] if self._plan.written is None else eval(self._plan.written, scope)
+        return Before(self._draws, self._plan.draws_in_python, written)
 
     __getitem__ = _unseen(_item)
 
@@ -252,13 +308,13 @@ def _again(
 ) -> Callable[[], Any] | None:
     """What runs the frame of which the graph has failed again, in the state before; None if that is no help."""
     values, names = frame.f_locals, inspect.getargs(code)
-    modes, generators = values.get(BEFORE, (None, {}))
-    if modes is not None:
-        _restore(modes, failed)
+    before = values.get(BEFORE)
     # Where there is no memory for the graph there is none for eager, and an interrupt is one.
     is_final = isinstance(failed, torch.cuda.OutOfMemoryError) or _is_order(failed)
     may_help = isinstance(failed, Exception) and not is_final
     if not may_help or not {*names.args, *filter(None, names[1:])} <= {*values}:
+        if before is not None:
+            before.restore_modes(failed)
         return None
     positional = [values[name] for name in names.args[: code.co_argcount]]
     keywords = {name: values[name] for name in names.args[code.co_argcount :]}
@@ -266,8 +322,8 @@ def _again(
         positional += values[names.varargs]
     if names.varkw:
         keywords |= values[names.varkw]
-    for device, state in generators.items():
-        _generators(device).set_rng_state(state, *_index(device))
+    if before is not None:
+        before.restore(failed)
     function = FunctionType(code, frame.f_globals, code.co_name, None, cells)
     return functools.partial(function, *positional, **keywords)
 
@@ -277,44 +333,37 @@ def _is_order(error: BaseException | None) -> bool:
     return f"{type(error).__module__}.{type(error).__qualname__}" in _ORDERS
 
 
-def _run(again: Callable[[], Any], code: CodeType, failed: BaseException) -> Any:
-    """What the frame gives as it was written, whose graph has failed."""
+def _run(again: _Again) -> Any:
+    """What the frame gives as it was written, whose graph, or a guard in it, has failed."""
     try:
-        value = again()
+        value = again.function()
     except Exception as error:
-        _forget(error, failed)
-        _annotate(error, f"{_OF_RERUN} {_words(failed)}")
+        _annotate(error, _OF_GUARD_AGAIN if again.said is None else f"{_OF_RERUN} {again.said}")
         raise
-    name = getattr(code, "co_qualname", code.co_name)
-    log.warning("%s", notice("GM009", function=name, error=_words(failed)))
-    memory = memory_of(code).of(RerunMemory)
-    memory.failures, memory.said = memory.failures + 1, _words(failed)
+    name = getattr(again.code, "co_qualname", again.code.co_name)
+    if again.said is None:  # the graph has rounded otherwise than eager
+        log.debug("a guard has failed in the graph of %s, and holds in eager", name)
+        return value
+    log.warning("%s", notice("GM009", function=name, error=again.said))
+    memory = memory_of(again.code).of(RerunMemory)
+    memory.failures, memory.said = memory.failures + 1, again.said
     return value
+
+
+@dataclass
+class _Again:
+    """What runs a frame again when it is asked for an item.
+
+    said: by the failure of its graph, None for that of a guard.
+    """
+
+    function: Callable[[], Any]
+    code: CodeType
+    said: str | None
+
+    __getitem__ = _unseen(lambda again, _key: _run(again))
 
 
 def _words(error: BaseException) -> str:
     """What Python says of it at the end of a traceback, also where its own text fails."""
     return "".join(traceback.format_exception_only(error)).strip()
-
-
-def _restore(modes: Modes, failed: BaseException | None) -> None:
-    """Put the modes back that a graph which failed may have switched."""
-    if failed is not None and torch.is_inference_mode_enabled() != modes.inference:
-        traceback.clear_frames(failed.__traceback__)  # one of them has the object with which inference mode ends
-    modes.restore()
-
-
-def _forget(error: BaseException, failed: BaseException) -> None:
-    """Python takes every exception for a consequence of the one that is being handled."""
-    while (context := error.__context__) is not None and context is not failed:
-        error = context
-    _CONTEXT.__set__(error, None)
-
-
-def _generators(device: torch.device) -> Any:
-    """The module of torch that has the generators of such devices."""
-    return torch if device.type == "cpu" else torch.get_device_module(device)
-
-
-def _index(device: torch.device) -> tuple[torch.device, ...]:
-    return () if device.type == "cpu" else (device,)

@@ -27,11 +27,13 @@ class GraphCall:
     """The instructions from the load of the graph's callable to the call, first and last.
 
     output: the local that the output is stored in; "" where the output is dropped, or goes another way.
+    stored: the instruction that stores it there, else the call.
     """
 
     first: int
     last: int
     output: str
+    stored: int
 
 
 def name_in(item: object) -> str:
@@ -65,15 +67,15 @@ def _call(edited: Bytecode, first: int) -> GraphCall:
         raise NotUnderstoodError("a handler is around the call of the graph")
     last, reached = _follow(edited, first)
     _check_entries(edited, first, last, reached)
-    return GraphCall(first, last, _output(edited, last))
+    return GraphCall(first, last, *_output(edited, last))
 
 
-def _output(edited: Bytecode, call: int) -> str:
-    """The local that takes what the call gives; up to torch 2.14 locals of the arguments are deleted before that."""
-    for item in edited[call + 1 :]:
+def _output(edited: Bytecode, call: int) -> tuple[str, int]:
+    """The local that takes what the call gives, and where; up to torch 2.14 arguments' locals are deleted before."""
+    for index, item in enumerate(edited[call + 1 :], call + 1):
         if not (isinstance(item, Instr) and item.name in ("DELETE_FAST", "NOP")):
-            return name_in(item) if isinstance(item, Instr) and item.name == "STORE_FAST" else ""
-    return ""
+            return (name_in(item), index) if isinstance(item, Instr) and item.name == "STORE_FAST" else ("", call)
+    return "", call
 
 
 def _is_in_handler(edited: Bytecode, index: int) -> bool:

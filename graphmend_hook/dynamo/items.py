@@ -1,4 +1,4 @@
-"""The expression that builds the deferred items, made once more for where the graph has given no output."""
+"""The expression that builds the deferred items, made once more: right behind the graph, or where that has failed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ _PURE = (
 )
 
 
-def rebuilt(edited: Bytecode, load: int, call: GraphCall) -> list[Any]:
-    """Instructions that build the items that the replay at `load` assigns, with what the graph would give missing."""
+def rebuilt(edited: Bytecode, load: int, call: GraphCall, has_output: bool = False) -> list[Any]:
+    """Instructions that build the items that the replay at `load` assigns, right behind the call of the graph.
+
+    has_output: the graph has ended; else what it would give is missing.
+    """
     owner = _expression_start(edited, load)
     items = range(_expression_start(edited, owner - 1), owner)
-    bound = {*edited.argnames, *_stored(edited[: call.last])}
-    return _again(edited, items, items, call.output, bound)
+    bound = {*edited.argnames, *_stored(edited[: call.stored + 1 if has_output else call.last])}
+    return _again(edited, items, items, "" if has_output else call.output, bound)
 
 
 def _again(edited: Bytecode, part: range, items: range, output: str, bound: set[object]) -> list[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 # (ITEM, delivery, target, *values): `delivery(target, values)` makes the original call.
 # (EFFECT, predicate, delivery, target, *values): the same, if the tensor `predicate` is true.
 # (GUARD, predicate, delivery, target, *values): likewise, and the call raises.
+# (FIRST_GUARD, predicate, delivery, target, *values): the same, before which the trace has stored nothing.
 Item = tuple[Any, ...]
 
 
@@ -21,7 +22,8 @@ class _NotConstant:
     """Begins an item: of a tuple that might be a constant, Dynamo guards on every value."""
 
 
-ITEM, EFFECT, GUARD = _NotConstant(), _NotConstant(), _NotConstant()
+ITEM, EFFECT, GUARD, FIRST_GUARD = _NotConstant(), _NotConstant(), _NotConstant(), _NotConstant()
+GUARDS = (GUARD, FIRST_GUARD)
 LATE = _NotConstant()  # begins a value, (LATE, function, *reads), that is computed at the delivery
 
 

@@ -40,6 +40,12 @@ def is_left(place: Place) -> bool:
     return any(known[1:3] == place[:2] and known[0] not in told for known in left())
 
 
+def withdraw(place: Place) -> None:
+    """What stands at the place is mended after all, in another way."""
+    for found in [found for found in seen if found[1:] == place]:
+        del seen[found]
+
+
 def about(known: Seen) -> str:
     """What to add to the sentence of its code: the operation in parentheses, or nothing."""
     return f" ({seen[known]})" if seen[known] else ""

@@ -8,21 +8,27 @@ What a frame does to the program's objects Dynamo does after the graph.  So if t
 older than it, nothing has happened by then, and the frame can be run once more, in eager, with the random numbers that
 it would have drawn.  A graph with such assertions that cannot be run again so is not compiled: it is traced anew, with
 its numbers read as they were written.
+
+So too where a guard has failed, which is known before anything is done to the program's objects: what eager would not
+have reached has not happened.  There the graph may also have written to inputs of which there are copies (`before`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .before import reader_of
 from .compilation import Compilation
 from .modes import SWITCHING
 from .operations import facts_of, name_of
 from .question import question
 from .trace import Trace
-from .writes import operations, spares_inputs
+from .writes import fakes_of, operations, written_inputs
 
 
 @dataclass
@@ -30,16 +36,24 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
+    draws_in_python: does generated code draw from Python's `random` before it?
+    written: code that gives the inputs to which the graph writes, see `before`; None where it writes to none.
     switches: does the graph switch a mode of torch, and leave it so where it fails?
+    has_guards: do guards wait for its end?  reruns_guards: is the frame run again where one has failed?
     has_graph: the graph of the attempt is complete; may_raise: what waits for its end may raise (a guard, a handler).
-    otherwise: called where the frame may not be run again.
+    otherwise: called where the frame may not be run again; otherwise_guarded: where it is not where a guard has failed.
     """
 
     draws: frozenset[torch.device] | None = None
+    draws_in_python: bool = False
+    written: CodeType | None = None
     switches: bool = False
+    has_guards: bool = False
+    reruns_guards: bool = False
     has_graph: bool = False
     may_raise: bool = False
     otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
+    otherwise_guarded: set[Callable[[Compilation], None]] = field(default_factory=set)
 
 
 @dataclass
@@ -59,6 +73,13 @@ def expect_failure(trace: Trace) -> None:
     keep(trace.compilation).may_raise = True
 
 
+@question(otherwise=None)
+def expect_guard(trace: Trace) -> None:
+    """The same, and so too if the guard fails that waits for its end."""
+    plan = keep(trace.compilation)
+    plan.may_raise = plan.has_guards = True
+
+
 def keep(compilation: Compilation) -> Plan:
     """See to it that the frame is run again if the graph that Dynamo is tracing fails."""
     compilation.judge(see_switches)
@@ -70,11 +91,26 @@ def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     plan = compilation.of(Plan)
     plan.has_graph = True
     nodes = [node for node in operations(module) if node.op.startswith("call")]
-    if may_run_again(compilation, module):
+    if _is_alone(nodes) and _can_be_undone(compilation, nodes, module):
         plan.draws = frozenset(_drawn_on(nodes))
-        return
-    for action in plan.otherwise:
+        plan.draws_in_python = bool(compilation.output.random_calls)
+        plan.reruns_guards = plan.has_guards and not any(map(_is_wrapped, module.graph.nodes))
+    unmet = plan.otherwise if plan.draws is None else ()
+    for action in (*unmet, *(() if plan.reruns_guards else plan.otherwise_guarded)):
         action(compilation)
+
+
+def _can_be_undone(compilation: Compilation, nodes: list[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
+    """Does the graph write to no input, or to such as there are copies of?  They are made for the sake of guards."""
+    plan, written = compilation.of(Plan), _written(module)
+    if written and plan.has_guards and not any(facts_of(node).changes_form for node in nodes):
+        plan.written = reader_of(written, compilation)
+    return written == [] or plan.written is not None
+
+
+def _is_wrapped(node: torch.fx.Node) -> bool:
+    """Is it a tensor of a class of its own?  What is done to one may wait for other processes, which run once."""
+    return any(is_traceable_wrapper_subclass(fake) for fake in fakes_of(node))
 
 
 def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -83,18 +119,23 @@ def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None
 
 
 def may_run_again(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
-    """Is there no operation of others, or that waits for them, and no write to an input?
-
-    Fake tensors share storages as the real ones do.
-    """
+    """Is there nothing drawn from Python's `random`, no operation of others, or that waits for them, and no write?"""
     nodes = [node for node in operations(module) if node.op.startswith("call")]
+    return not compilation.output.random_calls and _is_alone(nodes) and _written(module) == []
+
+
+def _is_alone(nodes: list[torch.fx.Node]) -> bool:
+    """Is none of the operations one of others, or one that waits for other processes?"""
     facts = [facts_of(node) for node in nodes]
-    if compilation.output.random_calls or not all(each.is_of_torch and not each.communicates for each in facts):
-        return False
+    return all(each.is_of_torch and not each.communicates for each in facts)
+
+
+def _written(module: torch.fx.GraphModule) -> list[torch.fx.Node] | None:
+    """The inputs that the graph writes to, None if that is not known.  Fake tensors share storages as real ones do."""
     try:
-        return spares_inputs(module)
+        return written_inputs(module)
     except NotImplementedError:  # a wrapper of a function transform has no memory of its own
-        return False
+        return None
 
 
 def _drawn_on(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.device]:

@@ -41,6 +41,7 @@ class Failure:
     gives_up: bool = False
 
 
+_LEAVES = "Observed exception"  # says Dynamo where one leaves the frame that it traces, and gives it up for good
 _WAYS = (sys, warnings, logging)
 _OF_LOGGING = (logging.Filterer, logging.Formatter, logging.Manager)  # a logger and a handler are filterers
 Retreat = Callable[[Compilation, Failure], None]
@@ -71,7 +72,8 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
 
     An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
     over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
-    up, a break leaves it the part before.  Under ``fullgraph=True`` there is nothing to fall back to.
+    up, a break leaves it the part before; so too where the data at hand has decided for a ``raise``.  Under
+    ``fullgraph=True`` there is nothing to fall back to.
 
     If its graph fails, the modes that it has switched are put back: without us it may have run in eager.
 
@@ -100,6 +102,8 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         if retreat:
             retreat(compilation, failure)
         return
+    if isinstance(error, Unsupported) and str(error).startswith(_LEAVES):
+        trace_as_written(compilation, "an exception leaves the frame after something was mended")
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         if _fails_by_itself(compilation, error):

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from . import queue
 from .modes import Modes
 from .trace import Trace
 from .variables import Variable, is_unread
@@ -20,6 +21,21 @@ _LEADING_NOWHERE = frozenset(
     {"PythonModuleVariable", "TensorVariable", "UnspecializedNNModuleVariable", "UserDefinedClassVariable"}
 )
 _AS_FOUND: dict[str, Any] = {"is_modified": False}  # the contents of a container that nothing has changed
+
+
+def has_stored_nothing(trace: Trace) -> bool:
+    """Has the traced code changed no object of the program so far, and drawn no random number of Python's?"""
+    effects, pending = trace.output.side_effects, id(queue.graphmend_pending)
+    if trace.output.random_calls or effects.tensor_hooks or effects.save_for_backward:
+        return False
+    older = [variable for key, variable in effects.id_to_variable.items() if key != pending]
+    kept = [variable for variable in older if variable.mutation_type is not None and not _is_new(variable)]
+    return not any(map(effects.is_modified, kept))
+
+
+def _is_new(variable: Variable) -> bool:
+    """Is it an object that the traced code has made?"""
+    return type(variable.mutation_type).__name__.endswith("New")
 
 
 class State:
@@ -45,7 +61,7 @@ class State:
             return "a mode of torch"
         for variable, attributes in self._attributes.items():
             earlier = before._attributes.get(variable, {})
-            is_newer = variable not in before._contents and type(variable.mutation_type).__name__.endswith("New")
+            is_newer = variable not in before._contents and _is_new(variable)
             changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
             if changed and not is_newer:
                 return f"{', '.join(sorted(changed))} of {variable}"

@@ -83,10 +83,20 @@ def memory_of_inference(graph: torch.fx.Graph) -> set[int]:
     return memory_of(node for node in inputs if getattr(example_of(node), "is_inference", bool)())
 
 
-def spares_inputs(module: torch.fx.GraphModule) -> bool:
-    """Does no operation of the graph write to what the graph is given?"""
-    inputs = memory_of(module.graph.find_nodes(op="placeholder"))
-    return all(inputs.isdisjoint(written_by(node)) for node in operations(module))
+def written_inputs(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    """What the graph is given that operations of it write to."""
+    written = {memory for node in operations(module) for memory in written_by(node)}
+    inputs = module.graph.find_nodes(op="placeholder")
+    return [node for node in inputs if not written.isdisjoint(storages_of(node))]
+
+
+def has_plain_memory(tensor: Any) -> bool:
+    """Is it a tensor without ways of its own, of a known size, of which no two elements share memory?"""
+    if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor) or tensor.is_quantized:
+        return False
+    if tensor.layout is not torch.strided or not all(type(size) is int for size in (*tensor.shape, *tensor.stride())):
+        return False
+    return not any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def are_apart(compilation: Compilation, relied_on: set[int], written: set[int]) -> bool:

@@ -77,14 +77,12 @@ def run(call: Callable[..., Any], inputs: Inputs, train: bool, logger: str, owne
 
 
 def differences(got: Outcome, expected: Outcome, exact: bool = True) -> list[str]:
-    """What differs, in words; after an exception only it and the effects are compared."""
+    """What differs, in words."""
     found = []
     if got.error != expected.error:
         found.append(f"error {got.error} instead of {expected.error}")
     if _effects(got) != _effects(expected):
         found.append(f"effects {got.effects} instead of {expected.effects}")
-    if expected.error or got.error:
-        return found
     found += [
         f"{name} {getattr(got, name)} instead of {getattr(expected, name)}"
         for name in ("value", "inputs", "state")

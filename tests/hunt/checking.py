@@ -5,9 +5,8 @@ storages are the same, ``requires_grad``, gradients (None is not zero), the exce
 every effect in order and place, the state of `self`, of the module and of the inputs, the modes of torch, and the
 random generators of torch, numpy and Python.  What the compiled mended program may do otherwise:
 
-- After an exception only the exception and the modes are compared, and that no effect of eager is missing if it is one
-  that the program raises itself: what was deferred is delivered, and a guard raises, at the end of the graph
-  (docs/defer.md).
+- After an exception only the exception and the modes are compared, and the effects, the state and the random generators
+  if it is one that the program raises itself.
 - A tensor that is given back or kept may be a new one where it was the input (a selection makes a new one), never the
   other way round.  What the program itself can see of that, by `is` or a change in place, is compared.
 - To the text of an error that Dynamo meets while tracing it adds the place, and an operation that cannot be done on
@@ -348,8 +347,8 @@ def differences(expected: dict[str, Any], actual: dict[str, Any], compiled: bool
         by_torch = not expected["raised"] and not actual["raised"] and actual["error"]
         names = {"error"} if actual["error"] != expected["error"] and not by_torch else set()
         names |= {"modes"} if actual["modes"] != expected["modes"] else set()
-        lost = actual["effects"][: len(expected["effects"])] != expected["effects"]
-        return names | ({"effects"} if expected["raised"] and lost else set())
+        kept = ("effects", "state", "rng") if actual["complete"] else ("effects", "state")
+        return names | {name for name in kept if expected["raised"] and actual[name] != expected[name]}
     names = {name for name in expected if name not in ABOUT and expected[name] != actual.get(name)}
     if not actual["complete"]:
         names.discard("rng")

@@ -314,6 +314,17 @@ SPICES = {
         ],
         tensors=["checked($t)"],
     ),
+    "stateful": Spice(
+        [
+            "self.k = n + 1\nif $G:\n    raise ValueError(f'guard $i {self.k}')\nself.k = 7",
+            "if $G:\n    raise ValueError('guard $i')\nself.s.mul_(2)",
+            "self.s.add_(1)\nif $G:\n    rows$i = ($t > 0).nonzero().tolist()\n    raise ValueError(f'guard $i {rows$i}')",
+            "$o = $t + torch.rand($t.shape)\nif $G:\n    raise ValueError('guard $i')\n$o = $o * torch.rand($t.shape)",
+            "$t.add_(1)\nif $G:\n    raise ValueError('guard $i')\n$t.mul_(2)\nlogger.info('log $i')",
+            "if $C:\n    $o = $e\n    self.s = self.s + 1\nelse:\n    self.k = 4\n    raise ValueError('guard $i')",
+            "if $G:\n    for row in range(n):\n        self.k = row\n    raise ValueError(f'guard $i {self.k}')",
+        ],
+    ),
     "guarded": Spice(
         [
             "if $t.numel() <= n:\n    raise IndexError('guard $i')\n$z = $t.reshape(-1)[n] + $t",

@@ -114,7 +114,7 @@ def test_temporaries_are_dropped_before_the_output_is_stored(slots: Delivered) -
 
 def test_nothing_is_edited_twice() -> None:
     assert edit.redirect_replay(edited()) is None
-    again = Again(goes_on.__code__, (), "again")
+    again = Again(goes_on.__code__, False, "again")
     code = edit.redirect_replay(goes_on.__code__, again)
     assert code is not None
     assert edit.redirect_replay(code, again, has_graph=True) is None
@@ -267,7 +267,7 @@ def test_branches_among_the_arguments_of_the_graph(
         function(code, fails)(1)
     lost = [("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))]
     assert slots == [("graphmend_sink", ITEMS), ("graphmend_failed", lost)]
-    again = Again(profiled.__code__, (), "again")
+    again = Again(profiled.__code__, False, "again")
     code = edit.redirect_replay(profiled.__code__, again)
     assert code is not None
     assert function(code, fails)(1) == "again"
@@ -283,7 +283,7 @@ def test_arguments_that_are_unpacked() -> None:
         assert (args, kwargs) == ((1,), {"x": 0})
         raise IndexError
 
-    code = edit.redirect_replay(unpacked.__code__, Again(unpacked.__code__, (), "again"))
+    code = edit.redirect_replay(unpacked.__code__, Again(unpacked.__code__, False, "again"))
     assert code is not None
     assert function(code, graph)(1) == "again"
 
@@ -294,7 +294,7 @@ def goes_on(x: Any) -> Any:
 
 def test_what_follows_the_graph_is_not_in_its_handler() -> None:
     """H: what fails after the graph, and after a part of the frame has run, would run all of it again."""
-    again = Again(goes_on.__code__, (), "again")
+    again = Again(goes_on.__code__, False, "again")
     code = edit.redirect_replay(goes_on.__code__, again)
     assert code is not None
     with pytest.raises(IndexError, match="in the graph"):
@@ -314,7 +314,7 @@ def test_code_without_a_graph(slots: Delivered) -> None:
     assert function(code, None)(1) == 1
     assert slots == [("graphmend_sink", [("make", "log", (1,))])]
     with pytest.raises(edit.NotUnderstoodError):  # there is one, then
-        edit.redirect_replay(without_graph.__code__, Again(without_graph.__code__, (), None))
+        edit.redirect_replay(without_graph.__code__, Again(without_graph.__code__, False, None))
     with pytest.raises(edit.NotUnderstoodError):
         edit.redirect_replay(without_graph.__code__, has_graph=True)
 
@@ -360,7 +360,7 @@ if sys.version_info >= (3, 12):  # a comprehension is inlined, with a handler of
 def test_another_form_of_call_is_not_understood(original: Any) -> None:
     """H: a graph that needed a handler had none, and nothing said so."""
     with pytest.raises(edit.NotUnderstoodError):
-        edit.redirect_replay(original.__code__, Again(original.__code__, (), None))
+        edit.redirect_replay(original.__code__, Again(original.__code__, False, None))
 
 
 def a_handler_elsewhere(x: Any) -> Any:
@@ -375,7 +375,7 @@ def a_handler_elsewhere(x: Any) -> Any:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="before 3.11 it cannot be told where a handler ends")
 def test_a_handler_elsewhere_is_none_around_the_call() -> None:
-    code = edit.redirect_replay(a_handler_elsewhere.__code__, Again(a_handler_elsewhere.__code__, (), "again"))
+    code = edit.redirect_replay(a_handler_elsewhere.__code__, Again(a_handler_elsewhere.__code__, False, "again"))
     assert code is not None
     assert function(code, fails)(1) == "again"
 
@@ -415,12 +415,12 @@ def changes_its_shared_argument(x: Any) -> Any:
 def test_arguments_that_are_not_what_they_were_are_not_understood(original: Any) -> None:
     """H: what runs again would begin with other arguments."""
     with pytest.raises(edit.NotUnderstoodError, match="argument"):
-        edit.redirect_replay(original.__code__, Again(original.__code__, (), None))
+        edit.redirect_replay(original.__code__, Again(original.__code__, False, None))
 
 
 def test_a_closure_that_is_gone_is_not_understood() -> None:
     with pytest.raises(edit.NotUnderstoodError, match="closure"):
-        edit.redirect_replay(generated.__code__, Again(closure(3).__code__, (), None))
+        edit.redirect_replay(generated.__code__, Again(closure(3).__code__, False, None))
 
 
 def as_written(x: Any) -> Any:
@@ -451,16 +451,27 @@ def test_the_slice_forms_of_all_versions() -> None:
 class Again(edit.Rerun):
     """Notes what it is asked for; `value` is what the frame gives."""
 
-    def __init__(self, code: types.CodeType, draws: tuple[str, ...], value: Any) -> None:
-        super().__init__(code, draws)
+    def __init__(self, code: types.CodeType, changes: bool, value: Any) -> None:
+        super().__init__(code, changes)
         self.value, self.asked = value, []
 
     def __getitem__(self, given: Any) -> Any:
         frame = sys._getframe(1)
         self.asked.append((given, sys.exc_info()[0], dict(frame.f_locals)))
+        return "states" if given is None else Run(self.value)
+
+
+class Run:
+    """The frame that is run again: gives the value, or raises it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getitem__(self, key: None) -> Any:
+        assert sys.exc_info() == (None, None, None)  # as eager runs
         if isinstance(self.value, Exception):
             raise self.value
-        return "states" if given is None else self.value
+        return self.value
 
 
 def closure(kept: Any) -> types.FunctionType:
@@ -475,9 +486,9 @@ def fails(*_: Any) -> Any:
     raise IndexError("in the graph")
 
 
-@pytest.mark.parametrize("draws", [(), ("cpu",)])
-def test_a_frame_is_run_again(slots: Delivered, draws: tuple[str, ...]) -> None:
-    again = Again(generated.__code__, draws, "again")
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_frame_is_run_again(slots: Delivered, changes: bool) -> None:
+    again = Again(generated.__code__, changes, "again")
     code = edit.redirect_replay(generated.__code__, again)
     assert code is not None
     assert function(code, fails)(1) == "again"
@@ -485,17 +496,53 @@ def test_a_frame_is_run_again(slots: Delivered, draws: tuple[str, ...]) -> None:
     *states, (given, kind, found) = again.asked
     assert given == ([("make", "log", (queue.MISSING, "text")), ("make", "log", (1,))], ())
     assert kind is IndexError
-    assert found == {"x": 1, edit.BEFORE: "states"} if draws else {"x": 1}
-    assert [(given, kind) for given, kind, _ in states] == ([(None, None)] if draws else [])
+    assert found == {"x": 1, edit.BEFORE: "states"} if changes else {"x": 1}
+    assert [(given, kind) for given, kind, _ in states] == ([(None, None)] if changes else [])
     again.asked.clear()
     assert function(code, lambda x: (10 * x, 20 * x))(1) == 10
-    assert len(again.asked) == len(draws)
+    assert len(again.asked) == changes
     assert slots == [("graphmend_sink", ITEMS)]
+
+
+class Looks:
+    """Looks at the items right behind the graph; gives what takes them, or raises."""
+
+    def __init__(self, seen: Delivered, error: Exception | None = None) -> None:
+        self.seen, self.error = seen, error
+
+    def __getitem__(self, items: Any) -> Any:
+        self.seen.append(("looked at", items))
+        if self.error is not None:
+            raise self.error
+        return Slot(lambda value: self.seen.append(("taken", value)))
+
+
+def test_guards_are_looked_at_before_anything_is_replayed(slots: Delivered) -> None:
+    code = edit.redirect_replay(generated.__code__, guards=Looks(slots))
+    assert code is not None
+    assert function(code, lambda x: (10 * x, 20 * x))(1) == 10
+    assert slots == [("looked at", ITEMS), ("taken", ITEMS)]
+    assert edit.redirect_replay(code, guards=Looks(slots)) is None
+
+
+@pytest.mark.parametrize("runs_again", [False, True])
+def test_a_guard_that_has_failed(slots: Delivered, runs_again: bool) -> None:
+    again = Again(generated.__code__, True, "again") if runs_again else None
+    code = edit.redirect_replay(generated.__code__, again, guards=Looks(slots, ValueError("failed")))
+    assert code is not None
+    if again is None:
+        with pytest.raises(ValueError, match="failed"):
+            function(code, lambda x: (10 * x, 20 * x))(1)
+    else:
+        assert function(code, lambda x: (10 * x, 20 * x))(1) == "again"
+        assert [kind for _, kind, _ in again.asked] == [None, ValueError]
+    assert slots == [("looked at", ITEMS)]  # nothing is delivered, nor is the graph said to have failed
+    assert sys.exc_info() == (None, None, None)
 
 
 def test_a_frame_without_items_and_with_a_closure() -> None:
     original = closure(3)
-    again = Again(original.__code__, (), "again")
+    again = Again(original.__code__, False, "again")
     code = edit.redirect_replay(original.__code__, again)
     assert code is not None
     names = {"__compiled_fn_1": fails}
@@ -507,7 +554,7 @@ def test_a_frame_without_items_and_with_a_closure() -> None:
 
 def test_what_the_frame_raises_when_it_is_run_again() -> None:
     original = closure(3)
-    code = edit.redirect_replay(original.__code__, Again(original.__code__, (), ValueError("its own")))
+    code = edit.redirect_replay(original.__code__, Again(original.__code__, False, ValueError("its own")))
     assert code is not None
     with pytest.raises(ValueError, match="its own"):
         types.FunctionType(code, {"__compiled_fn_1": fails}, closure=original.__closure__)(1)

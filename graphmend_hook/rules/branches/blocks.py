@@ -39,6 +39,25 @@ def returns(statement: ast.If) -> bool:
     return any(isinstance(node, ast.Return) for node in walk(statement))
 
 
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+
+
+def raising_side(statement: ast.If) -> bool | None:
+    """Which side always raises, that which is taken where the test is true, or the other; None if not just one does."""
+    raising = (_always_raises(statement.body), _always_raises(statement.orelse))
+    return raising[0] if raising[0] is not raising[1] else None
+
+
+def _always_raises(block: Sequence[ast.stmt]) -> bool:
+    """Does control leave the statements by an exception, and in no other way?"""
+    if not block or any(isinstance(node, _LEAVING) for statement in block for node in walk(statement)):
+        return False
+    last = block[-1]
+    if isinstance(last, ast.If):
+        return _always_raises(last.body) and _always_raises(last.orelse)
+    return isinstance(last, ast.Raise) and last.exc is not None
+
+
 def following(place: Place) -> list[ast.stmt]:
     """What follows an early return, up to the end of the function."""
     if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):

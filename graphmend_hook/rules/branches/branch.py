@@ -9,8 +9,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...templates import Template, expression, name
-from .blocks import returns
+from ...templates import OWN, Template, constant, expression, name
+from .blocks import raising_side, returns
 
 _BRANCH = Template(
     """
@@ -29,6 +29,7 @@ else:
     ORIGINAL
 """
 )
+_RAISING = Template("if GM.compiling():\n    TEST = CONDITION\n    TRACED\nelse:\n    ORIGINAL")
 _SIDES = Template("def THEN(EFFECTS, ARGUMENTS):\n    TAKEN\ndef ELSE(EFFECTS, ARGUMENTS):\n    UNTAKEN")
 _STORE = Template("if GM.is_other(VALUE, CURRENT):\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
@@ -60,12 +61,31 @@ class Branch:
         return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets)]
 
 
+@dataclass(frozen=True)
+class RaisingCandidate:
+    """A branch of which one side always raises, and does what may not be done where that is not taken.
+
+    checked: what is traced in the place of a statement that is no ``if``.
+    """
+
+    at: ast.stmt
+    condition: ast.expr
+    checked: ast.stmt | None = None
+
+    def emit(self, mended: ast.stmt) -> list[ast.stmt]:
+        traced = self.checked
+        if isinstance(mended, ast.If):
+            traced = ast.copy_location(ast.If(spared(mended, "GM.settle(TEST)"), mended.body, mended.orelse), self.at)
+        assert traced is not None
+        return _RAISING.fill(self.at, CONDITION=self.condition, TRACED=traced, ORIGINAL=self.at)
+
+
 @dataclass
 class BranchCandidate:
     """A statement that decides between two sides.
 
-    settled: the test, where it turns out to be a Python value, or the sides cannot be joined; checked: what then stands
-        in the place of a statement that is no ``if``.
+    settled: the test, where it turns out to be a Python value, or the sides cannot be joined, unless one that raises is
+        spared; checked: what then stands in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; when: the sides are asked, if not for every tensor.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
     """
@@ -100,7 +120,7 @@ class BranchCandidate:
         if self.checked is not None:
             return self.checked
         assert isinstance(mended, ast.If)
-        return ast.copy_location(ast.If(expression(self.settled, self.at), mended.body, mended.orelse), self.at)
+        return ast.copy_location(ast.If(spared(mended, self.settled), mended.body, mended.orelse), self.at)
 
     def _returns(self) -> bool:
         return isinstance(self.at, ast.If) and returns(self.at)
@@ -116,3 +136,12 @@ class BranchCandidate:
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), self.at))
         return statements + self.finish
+
+
+def spared(branch: ast.If, settled: str) -> ast.expr:
+    """The test of a branch that is traced; a side of it that always raises is spared, if there is one."""
+    raises = raising_side(branch)
+    if raises is None:
+        return expression(settled, branch)
+    text = f"{settled} if (SPARED := GM.spared(TEST, RAISES)) is None else SPARED"
+    return expression(text, branch, SPARED=f"{OWN}spared", RAISES=constant(raises, branch))

@@ -15,7 +15,7 @@ from ...dynamo import place, queue, unused
 from ...dynamo.caches import is_remembered
 from ...dynamo.place import Hindrance, tracing
 from ...dynamo.question import in_trace, question
-from ...dynamo.rerun import expect_failure
+from ...dynamo.rerun import expect_failure, expect_guard
 from ...dynamo.restart import (
     expect_no_redirection,
     expect_no_switch,
@@ -125,6 +125,7 @@ def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
     expect_failure()
     expect_no_redirection()
     if is_guard:
+        expect_guard()
         expect_no_trap()
         expect_no_switch()
 

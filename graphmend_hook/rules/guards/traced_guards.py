@@ -7,26 +7,30 @@ from typing import Any
 
 import torch
 
-from ...dynamo import place, queue
+from ...dynamo import place, queue, refusals
 from ...dynamo.modes import Modes
+from ...dynamo.orders import is_as_written
 from ...dynamo.question import in_trace, question
-from ...dynamo.rerun import expect_failure
+from ...dynamo.rerun import expect_failure, keep
 from ...dynamo.restart import expect_no_handler, expect_success
+from ...dynamo.state import has_stored_nothing
 from ...dynamo.trace import Trace, is_told_of_failures
 from ...dynamo.unread import has_tensor
 from ..branches import traced_sides
-from ..branches.traced_conditions import are_same_shapes, is_left_alone
+from ..branches.traced_conditions import are_same_shapes, has_truth, is_left_alone, truth, undecided
 from ..branches.traced_operations import is_tensor
 from ..branches.traced_speculated import Unspeculable
 from ..effects import traced_defer
 from ..effects.traced_texts import kept as kept_now
 
-CALLED = ("asserted", "is_check")  # by rewritten code
+CALLED = ("asserted", "is_check", "spared")  # by rewritten code
 
 # Dynamo's variables for contexts of gradients, inference and autocast, and for one that does nothing.
 _SWITCHING = ("GradModeVariable", "InferenceModeVariable", "AutocastModeVariable", "NullContextVariable")
 # Where the known check functions are defined.
 _CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
+# Where an assertion in a graph that fails is an exception, and no more.
+HOSTS = ("cpu", "meta")
 
 
 def is_check(function: Any) -> bool:
@@ -42,16 +46,59 @@ def asserted(value: Any, reads: bool) -> Any:
     Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, and behind which the trace goes on
     to what may fail there.  So none may stand around it, and the trace has to succeed, or all is as it was written.
 
+    On a device it would end the process's use of that; there the graph breaks, and Python looks at the tensor.
+
     reads: does the test, as it was written, read a tensor by itself (``bool(x)``), and break the graph?
     """
     if not in_trace():
-        return bool(value) if reads else value  # as Python, behind that break
+        return bool(value)  # as Python, behind that break
     if isinstance(value, torch.Tensor):
         expect_no_handler()
         expect_success()
-        if reads and is_left_alone():
+        if (reads and is_left_alone()) or (value.device.type not in HOSTS and may_break()):
             return bool(value)
     return value
+
+
+def spared(test: Any, raises: bool) -> bool | None:
+    """The truth of a test under which the branch does not raise; from here on the graph has a guard that it is so.
+
+    None where the test is no tensor, or the function cannot be run again as it was written if it turns out otherwise.
+
+    raises: the truth under which the branch raises.
+    """
+    if not in_trace() or not undecided(test) or not has_truth(test):
+        return None
+    in_graph = queue.guards == "async" or place.guards_are_assertions()
+    refusal = "GM101-T09" if in_graph else _refusal(None, None, (), False)
+    if refusal or not _runs_again():
+        traced_defer.record(refusal or "GM102-T11")
+        return None
+    predicate = kept_now(truth(test) if raises else ~truth(test))
+    text = "graphmend_hook: the function cannot be run again"
+    traced_defer.append((queue.GUARD, predicate, _raise_late, text), is_guard=True)
+    return not raises
+
+
+def _raise_late(text: str, _values: object) -> None:
+    raise RuntimeError(text)
+
+
+@question(otherwise=True)
+def may_break(trace: Trace) -> bool:
+    """May the graph end here?  Under ``fullgraph=True`` it may not."""
+    return not trace.compilation.one_graph
+
+
+@question(otherwise=False)
+def _runs_again(trace: Trace) -> bool:
+    """Is the frame run again if the guard at hand fails?  Else it is traced anew, without the guard."""
+    if is_as_written(trace) or traced_sides.is_harmful(trace):
+        return False
+    refusals.withdraw(trace.place)
+    line, reason = trace.line, "a guard fails in a function that cannot be run again"
+    keep(trace.compilation).otherwise_guarded.add(lambda end: traced_sides.trace_without(end, line, reason))
+    return True
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:
@@ -78,7 +125,9 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
                 place.tell_of_assertions()
                 expect_failure()
             continue
-        kind = queue.GUARD if method is None else queue.EFFECT
+        kind = queue.EFFECT
+        if method is None:
+            kind = queue.FIRST_GUARD if _stands_first() else queue.GUARD
         is_within = method is None and place.is_in_a_context()
         call = (_within(), (delivery, target)) if is_within else (delivery, target)
         kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
@@ -122,6 +171,12 @@ def _within(trace: Trace) -> Any:
 def _is_in_another_context(trace: Trace) -> bool:
     """Is a context manager open that does more than to switch modes which can be entered again?"""
     return any(type(context).__name__ not in _SWITCHING for context in trace.contexts())
+
+
+@question(otherwise=False)
+def _stands_first(trace: Trace) -> bool:
+    """Has the trace done nothing so far that is replayed after the graph, but to defer effects?"""
+    return has_stored_nothing(trace)
 
 
 @question(otherwise=True)

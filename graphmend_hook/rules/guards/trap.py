@@ -30,10 +30,14 @@ After
         ...                                             # as written
 
 When a guard fails
-    What the traced code did after the guard has been done: the exception is raised after the graph, so attributes and
-    in-place writes of later statements are there, which eager would not have reached.  If an operation that the guard
-    protects fails inside the graph, the guard's exception wins, as in eager: the function runs again as it was written
-    (`dynamo.rerun`).
+    The function runs again as it was written (`dynamo.rerun`), before what Dynamo replays after the graph, so nothing
+    that stands behind the guard has happened.  Where it cannot be run again, the exception is raised by itself, and
+    what the graph has done behind the guard has been done.  If an operation that the guard protects fails inside the
+    graph, the guard's exception wins, as in eager, in the same way.
+
+Sides that do more than raise
+    Where one side of an ``if`` always raises, and does what may not be done if it is not taken, ``GM.spared`` makes its
+    condition a guard, for which the function must be able to run again, and the other side alone is traced.
 
 Obligations proved here, each with its refusal
     GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`where`)
@@ -51,27 +55,32 @@ The native alternative, and what it loses
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sys
 from typing import TypeGuard
 
+from ...analysis.names import walk
 from ...analysis.scopes import ModuleScope, Place
 from ...analysis.taint import Taint
 from ...diagnostics import Refusal
 from ...templates import Template, constant, expression, replaced
-from ..base import Declined, unsuitable
-from ..branches.branch import BranchCandidate
+from ..base import Candidate, Declined, unsuitable
+from ..branches.blocks import raising_side
+from ..branches.branch import BranchCandidate, RaisingCandidate
 from ..branches.lower import Lowering, heard, item_of, of_data, tests_of
 from ..branches.side import Side, assigning, guarding
 from .checks import CHECKS, Check
 
 CODE = "GM103"
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
+_TELLING = (*_GUARDING, ast.Expr)
 # Of an `assert` in a graph Dynamo makes its text with tensors in mind: of what is not one, Python raises.
 _CHECKED = Template(
     """
 if GM.undecided(TEST):
-    OF_TENSOR
+    if GM.spared(TEST, False) is None:
+        OF_TENSOR
 elif not TEST:
     FAILING
 """
@@ -88,21 +97,23 @@ class Trap:
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
     )
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
-        found: BranchCandidate | Refusal | None
+    def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
+        found: Candidate | Refusal | None
         try:
             found = self._found(place.statement, place, scope)
         except Declined as declined:
             found = declined.refusal(CODE)
         return heard(found, tests_of(place.statement), place, scope)
 
-    def _found(self, statement: ast.stmt, place: Place, scope: ModuleScope) -> BranchCandidate | Refusal | None:
+    def _found(self, statement: ast.stmt, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
         if _is_guard(statement):
             lowering = of_data(statement.test, place, scope, CODE)
             if not isinstance(lowering, Lowering):
                 return lowering
-            form = self._guard if isinstance(statement, ast.If) else self._assertion
+            form = _branch if isinstance(statement, ast.If) else self._assertion
             return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
+        if isinstance(statement, ast.If) and raising_side(statement) is not None and not place.inside_try:
+            return _raising(statement, of_data(statement.test, place, scope, CODE))
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             check = CHECKS.get(scope.imports.qualified(statement.value.func).rpartition(".")[2])
             if check is not None:
@@ -111,21 +122,48 @@ class Trap:
         return None
 
     @staticmethod
-    def _guard(statement: ast.If, lowering: Lowering) -> BranchCandidate:
-        condition = lowering.test(statement.test)
-        branch = assigning(statement, statement.body, statement.orelse, Side(lowering), frozenset())
-        return BranchCandidate(statement, condition, branch)
-
-    @staticmethod
-    def _assertion(statement: ast.Assert, lowering: Lowering) -> BranchCandidate:
+    def _assertion(statement: ast.Assert, lowering: Lowering) -> Candidate:
         failing = ast.copy_location(ast.Assert(expression("False", statement), statement.msg), statement)
-        branch = guarding(statement, failing, Side(lowering))
-        test = lowering.test(statement.test)
+        test, branch = lowering.test(statement.test), None
+        with contextlib.suppress(Declined):  # a message that cannot be made later
+            branch = guarding(statement, failing, Side(lowering))
         reads = constant(test is not statement.test, statement)
         asserted = expression("GM.asserted(TEST, READS)", statement, READS=reads)
         of_tensor = ast.copy_location(ast.Assert(asserted, statement.msg), statement)
         checked = _CHECKED.fill(statement, OF_TENSOR=of_tensor, FAILING=failing)[0]
+        if branch is None:
+            return RaisingCandidate(statement, test, checked)
         return BranchCandidate(statement, test, branch, checked=checked)
+
+
+def _branch(statement: ast.If, lowering: Lowering) -> BranchCandidate | RaisingCandidate:
+    """Both sides, or that which does not raise, where the other does what may only be done if it is taken."""
+    condition = lowering.test(statement.test)
+    try:
+        branch = assigning(statement, statement.body, statement.orelse, Side(lowering), frozenset())
+    except Declined:
+        if raising_side(statement) is None:
+            raise
+        return RaisingCandidate(statement, condition)
+    return BranchCandidate(statement, condition, branch)
+
+
+def _raising(statement: ast.If, lowering: Lowering | Refusal | None) -> RaisingCandidate | None:
+    """A branch that is no guard, but has a side that raises; None where it is the business of another rule.
+
+    What such a side computes may break the graph; if it has but effects, both sides can be traced.
+    """
+    if not isinstance(lowering, Lowering):
+        return None
+    found: BranchCandidate | RaisingCandidate | None = None
+    with contextlib.suppress(Declined):
+        found = _branch(statement, lowering)
+        failing = statement.body if raising_side(statement) else statement.orelse
+        if any(
+            isinstance(node, ast.stmt) and not isinstance(node, _TELLING) for each in failing for node in walk(each)
+        ):
+            found = RaisingCandidate(statement, lowering.test(statement.test))
+    return found if isinstance(found, RaisingCandidate) else None
 
 
 def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
