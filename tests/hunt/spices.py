@@ -1024,6 +1024,25 @@ SPICES = {
             "w$i = y[:1]\nw$i += 1\n$z = $t if y.max() > n else $e",
         ],
     ),
+    "buffered": Spice(
+        [
+            "w$i = self.s.clone()\nlogger.warning('log $i')\n$z = $t * w$i\nwith torch.no_grad():\n    self.s.mul_(2)",
+            "w$i = self.s.detach().clone()\nif $G:\n    raise ValueError('guard $i')\n$o = $t * w$i\nself.s.zero_()",
+            "w$i = torch.cat([self.s])\nself.s[:1] = $k\nlogger.info('log $i %s', n)\n$z = (w$i * $t).sin()",
+            "w$i = (self.s + 1).view(-1)\nif $p:\n    $o = $e\nself.s.add_(1)\n$z = $t * w$i.view(self.s.shape)",
+            "w$i = self.s.double().to($t.dtype)\n$g = $p\nself.s.copy_($t.detach())\nif $g:\n    $z = $t * w$i",
+            "with torch.no_grad():\n    w$i = self.v.clone()\n    logger.warning('log $i')\n    self.v.mul_(0.5)\n$z = $t * w$i",
+            "$z = $t - self.s\nlogger.warning('log $i')\nself.s.lerp_($t.detach().expand_as(self.s), 0.5)",
+            "w$i = self.s.clone()\nlogger.warning('log $i')\nself.s.copy_(self.v.detach())\nwith torch.no_grad():\n"
+            "    self.v.copy_(w$i)\n$z = $t * w$i",
+            "w$i = self.s.clone()\nlogger.warning('log $i')\nw$i.mul_($t)\n$z = w$i + $t\nself.s.zero_()",
+            "self.s.mul_(0.5)\nif $q:\n    $o = $t * self.s\nelse:\n    $o = $t + self.s.clone()\nself.s = self.s + 1",
+        ],
+        tests=["(self.s > $k).any()"],
+        tensors=["self.s.clone()", "$t * self.s.detach().clone()"],
+        train=True,
+        floating=True,
+    ),
     "joined": Spice(
         [
             "if $k in $t and $p:\n    $o = $e",
