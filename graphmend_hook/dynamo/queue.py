@@ -30,7 +30,22 @@ LATE = _NotConstant()  # begins a value, (LATE, function, *reads), that is compu
 def now(value: Any) -> Any:
     """A value of an item, computed if it has waited for that."""
     is_late = type(value) is tuple and len(value) > 0 and value[0] is LATE
-    return value[1](*value[2:]) if is_late else value
+    return value[1](*map(now, value[2:])) if is_late else value
+
+
+def as_tuple(*items: Any) -> tuple[Any, ...]:
+    """Of a tuple that might be a constant, Dynamo guards on every value: such a one is made at the delivery."""
+    return items
+
+
+def as_list(*items: Any) -> list[Any]:
+    """The same of a list."""
+    return [*items]
+
+
+def as_dict(keys: tuple[Any, ...], *values: Any) -> dict[Any, Any]:
+    """The same of a dict."""
+    return dict(zip(keys, values))  # noqa: B905  as many
 
 
 graphmend_pending: list[Item] = []

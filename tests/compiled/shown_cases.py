@@ -158,6 +158,21 @@ class Containers(Changing):
         return x * 2
 
 
+def say(*given: Any) -> None:
+    print(*given)
+
+
+@shown()
+class InContainers(Changing):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        say("x", self.step, self.name)
+        logger.info("%(a)s %(b)s", {"a": self.step, "b": [self.name, (self.rate, x.detach().max())]})
+        if x.max() > 5:
+            logger.info("%s", (self.name, self.step + 1))
+        assert torch.isfinite(x).all(), (self.name, [self.step])
+        return x * 2
+
+
 @shown(2)
 class SeveralTypes(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

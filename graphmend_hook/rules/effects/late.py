@@ -20,6 +20,7 @@ _METHODS = frozenset(  # of texts and dicts, without effect
     | {"split", "strip", "title", "upper", "zfill"}
 )
 _NEVER_FAILING = frozenset({"bool", "len", "repr", "str"})
+_MADE_OF_PARTS = (ast.Attribute, ast.BoolOp, ast.Constant, ast.IfExp, ast.List, ast.Name, ast.Tuple)
 _NAMESPACES = frozenset({"__dict__", "_buffers", "_modules", "_parameters"})  # that change with an attribute
 _LATE = "VALUE if (VALUE := GM.late(lambda NAMES: BODY, (READS,), (SIZED,), CHECKED)) is not None else NOW"
 _FALLBACK = "GM.not_late()"
@@ -105,6 +106,8 @@ class _Parts:
                 return _at(node, ast.IfExp(self.computed(test), body, orelse))
             case ast.BoolOp(op, [first, *rest]) if all(isinstance(each, ast.Constant) for each in rest):
                 return _at(node, ast.BoolOp(op, [self.computed(first), *rest]))
+            case ast.Tuple(items) | ast.List(items):
+                return _at(node, type(node)([self.computed(item) for item in items], ast.Load()))
             case ast.JoinedStr(parts):
                 return _at(node, ast.JoinedStr([self._part(part) for part in parts]))
             case ast.Call(func, arguments, []):
@@ -117,7 +120,7 @@ class _Parts:
                 return spelling not in _NEVER_FAILING
             case ast.JoinedStr(parts):
                 return any(isinstance(part, ast.FormattedValue) and part.format_spec is not None for part in parts)
-        return not isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.BoolOp, ast.IfExp))
+        return not isinstance(node, _MADE_OF_PARTS)
 
     def _called(self, func: ast.expr) -> ast.expr:
         if isinstance(func, ast.Name) and func.id in _BUILTINS and self._is_builtin(func):

@@ -80,6 +80,12 @@ def late_items(variable: Variable) -> Any:
     return variable.items[1:] if found is queue.LATE else None
 
 
+@question(otherwise=False)
+def holds_unread(_trace: Trace, items: Variable) -> bool:
+    """Is one of the items of a list not looked at by the trace, or computed at the delivery?"""
+    return any(is_unread(item) or late_items(item) is not None for item in items.realize().items)
+
+
 def computed(value: Any) -> Any:
     """`value`, computed now if it is one that would be at the delivery."""
     return value[1](*value[2:]) if is_late(value) else value
@@ -153,10 +159,14 @@ def kept(value: Any) -> Any:
         return value
     if isinstance(value, torch.Tensor):
         return place.without_gradient(value).clone()
-    if kind is tuple:
-        return tuple([kept(item) for item in value])
-    if kind is list:
-        return [kept(item) for item in value]
+    if kind is tuple or kind is list:
+        items = [kept(item) for item in value]
+        if holds_unread(items):
+            return (queue.LATE, queue.as_tuple if kind is tuple else queue.as_list, *items)
+        return tuple(items) if kind is tuple else items
     if kind is dict:
-        return {kept(key): kept(item) for key, item in value.items()}
+        keys, items = [kept(key) for key in value], [kept(item) for item in value.values()]
+        if holds_unread(items):
+            return (queue.LATE, queue.as_dict, tuple(keys), *items)
+        return dict(zip(keys, items))  # noqa: B905  Dynamo: no strict=
     return value
