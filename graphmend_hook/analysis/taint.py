@@ -22,7 +22,8 @@ _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
 TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
-_OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON  # what hardly anything but a tensor has
+# What hardly anything but a tensor has.
+_OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
 _BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
