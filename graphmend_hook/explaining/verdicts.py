@@ -11,6 +11,7 @@ from ..reporting.sources import Frame, module_of, statement_at
 from ..reporting.text import shorten
 from .together import default_set
 
+OF_DYNAMO = "GM100-T03"  # the refusal that gives Dynamo's own reason, which has hints of its own
 OF_INPUT = "GM104-T02"  # the refusal that naming an input by `--values` takes away
 ADD = "add it: "  # the advice for a module that is not among those that are mended
 _TO_PYTORCH = "file an issue"  # a hint with this in it is for the developers of PyTorch
@@ -80,11 +81,11 @@ class Verdicts:
             if caller != start and (known is None or known["rule"] != "trap"):
                 continue
             refusal = self._traced.get(caller)
-            if refusal is not None:
+            if refusal is not None and refusal["code"] != OF_DYNAMO:
                 return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
             if known is not None and known["outcome"] == "declined":
                 return _refused(known["code"], f"declined: {known['reason']}")
-        mended = "the statement is mended, and Dynamo stops at it for another reason"
+        mended = "the statement is rewritten, and Dynamo stops at it for another reason"
         hints = [line.strip().removeprefix("Hint:").strip() for line in reason.splitlines() if "Hint:" in line]
         hints = [hint for hint in hints if _TO_PYTORCH not in hint]
         return self._of_module(start[0]) or Verdict(
