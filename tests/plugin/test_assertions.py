@@ -213,7 +213,7 @@ def test_verdict_is_that_of_the_statement_around_the_line(mendable):
     assert said_of(ledger, mendable.__file__, first + 2) == "no rule is about this kind of statement"
     mended = line_of(mendable.mended, "log.warning")
     assert said_of(ledger, mendable.__file__, mended) == (
-        "the statement is mended, and Dynamo stops at it for another reason"
+        "the statement is rewritten, and Dynamo stops at it for another reason"
     )
 
 
