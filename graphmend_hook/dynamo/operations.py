@@ -44,11 +44,11 @@ _SWITCHING = frozenset(
         "set_inplace_requires_grad_allowed",
     }
 )
-# Functions that wrap a tensor for a function transform, or take it out.
+# Functions that wrap a tensor for a function transform, or take it out, or give the gradient that the transform is for.
 _WRAPPING = frozenset(
     {
         *("_add_batch_dim", "_remove_batch_dim", "_wrap_for_grad", "_unwrap_for_grad", "_unwrap_batched"),
-        *("_make_dual", "_unpack_dual", "get_unwrapped", "_set_tensor_requires_grad"),
+        *("_make_dual", "_unpack_dual", "get_unwrapped", "_set_tensor_requires_grad", "_autograd_grad"),
     }
 )
 # Functions and methods in Python that do what their operator does; some cannot be watched, as data decides a shape.
@@ -116,6 +116,11 @@ def only_computes(node: torch.fx.Node) -> bool:
     """Does the operation neither write in place nor draw random numbers, nor wait for other processes?"""
     facts = facts_of(node)
     return not (facts.draws or facts.communicates) and facts.writes is not None and not written_nodes(node)
+
+
+def is_transforming(node: torch.fx.Node) -> bool:
+    """Does it stand where a function transform begins or ends, or hands tensors on?"""
+    return name_of(node) in _WRAPPING
 
 
 def is_of_torch(node: torch.fx.Node) -> bool:

@@ -16,7 +16,7 @@ from .. import tensor_ops
 from . import kept
 from .compilation import Compilation
 from .gradients import memory_written, recorded, saved_by
-from .operations import facts_of, is_of_torch, name_of, only_computes
+from .operations import facts_of, is_of_torch, is_transforming, name_of, only_computes
 from .orders import trace_as_written
 from .variables import is_sure
 from .writes import bodies_of, fakes_of, memory_of, operations, written_by
@@ -159,6 +159,8 @@ class _Keeping:
         value = operand.meta.get("example_value")
         if not isinstance(value, torch.Tensor) or is_traceable_wrapper_subclass(value) or self._is_saved:
             raise _GiveWayError("a gradient needs what an input held, and it cannot be copied")
+        if any(map(is_transforming, operations(self._module))):
+            raise _GiveWayError("a gradient needs what an input held, and a function transform has wrapped it")
         if _saves_inputs_only(self._module):
             raise _GiveWayError("a gradient needs what an input held, and the backward pass computes everything anew")
         with operand.graph.inserting_before(user):
