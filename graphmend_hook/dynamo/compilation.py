@@ -15,16 +15,15 @@ from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
-from torch._guards import CompileContext, TracingContext
+from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from . import defects
-from .own import OWN_FILES, forget_own_guards
+from .own import forget_own_guards
 
 Part = TypeVar("Part")
 Judge = Callable[["Compilation", torch.fx.GraphModule], None]
 End = Callable[["Compilation", "BaseException | None"], None]
-_ASKING = {"is_compiling", "is_dynamo_compiling", "is_exporting", "_is_in_optimized_module"}  # does Dynamo trace?
 
 
 class NotTracingError(Exception):
@@ -111,7 +110,6 @@ class Compilation(Parts):
         output.register_finalizer_fns.append(self._judge)
         # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
         output.cleanup = self._end
-        output.count_calls = self._count_calls
 
     @property
     def is_saved(self) -> bool:
@@ -150,19 +148,6 @@ class Compilation(Parts):
                 stack.callback(self.call, action, error)
             if not all(seen):
                 stack.callback(self.give_up)
-
-    def _count_calls(self) -> int:
-        """How many operations has the graph?  Dynamo asks at the end of the frame, and skips one that has none.
-
-        It would compile one in which anybody has asked whether Dynamo traces, as we do; the program has not.
-        """
-        count: int = type(self.output).count_calls(self.output)
-        root = self.output.root_tx
-        if not count and root is not None:
-            traced = (self.code, *(TracingContext.get_traced_code() or ()))
-            asked = {name for code in traced if code.co_filename not in OWN_FILES for name in code.co_names}
-            root.inconsistent_side_effects &= not asked.isdisjoint(_ASKING)
-        return count
 
     def _see(self, look: Callable[[Compilation], None]) -> bool:
         try:
