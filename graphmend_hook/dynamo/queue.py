@@ -30,7 +30,7 @@ LATE = _NotConstant()  # begins a value, (LATE, function, *reads), that is compu
 def now(value: Any) -> Any:
     """A value of an item, computed if it has waited for that."""
     is_late = type(value) is tuple and len(value) > 0 and value[0] is LATE
-    return value[1](*map(now, value[2:])) if is_late else value
+    return value[1](*[now(part) for part in value[2:]]) if is_late else value
 
 
 def as_tuple(*items: Any) -> tuple[Any, ...]:

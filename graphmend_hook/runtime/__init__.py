@@ -18,7 +18,7 @@ TRACED = (
     *("values.traced_value", "values.traced_data_shapes", "values.traced_numbers", "values.traced_operators"),
     *("values.traced_sweep", "values.traced_twice", "gradients.traced_grad"),
 )
-ABI = 27  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 28  # part of the cache key; raised when rewritten code calls something new here, or in another way
 _PACKAGE = __name__.rpartition(".")[0]
 connected = False  # are the functions below in place?
 announced = False  # and has Dynamo been told of them?

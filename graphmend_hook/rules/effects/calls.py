@@ -24,6 +24,7 @@ if GM.tracing():
     if GM.deferrable(TARGET, METHOD, VALUES):
         GM.defer(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES)
     else:
+        SETTLED
         CALL
 else:
     ORIGINAL
@@ -37,11 +38,13 @@ if GM.tracing():
     if GM.deferrable_as_shown(TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS)):
         GM.defer_as_shown(lambda TARGET, VALUES: CALL, TARGET, METHOD, VALUES, ((POSITIONAL,), KEYWORDS))
     else:
+        SETTLED
         CALL
 else:
     ORIGINAL
 """
 )
+_SETTLED = Template("VALUES = GM.settled(VALUES)")
 _STREAMS = {"sys.stdout", "sys.stderr"}
 
 FRAME = Refusal("GM101-R01", "the call reads the exception or the stack, or waits for others; drop {keyword}=")
@@ -79,6 +82,7 @@ class EffectCall:
             for leaf, apart in self.leaves
         ]
         holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
+        holes["SETTLED"] = _SETTLED.fill(at) if any(apart for _leaf, apart in self.leaves) else []
         if self.shown is None:
             return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)
         holes |= {"POSITIONAL": self.shown.positional, "KEYWORDS": self.shown.keywords}

@@ -86,7 +86,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 8
+    version = 9
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -77,7 +77,7 @@ def deferrable_as_shown(target: object, method: str, values: tuple[Any, ...], sh
 def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...]) -> None:
     """Leave the effect for the epilogue, with a copy of every value that could change until then."""
     if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
-        delivery(target, values)
+        delivery(target, tuple([queue.now(value) for value in values]))
         return
     if is_remembered():
         expect_success()

@@ -20,7 +20,7 @@ from ...dynamo.trace import SourceLine, Trace, is_caught
 from ...dynamo.unread import PLAIN, can_be_loaded, guard_type
 from ...dynamo.variables import Variable, is_unread
 
-CALLED = ("late",)  # by rewritten code
+CALLED = ("late", "settled")  # by rewritten code
 
 _CONTAINERS = (list, tuple, dict)
 _SIZED = (*_CONTAINERS, set, frozenset, deque)
@@ -55,6 +55,11 @@ def late(
     if tracing() and may_wait(function, reads, sized, checked):
         return (queue.LATE, function, *reads)
     return None
+
+
+def settled(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of an effect that does not wait for the end of the graph."""
+    return tuple([queue.now(value) for value in values])
 
 
 @question(otherwise=False)
