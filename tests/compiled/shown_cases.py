@@ -173,6 +173,16 @@ class InContainers(Changing):
         return x * 2
 
 
+@shown(99)
+class NotDeferrable(Changing):
+    """The text of an object may change; so the call breaks the graph, and shows what it computes all the same."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x * 2
+        print(self.step + 1, len(self.history), self.config)
+        return x + 1
+
+
 @shown(2)
 class SeveralTypes(Changing):
     def forward(self, x: torch.Tensor) -> torch.Tensor:

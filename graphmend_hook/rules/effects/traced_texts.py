@@ -33,14 +33,14 @@ def _why_it_differs(value: object, depth: int) -> str:
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
-    if isinstance(value, torch.Tensor):
-        if kind is not torch.Tensor or value.requires_grad:
-            return "GM101-T02"
-        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is tuple or kind is list:
         return why_items_differ(value, depth + 1)  # type: ignore[arg-type]
     if kind is dict:
         return why_items_differ(value, depth + 1) or why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+    if isinstance(value, torch.Tensor):
+        if kind is not torch.Tensor or value.requires_grad:
+            return "GM101-T02"
+        return "GM101-T03" if place.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
     return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
@@ -157,8 +157,6 @@ def kept(value: Any) -> Any:
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return value
-    if isinstance(value, torch.Tensor):
-        return place.without_gradient(value).clone()
     if kind is tuple or kind is list:
         items = [kept(item) for item in value]
         if holds_unread(items):
@@ -169,4 +167,6 @@ def kept(value: Any) -> Any:
         if holds_unread(items):
             return (queue.LATE, queue.as_dict, tuple(keys), *items)
         return dict(zip(keys, items))  # noqa: B905  Dynamo: no strict=
+    if isinstance(value, torch.Tensor):
+        return place.without_gradient(value).clone()
     return value
