@@ -82,7 +82,8 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:
     """Let the code run only where the reads would give the same; False where that cannot be told."""
-    facts = [(read.fact, read.given, read.sources) for read in reads if read.fact not in (None, which_are_the_same)]
+    reads = [read for read in reads if all(map(_is_outside, read.sources))]
+    facts = [(read.fact, read.given, read.sources) for read in reads if read.fact is not which_are_the_same]
     compared = [source for read in reads if read.fact is which_are_the_same for source in read.sources]
     compared += _changed(compilation)
     objects = dict.fromkeys(each for source in compared for each in sources_of(compilation.output, source))
@@ -112,7 +113,16 @@ def _holds(read: Callable[[Sequence[Any]], list[Any]], was: list[Any], *objects:
 def _outside(compilation: Compilation) -> list[Variable]:
     """The objects that the trace has found, and not made."""
     known = compilation.output.side_effects.id_to_variable.values()
-    return [variable for variable in known if variable.source is not None and variable.mutation_type is not None]
+    found = [variable for variable in known if variable.source is not None and variable.mutation_type is not None]
+    return [variable for variable in found if _is_outside(variable.source)]
+
+
+def _is_outside(source: Any) -> bool:
+    """Does it lead to an object by names of the frame?  What the trace has made may have a source, and no name."""
+    try:
+        return bool(frame_guards.name_of(source))
+    except NotImplementedError:
+        return False
 
 
 def _changed(compilation: Compilation) -> list[Any]:

@@ -19,7 +19,7 @@ import torch
 
 from .own import OWN_FILES
 from .trace import log
-from .variables import Variable, is_unread
+from .variables import Variable, is_unread, type_of
 
 _KEPT = "graphmend_reads"  # the attribute of a translator with its reads, and of Dynamo's `OutputGraph`
 _TWICE = "graphmend_twice"  # that of an `OutputGraph`: other sources of an object, by the one that its variable has
@@ -232,7 +232,7 @@ def which_are_the_same(*objects: Any) -> list[int]:
 
 
 def _compared_by(_translator: Any, operands: list[Variable], *_: Any) -> None:
-    kinds = {type(operand.realize()).__name__ for operand in operands}
+    kinds = {None if is_unread(operand) else type(operand.realize()).__name__ for operand in operands}
     if kinds == {"UserMethodVariable"}:
         _add("a method of an object is compared")  # Dynamo looks at the function only
     elif kinds == {"TensorVariable"}:
@@ -242,9 +242,10 @@ def _compared_by(_translator: Any, operands: list[Variable], *_: Any) -> None:
 def _called(function: Variable, _translator: Any, operands: Any, *_: Any, **_named: Any) -> None:
     asked = getattr(function, "fn", None) or getattr(function, "_fn", None)
     if asked in _ASKED and operands:
-        owner, *rest = [operand.realize() for operand in operands]
-        values = [operand.as_python_constant() for operand in rest if operand.is_python_constant()]
-        _ASKED[asked](owner, *values)
+        owner, *named = operands[:2]  # a number that nothing has looked at stays one
+        values = [each.as_python_constant() for each in named if not is_unread(each) and each.is_python_constant()]
+        if asked in _OF_KINDS or not is_unread(owner):
+            _ASKED[asked](owner if is_unread(owner) else owner.realize(), *values)
 
 
 def _asked_for_an_attribute(owner: Variable, name: str, *_: Any) -> None:
@@ -261,7 +262,8 @@ def _deleted(owner: Variable, name: str) -> None:
 
 def _asked_for_its_kind(owner: Variable, *kinds: Any) -> None:
     """With `isinstance` or `issubclass`: what a metaclass says."""
-    value = owner.value if isinstance(getattr(owner, "value", None), type) else owner.python_type()
+    value = getattr(owner, "value", None) if not is_unread(owner) else None
+    value = value if isinstance(value, type) else type_of(owner)
     for kind in kinds[0] if kinds and isinstance(kinds[0], tuple) else kinds:
         if isinstance(kind, abc.ABCMeta):
             _add("a kind of object", fact=issubclass, given=(value, kind))
@@ -282,6 +284,9 @@ _ASKED: dict[Any, Callable[..., None]] = {
     **{getattr: _asked_for_an_attribute, hasattr: _asked_for_an_attribute, delattr: _deleted},
     **{isinstance: _asked_for_its_kind, issubclass: _asked_for_its_kind, callable: _asked_if_callable, dir: _listed},
 }
+
+
+_OF_KINDS = (isinstance, issubclass)
 
 
 def _has(name: str, owner: Any) -> bool:
