@@ -17,7 +17,7 @@ from ...dynamo.state import has_stored_nothing
 from ...dynamo.trace import Trace, is_told_of_failures
 from ...dynamo.unread import has_tensor
 from ..branches import traced_sides
-from ..branches.traced_conditions import are_same_shapes, has_truth, is_left_alone, truth, undecided
+from ..branches.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
 from ..branches.traced_operations import is_tensor
 from ..branches.traced_speculated import Unspeculable
 from ..effects import traced_defer
@@ -51,7 +51,7 @@ def asserted(value: Any, reads: bool) -> Any:
     reads: does the test, as it was written, read a tensor by itself (``bool(x)``), and break the graph?
     """
     if not in_trace():
-        return bool(value)  # as Python, behind that break
+        return value if compiling() and not reads else bool(value)  # where nothing is exported, behind that break
     if isinstance(value, torch.Tensor):
         expect_no_handler()
         expect_success()
