@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from .frame_guards import install, may_be_relied_on, name_of
 from .question import question
 from .trace import Trace
@@ -33,7 +35,7 @@ def is_unread_plain(trace: Trace, value: Variable) -> bool:
     return True
 
 
-@question(otherwise=True)
+@question(otherwise=True, elsewhere=lambda values: any(isinstance(value, torch.Tensor) for value in values))
 def has_tensor(_trace: Trace, values: Variable) -> bool:
     """Is one of the items of a tuple a tensor?"""
     return any(map(_is_tensor, values.realize().items))
