@@ -123,7 +123,7 @@ class Stateful(torch.nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = 0
+        self.calls = 0.0  # a float, which Dynamo does not guard by value
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         logger.warning("before")

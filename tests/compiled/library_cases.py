@@ -105,13 +105,6 @@ def an_adapter_that_changes_later(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-@declined("GM101-T18")
-def an_adapter_that_changes_where_there_is_no_graph(x: torch.Tensor) -> torch.Tensor:
-    changing.info("before")
-    changing.extra = {"layer": 2}
-    return x
-
-
 def with_a_changing_adapter(x: torch.Tensor) -> torch.Tensor:
     changing.info("now")
     return x + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from left_to_eager_cases import KINDS, LOOP, TRY, WITH, Kind
+from left_to_eager_kinds import KINDS, LOOP, TRY, WITH, Kind
 from observing import Counting, import_file, import_mended
 
 # One for each way in which a read is seen to.
