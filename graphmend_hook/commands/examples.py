@@ -306,9 +306,10 @@ class Config:
     def describe(self):
         return 'a config'
 
-def f(x, config=Config()):
+def f(x, config=Config(), strict=True):
     if x.sum() < 0:
-        raise ValueError(config.describe())
+        if strict:
+            raise ValueError(config.describe())
     return x + 1
 """,
         """
@@ -316,10 +317,11 @@ class Config:
     def describe(self):
         return 'a config'
 
-def f(x, config=Config()):
+def f(x, config=Config(), strict=True):
     text = config.describe()
     if x.sum() < 0:
-        raise ValueError(text)
+        if strict:
+            raise ValueError(text)
     return x + 1
 """,
     ),
@@ -561,9 +563,11 @@ class Config:
     def describe(self):
         return 'a config'
 
-def f(x, config=Config()):
+def f(x, config=Config(), strict=True):
     if x.sum() < 0:
-        raise ValueError(config.describe())
+        if strict:
+            raise ValueError(config.describe())
+        x = x * 2
     elif x.sum() > 1:
         x = x + 1
     return x
@@ -573,10 +577,12 @@ class Config:
     def describe(self):
         return 'a config'
 
-def f(x, config=Config()):
+def f(x, config=Config(), strict=True):
     text = config.describe()
     if x.sum() < 0:
-        raise ValueError(text)
+        if strict:
+            raise ValueError(text)
+        x = x * 2
     elif x.sum() > 1:
         x = x + 1
     return x
@@ -1207,11 +1213,8 @@ def f(x, n):
 """,
         """
 def f(x, n):
-    steps = n.max().item() + 1
     torch.add(n, 1, out=n)
-    for _ in range(steps):
-        x = x * 2
-    return x
+    return x * 2 ** n.max()
 """,
     ),
     "GM104-T05": _of(

@@ -15,6 +15,8 @@ from .own import OWN_FILES
 from .refusals import Place
 from .trace import SourceLine, Trace, place_of, record
 
+_CODE = "GM100-T03"
+
 
 @dataclass
 class _Mended:
@@ -23,10 +25,20 @@ class _Mended:
     lines: set[SourceLine | None] = field(default_factory=set)
 
 
+@dataclass
+class _Seen:
+    """What the last attempt of a compilation has recorded; it is not so where another one is made."""
+
+    places: list[Place] = field(default_factory=list)
+
+
 def note(trace: Trace) -> None:
     """Remember that the statement at hand is a mended one, and see whether the attempt ends there."""
     mended = trace.compilation.of(_Mended)
     if not mended.lines:
+        places = trace.compilation.attempts.of(_Seen).places
+        while places:
+            refusals.seen.pop((_CODE, *places.pop()), None)
         trace.compilation.judge(_judge_graph)
         trace.compilation.at_end(_judge_end)
     mended.lines.add(trace.line)
@@ -56,4 +68,5 @@ def _see(compilation: Compilation, place: Place, reason: str) -> None:
         return
     refusals.decided.discard(place[:2])
     if not refusals.is_left(place):
-        record("GM100-T03", reason.strip().partition("\n")[0].partition(":")[0], place)
+        compilation.attempts.of(_Seen).places.append(place)
+        record(_CODE, reason.strip().partition("\n")[0].partition(":")[0], place)

@@ -27,6 +27,8 @@ from .refusals import Place
 from .trace import SourceLine, Trace, log, record, traced_code
 
 _MOST_FAILED = 2  # compiled codes of a frame
+# How guards begin that something is there, or is not: of an attribute that a call makes they fail once.
+_OF_TWO = ("hasattr(", "not hasattr(")
 _MOST_ATTEMPTS = 3  # to trace a frame without a guard, each with one statement more as it was written
 _ON_VALUES = ("CONSTANT_MATCH", "EQUALS_MATCH")
 
@@ -136,7 +138,7 @@ def _failures(compilation: Compilation) -> Iterator[str]:
 def _key_of(text: str, inherited: Inherited) -> tuple[str, str] | None:
     """Which guard it is that a freed break has brought in; None if it is another one."""
     expression = text.partition("  # ")[0]  # before the line that asks
-    if expression.startswith(OWN_GUARD):
+    if expression.startswith((OWN_GUARD, *_OF_TWO)):
         return None
     decided = [key for key in inherited.behind if not key[0] and key[1] in text]
     if decided:

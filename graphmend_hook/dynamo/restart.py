@@ -103,7 +103,10 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
             retreat(compilation, failure)
         return
     if isinstance(error, Unsupported) and str(error).startswith(_LEAVES):
-        trace_as_written(compilation, "an exception leaves the frame after something was mended")
+        reason = "an exception leaves the frame after something was mended"
+        if retreat:
+            retreat(compilation, Failure(reason, error, str(error), gives_up=True))
+        trace_as_written(compilation, reason)
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         if _fails_by_itself(compilation, error):

@@ -11,7 +11,7 @@ import pytest
 
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.templates import DELIVERY_ARGUMENTS
+from graphmend_hook.templates import DELIVERY_ARGUMENTS, OWN
 
 spec = importlib.util.find_spec("transformers")
 if spec is None or spec.origin is None:
@@ -21,12 +21,18 @@ RULES = active_rules(("defer",))
 
 
 def functions(code: CodeType) -> Iterator[tuple[str, CodeType]]:
-    """Every code object below `code` by its path of names and first lines, deliveries of deferred calls left out."""
+    """Every code object below `code` by its path of names and first lines, without those that a deferred call adds."""
     for constant in code.co_consts:
-        if isinstance(constant, CodeType) and constant.co_varnames[: constant.co_argcount] != DELIVERY_ARGUMENTS:
+        if isinstance(constant, CodeType) and not is_of_a_deferred_call(constant):
             name = f"{constant.co_name}:{constant.co_firstlineno}"
             yield name, constant
             yield from ((f"{name}.{inner}", found) for inner, found in functions(constant))
+
+
+def is_of_a_deferred_call(code: CodeType) -> bool:
+    """Is it the delivery, or a value that is computed at the delivery?"""
+    arguments = code.co_varnames[: code.co_argcount]
+    return arguments == DELIVERY_ARGUMENTS or any(name.startswith(OWN) for name in arguments)
 
 
 def deliveries(code: CodeType) -> Iterator[CodeType]:
