@@ -8,6 +8,9 @@ gradient as a copy of which no compiler knows that it is one (`kept`).
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from torch.fx import Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -31,12 +34,24 @@ class _GiveWayError(Exception):
 def keep_results(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Let gradients rest on what the inputs held when they were read; else trace the frame as it was written."""
     try:
-        with compilation.output.restore_global_state():
+        with _modes_at_the_begin(compilation):
             _Keeping(module, compilation.is_saved).keep()
     except NotImplementedError:  # a wrapper of a function transform has no memory of its own
         return
     except _GiveWayError as error:
         trace_as_written(compilation, str(error), even_one_graph=True)
+
+
+@contextlib.contextmanager
+def _modes_at_the_begin(compilation: Compilation) -> Iterator[None]:
+    """The modes of torch before the trace; Dynamo, which asks for them once more, takes those that it left for them."""
+    kept = compilation.output.tracing_context.global_context
+    before = kept.global_state
+    try:
+        with compilation.output.restore_global_state():
+            yield
+    finally:
+        kept.global_state = before
 
 
 class _Keeping:
