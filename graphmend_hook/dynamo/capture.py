@@ -351,10 +351,14 @@ def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) ->
 
 
 def _capture_by_call(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew with the numbers that this call gives for examples; without examples where it had them."""
+    """Trace the frame anew with the numbers that this call gives for examples, or without captures if it has been.
+
+    What is false of these examples, too, an operation asserts that fails in eager as well.
+    """
+    if supposed.decides_by_call(compilation) or supposed.is_to_fail(compilation):
+        return
     orders = _orders(compilation)
-    if not supposed.decides_by_call(compilation):
-        orders.not_negative, orders.above_one = False, ()
+    orders.not_negative, orders.above_one = False, ()
     supposed.decide_by_call(compilation, reason)
     if not compilation.one_graph:
         _capture_first(0, compilation, reason)
@@ -408,6 +412,12 @@ def _capture_less(compilation: Compilation, failure: Failure) -> None:
     helps = undecided.is_decided_from(2, expression[1]) is not False if expression else not failure.gives_up
     captured = compilation.of(Captured)
     named = _named(expression, captured.symbols)
+    if (
+        supposed.decides_by_call(compilation)
+        and not expression
+        and not isinstance(failure.error, BackendCompilerFailed)
+    ):
+        supposed.let_fail(compilation, failure.reason)
     has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
     is_large = len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph
     if has_failed and is_large:

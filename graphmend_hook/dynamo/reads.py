@@ -71,7 +71,6 @@ def watch() -> None:
     places: tuple[tuple[Any, str, Callable[..., None]], ...] = (
         (object_protocol, "vt_identity_compare", _same),
         (builtin, "vt_identity_compare", _same),
-        *((getattr(builtin, kind, None), "call_function", _called) for kind in kinds),
         (HashableTracker, "__init__", _hashed),
         (dicts.ConstDictVariable, "call_method", _looked_up),
         (objects[0], "generic_getattr", _read),
@@ -82,6 +81,8 @@ def watch() -> None:
     for owner, name, look in places:
         if hasattr(owner, name):
             setattr(owner, name, _after(look, getattr(owner, name)))
+    for owner in filter(None, (getattr(builtin, kind, None) for kind in kinds)):
+        owner.call_function = _then(_called, owner.call_function)
     for kind in _subclasses(InstructionTranslatorBase):
         for code in (dis.opmap["GET_LEN"], dis.opmap["MATCH_KEYS"]):  # of a ``match`` statement
             kind.dispatch_table[code] = _after(_matched, kind.dispatch_table[code])
@@ -103,6 +104,19 @@ def _after(look: Callable[..., None], answer: Callable[..., Any]) -> Callable[..
         return answer(*given, **named)
 
     return look_and_answer
+
+
+def _then(look: Callable[..., None], answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, but calls `look` when the answer is known: the trace has looked at by then what it looks at."""
+
+    @functools.wraps(answer)
+    def answer_and_look(*given: Any, **named: Any) -> Any:
+        try:
+            return answer(*given, **named)
+        finally:
+            _try(look, *given, **named)
+
+    return answer_and_look
 
 
 def _try(look: Callable[..., None], *given: Any, **named: Any) -> None:

@@ -44,11 +44,13 @@ class Decisions:
 
     example: by that number, if by any; are_over: no attempt may decide any more.
     by_call: by what each number is in the call for which the frame is compiled, where that is known.
+    is_to_fail: with those the program fails while it is traced, and so it does in eager: let the graph fail.
     """
 
     example: int | None = None
     are_over: bool = False
     by_call: bool = False
+    is_to_fail: bool = False
 
 
 def supposes(compilation: Compilation) -> bool:
@@ -76,8 +78,21 @@ def decide_by_call(compilation: Compilation, reason: str) -> None:
 
 
 def decides_by_call(compilation: Compilation) -> bool:
-    """Has it come to that?"""
-    return compilation.attempts.of(Decisions).by_call
+    """Does the attempt decide so?"""
+    decisions = compilation.attempts.of(Decisions)
+    return decisions.by_call and decisions.example is not None
+
+
+def let_fail(compilation: Compilation, reason: str) -> None:
+    """Trace the frame anew as at first: its graph fails in this call, and the frame, run again, fails as in eager."""
+    forbid(compilation)
+    compilation.attempts.of(Decisions).is_to_fail = True
+    trace_anew(reason)
+
+
+def is_to_fail(compilation: Compilation) -> bool:
+    """Is the graph known to fail in the call for which it is compiled?"""
+    return compilation.attempts.of(Decisions).is_to_fail
 
 
 def decide_nothing(compilation: Compilation, reason: str) -> None:
@@ -177,8 +192,10 @@ def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
     """Did an example decide?  Forget it, now that the graph is made; trace anew where nothing may rest on it."""
     if not supposes(compilation):
         return False
-    is_for_one_number = _is_for_one_number(compilation)
+    is_for_one_number, is_false = _is_for_one_number(compilation), _is_false_of_examples(compilation)
     compilation.output.shape_env.real_tensor_prop_unbacked_vals.clear()
+    if is_false and decides_by_call(compilation):
+        let_fail(compilation, "an operation fails with the numbers of this call")
     if is_for_one_number:
         decide_nothing(compilation, "a decision depends on the very value of a captured number")
     if _is_trained(module):
@@ -201,6 +218,16 @@ def _is_for_one_number(compilation: Compilation) -> bool:
     shapes = compilation.output.shape_env
     known = {symbol for symbol in shapes.real_tensor_prop_unbacked_vals if shapes.var_to_range[symbol].is_singleton()}
     return bool(known) or any(getattr(fact, "rel_op", "") == "==" for fact in asserted.facts(compilation.output))
+
+
+def _is_false_of_examples(compilation: Compilation) -> bool:
+    """Is anything asserted that the examples contradict?  Of a 1, which eager may broadcast, too much is asserted."""
+    examples = compilation.output.shape_env.real_tensor_prop_unbacked_vals
+    return any(
+        fact.xreplace(examples) == False  # noqa: E712  of sympy
+        and 1 not in [examples.get(symbol) for symbol in fact.free_symbols]
+        for fact in asserted.facts(compilation.output)
+    )
 
 
 def _is_trained(module: torch.fx.GraphModule) -> bool:
