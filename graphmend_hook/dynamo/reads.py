@@ -7,6 +7,7 @@ Each translator of Dynamo's keeps the reads of its frame; `left_to_eager` says w
 from __future__ import annotations
 
 import abc
+import copy
 import dis
 import enum
 import functools
@@ -27,6 +28,8 @@ BREAKS = "graphmend_breaks"  # that of a translator in which a break was freed: 
 _OWN_WAYS = frozenset({"__getattr__", "__hash__"})  # methods that Dynamo traces, but not at the times when they run
 _WITHOUT_GUARDS = frozenset({"UserFunctionVariable", "PythonModuleVariable", "SkipFunctionVariable"})
 UNWRAPS = "getattr_and_trace"  # of `torch._dynamo.polyfills`: calls what a wrapper in C wraps
+# Python's own modules look for keys in what Dynamo guards, or in what the trace has made (`copy.deepcopy`).
+_LIBRARY = ("<frozen ", copy.__file__)
 _MUTABLE = (list, dict, set, tuple, bytearray)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _KNOWN_WAYS = frozenset({torch.nn.Module.__getattr__.__code__.co_filename, enum.__file__})  # they look at nothing else
@@ -190,6 +193,8 @@ def _caught(translator: Any, exception: Any, is_raised: bool) -> None:
     """A handler of the program goes on after an exception that an operation of Python's has raised."""
     from torch._dynamo.exc import ObservedUserStopIteration
 
+    if translator.f_code.co_filename.startswith(_LIBRARY):
+        return
     exception.graphmend_is_raised = is_raised or hasattr(exception, "graphmend_is_raised")
     if not (isinstance(exception, ObservedUserStopIteration) or exception.graphmend_is_raised):
         _add(f"{type(exception).__name__} is caught", of=translator)
