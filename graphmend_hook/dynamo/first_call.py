@@ -15,9 +15,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .frame_guards import result_of
 from .operations import facts_of, is_of_torch
 from .trace import log
+from .variables import PLAIN_TENSORS
 from .writes import memory_of, written_by
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def values_of(wanted: Sequence[torch.fx.Node]) -> list[Any] | None:
@@ -69,7 +68,7 @@ def _input(node: torch.fx.Node) -> Any:
     value = node.meta["grapharg"].example
     if isinstance(value, torch.SymInt):
         return value.node.require_hint()
-    if type(value) not in _PLAIN or value.device.type == "meta":
+    if type(value) not in PLAIN_TENSORS or value.device.type == "meta":
         raise ValueError(f"{node} is no plain tensor")
     return value
 

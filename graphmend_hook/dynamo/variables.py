@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_iter
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 Variable = Any  # `torch._dynamo.variables.base.VariableTracker`, which takes seconds to import
 
 
@@ -32,7 +32,7 @@ def is_tensor(variable: Variable) -> bool:
 
 def is_plain_tensor(variable: Variable) -> bool:
     """Is it a tensor without behaviour of its own?  On no other one may an operation of ours run."""
-    return type_of(variable) in _PLAIN
+    return type_of(variable) in PLAIN_TENSORS
 
 
 def is_wrapper(value: object) -> bool:
@@ -41,7 +41,7 @@ def is_wrapper(value: object) -> bool:
     DTensor is one, and a quantized weight of torchao's: which operations it has is for its class to say.  One with
     nothing but a ``__torch_function__`` is plain in the graph, which Dynamo runs with those off.
     """
-    return isinstance(value, torch.Tensor) and type(value) not in (torch._subclasses.FakeTensor, *_PLAIN)
+    return isinstance(value, torch.Tensor) and type(value) not in (torch._subclasses.FakeTensor, *PLAIN_TENSORS)
 
 
 def is_unread(variable: Variable) -> bool:

@@ -22,7 +22,7 @@ from ...dynamo.place import is_autocast
 from ...dynamo.question import question
 from ...dynamo.restart import expect_success_of
 from ...dynamo.trace import Trace, log, record
-from ...dynamo.variables import Variable, fake_of, has_fixed_sizes, tensor_node
+from ...dynamo.variables import PLAIN_TENSORS, Variable, fake_of, has_fixed_sizes, tensor_node
 from ...dynamo.writes import are_apart, storages_of, written_by
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
@@ -166,7 +166,7 @@ def _check_leaf(node: torch.fx.Node) -> None:
     argument = node.meta.get("grapharg")
     tensor: Any = argument.example if argument is not None and argument.is_tensor else None
     if (
-        type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+        type(tensor) not in PLAIN_TENSORS
         or tensor.requires_grad
         or tensor.layout is not torch.strided
         or tensor.device.type == "meta"
