@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,8 @@ import torch
 from . import frame_guards
 from .compilation import Compilation
 from .orders import trace_as_written
-from .own import OWN_FILES
 from .reads import BREAKS, Read, reads_of, sources_of, which_are_the_same
+from .trace import Trace
 from .trust import Mechanism, works
 from .variables import Variable, type_of
 
@@ -27,19 +27,12 @@ def remember(compilation: Compilation) -> None:
     if compilation.one_graph or compilation.output.export:
         return
     is_inner = False
-    for frame in _frames(compilation.output.current_tx):
-        if frame.f_code.co_filename not in OWN_FILES:
-            is_left = getattr(frame, BREAKS, False) or _would_be_left(frame, is_inner)
-            setattr(frame, BREAKS, is_left)
-            is_inner = True
-            if is_left:
-                compilation.judge(_judge)
-
-
-def _frames(translator: Any) -> Iterator[Any]:
-    while translator is not None:
-        yield translator
-        translator = translator.parent
+    for frame in Trace(compilation.output.current_tx).frames_outside():
+        is_left = getattr(frame, BREAKS, False) or _would_be_left(frame, is_inner)
+        setattr(frame, BREAKS, is_left)
+        is_inner = True
+        if is_left:
+            compilation.judge(_judge)
 
 
 def _would_be_left(frame: Any, is_inner: bool) -> bool:
