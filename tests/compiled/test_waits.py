@@ -44,7 +44,7 @@ def test_jetmoe_waits_as_often_as_eager() -> None:
 
     sizes = dict.fromkeys(("hidden_size", "intermediate_size"), 16)
     config = transformers.JetMoeConfig(
-        vocab_size=20, num_hidden_layers=1, num_key_value_heads=2, kv_channels=8, num_local_experts=4, **sizes
+        vocab_size=20, num_hidden_layers=1, num_key_value_heads=2, kv_channels=4, num_local_experts=4, **sizes
     )
     model = transformers.JetMoeForCausalLM(config).eval()
     tokens = torch.arange(3, 9)[None]
