@@ -14,9 +14,9 @@ from types import ModuleType
 
 import torch
 
-from graphmend_hook.config import Settings
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.reporting.ledger import Ledger
+from graphmend_hook.product.report.ledger import Ledger
+from graphmend_hook.settings.config import Settings
 
 from .library import SITES
 

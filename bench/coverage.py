@@ -23,11 +23,10 @@ from pathlib import Path
 from types import CodeType
 
 import graphmend_hook.rules
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome, Site
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.runtime import TRACED
-from graphmend_hook.templates import RUNTIME
+from graphmend_hook.settings.config import RULE_NAMES
+from graphmend_hook.source.templates import RUNTIME
 
 # Sources from which others are generated, and models of other frameworks.
 _NEVER_TRACED = ("modular_", "modeling_tf_", "modeling_flax_")
@@ -94,8 +93,8 @@ def main() -> None:
         print(f"\n{site.code} {path}:{site.line} in {site.function}\n  {site.reason}")
         print("\n".join(f"  | {line}" for line in lines[site.line - 1 : site.line + 9]))
     print("calls:", ", ".join(f"{name} {count}" for name, count in calls.most_common()))
-    halves = [importlib.import_module(f"{graphmend_hook.rules.__name__}.{name}") for name in TRACED]  # needs torch
-    unused = sorted({name for half in halves for name in half.CALLED}.difference(calls))
+    callable_names = vars(importlib.import_module(f"{graphmend_hook.__name__}.called"))  # needs torch
+    unused = sorted({name for name in callable_names if not name.startswith("_")}.difference(calls))
     print("never called:", ", ".join(unused) or "none")
 
 

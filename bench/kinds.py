@@ -75,8 +75,9 @@ LEFT = (
     ),
     Group(
         "Functions that Dynamo does not look into",
-        "They are written in C, or torch has them on a list. What is known of one, as data (`rules/known_calls.py`, "
-        "`rules/values/forms.py`), is mended; a rewrite that knew nothing of a function could not say what it does.",
+        "They are written in C, or torch has them on a list. What is known of one, as data "
+        "(`rules/defer/known_calls.py`, `rules/value/forms.py`), is mended; a rewrite that knew nothing of a function "
+        "could not say what it does.",
         """
         GB0008 GB0009 GB0117 GB0121 GB0147 GB0148 GB0156 GB0177 GB0193 GB0296 GB9493
         """,

@@ -30,7 +30,7 @@ def once(arm: str, folder: str) -> None:
     import torch
     import torch._dynamo
 
-    from graphmend_hook.dynamo import trust
+    from graphmend_hook.engine.door import trust
 
     from .calls import load_mended
 

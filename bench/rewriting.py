@@ -16,8 +16,8 @@ import time
 import warnings
 from pathlib import Path
 
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.settings.config import RULE_NAMES
 
 _PLAIN = 2  # the version of marshal that does not tell one object from two equal ones
 

@@ -37,8 +37,14 @@ def _file_of(base: Path, name: str) -> Path | None:
 
 
 def part_of(file: Path) -> str:
-    """The file or folder of the package that the file is, or is in."""
-    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    """The file or folder of the package that the file is, or is in; of the large folders the room in it."""
+    room, *inner = file.relative_to(PACKAGE).parts
+    divided = room in ("engine", "product", "rules") and len(inner) > 1
+    return f"{room}/{inner[0]}" if divided else room.removesuffix(".py")
+
+
+def _name(part: str) -> str:
+    return part.replace("/", "_")
 
 
 def page(files: Mapping[Path, set[Path]]) -> Iterator[str]:
@@ -51,8 +57,8 @@ def page(files: Mapping[Path, set[Path]]) -> Iterator[str]:
         arrows |= {(part, part_of(other)) for other in imported} - {(part, part)}
     yield HEAD
     yield "```mermaid\ngraph TD"
-    yield from (f'  {part}["{part}, {count}"]' for part, count in sorted(lines.items()))
-    yield from (f"  {part} --> {other}" for part, other in sorted(arrows))
+    yield from (f'  {_name(part)}["{part}, {count}"]' for part, count in sorted(lines.items()))
+    yield from (f"  {_name(part)} --> {_name(other)}" for part, other in sorted(arrows))
     yield "```\n"
     yield "| part | files | lines |\n|---|---|---|"
     for part, count in sorted(lines.items()):

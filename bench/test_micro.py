@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import graphmend_hook
-from graphmend_hook.config import RULE_NAMES, Settings
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.loader import Mender, MendingFinder
-from graphmend_hook.reporting.ledger import Ledger
+from graphmend_hook.product.report.ledger import Ledger
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.settings.config import RULE_NAMES, Settings
 
 from .calls import load_mended, load_plain
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphmend_hook.config import RULE_NAMES
+from graphmend_hook.settings.config import RULE_NAMES
 
 from . import arms
 from .tables import Table

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from .explaining.in_process import Explained
     from .hook.install import Hook
+    from .product.explain.in_process import Explained
 
     T = TypeVar("T")
 
@@ -102,8 +102,8 @@ def mend(thing: T) -> T:
     installed, else of the environment.
     Raises TypeError for what has no Python code, and ConfigError for torch's own.
     """
-    from .hook import late
     from .hook.install import hook_of_this_process
+    from .hook.reach import late
 
     hook, aim = hook_of_this_process(), late.aim_at(thing)
     if not hook.settings.disable:
@@ -117,8 +117,8 @@ def unmend(thing: T) -> T:
 
     What was mended when it was imported stays as it is.
     """
-    from .hook import late
     from .hook.install import active
+    from .hook.reach import late
 
     aim = late.aim_at(thing)
     late.unmend(aim)
@@ -137,8 +137,8 @@ def explain(function: Callable[..., Any], *, backend: Any = "eager") -> Callable
     """
 
     def call(*args: Any, **kwargs: Any) -> Explained:
-        from .explaining.in_process import explained
-        from .explaining.verdicts import NOTEBOOK, PROGRAM
+        from .product.explain.in_process import explained
+        from .product.explain.verdicts import NOTEBOOK, PROGRAM
 
         extension = sys.modules.get(f"{__name__}.ipython")
         is_notebook = extension is not None and extension.is_loaded()
@@ -152,8 +152,8 @@ def report(as_dict: bool = False) -> Any:
 
     as_dict: as a dictionary instead, of what the JSON file of a report holds (docs/report.md).
     """
-    from .reporting.ledger import as_json, ledger
-    from .reporting.text import as_text
+    from .product.report.ledger import as_json, ledger
+    from .product.report.text import as_text
 
     return as_json(ledger) if as_dict else as_text(ledger)
 
@@ -173,10 +173,10 @@ def unload_ipython_extension(shell: object) -> None:
 
 
 def _install_from_environment() -> None:
-    from .config import Setting, Settings
     from .diagnostics import GraphmendError, say_failed
     from .hook.install import install_settings
     from .hook.unmatched import tell_at_exit
+    from .settings.config import Setting, Settings
 
     try:
         settings = Settings.from_env()
@@ -191,8 +191,8 @@ def _install_from_environment() -> None:
 
 def _tell_of_unknown_variables() -> None:
     """Where nothing is to be mended, a misspelt GRAPHMEND_MODULES would be silence."""
-    from .config import check_names
     from .diagnostics import ConfigError
+    from .settings.config import check_names
 
     try:
         check_names(os.environ)
@@ -218,7 +218,7 @@ def _show_in_a_line(wrong: BaseException) -> None:
 def _is_the_program() -> bool:
     """Is this process our own command line?  Then that reads the environment, together with its options."""
     words = sys.orig_argv
-    ours = {("-m", __name__), ("-m", f"{__name__}.explaining")}
+    ours = {("-m", __name__), ("-m", f"{__name__}.product.explain")}
     if f"-m{__name__}" in words or not ours.isdisjoint(pairwise(words)):
         return True
     return os.path.basename(words[1] if len(words) > 1 else "") in ("graphmend", "graphmend.exe")

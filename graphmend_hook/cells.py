@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from .analysis.names import NamesIn
-from .analysis.optout import first_line
 from .diagnostics import Site
 from .rewrite import Rewritten, compiled, rewrite_tree, triggered
 from .rules.base import Rule
+from .source.names import NamesIn
+from .source.optout import first_line
 
 
 def triggered_in_cell(rules: Sequence[Rule], text: bytes) -> list[Rule]:

@@ -13,19 +13,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
 
-from . import commands, runner
-from .config import Setting, Settings
+from . import runner
 from .diagnostics import ConfigError, GraphmendError, StrictError, notice
-from .hook import children
 from .hook.allowlist import Allowlist
 from .hook.install import install_settings
-from .hook.relaunch import RELAUNCHED
+from .hook.reach import children
+from .hook.reach.relaunch import RELAUNCHED
 from .hook.unmatched import tell_at_exit
-from .options import given, program_of, run_parser, settings_of, split
-from .parsing import is_unmendable
+from .product import commands
+from .product.report import status
+from .product.report.exit import failed_strictly
 from .program import LAUNCHERS, NotRunnableError, Program, is_path_safe, prepare
-from .reporting import status
-from .reporting.exit import failed_strictly
+from .settings.config import Setting, Settings
+from .settings.options import given, program_of, run_parser, settings_of, split
+from .settings.syntax import is_unmendable
 from .version import __version__
 
 log = logging.getLogger("graphmend_hook")
@@ -95,7 +96,7 @@ def _command(arguments: list[str]) -> int:
     run = run_parser("graphmend run", add_help=False)
     subparsers.add_parser("run", help="run a program with its libraries mended", parents=[run])
     for name in commands.NAMES:
-        module = importlib.import_module(f".commands.{name}", __package__)
+        module = importlib.import_module(f".product.commands.{name}", __package__)
         command = subparsers.add_parser(name, help=module.HELP, description=_description(module))
         module.add_arguments(command)
         command.set_defaults(run=module.run)

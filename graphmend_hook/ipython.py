@@ -20,14 +20,14 @@ from typing import Any
 
 from . import runtime
 from .cells import rewrite_cell, triggered_in_cell
-from .config import Setting, Settings
 from .diagnostics import Outcome, notice, say_failed
-from .hook import late
 from .hook.install import TRACING, active, install_settings
-from .reporting.ledger import ModuleRecord, Status, ledger
-from .reporting.text import as_html, as_text
+from .hook.reach import late
+from .product.report.ledger import ModuleRecord, Status, ledger
+from .product.report.text import as_html, as_text
 from .rewrite import active_rules, name_functions
-from .templates import RUNTIME
+from .settings.config import Setting, Settings
+from .source.templates import RUNTIME
 
 log = logging.getLogger("graphmend_hook")
 _MAGIC = "graphmend_report"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .config import SETTINGS, Kind, Setting, changed
-from .parsing import read_list
+from .settings.config import SETTINGS, Kind, Setting, changed
+from .settings.syntax import read_list
 
 if TYPE_CHECKING:
     from .hook.install import Hook
@@ -53,7 +53,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         return
     from .diagnostics import GraphmendError
     from .hook.install import install_arguments, uninstall
-    from .reporting import status
+    from .product.report import status
 
     def said(setting: Setting) -> str:
         return f"{_ini(setting)} in the ini file" if setting.name in ini.keys() - options else _option(setting)
@@ -83,7 +83,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if own is None:
         return lines
     from .diagnostics import notice
-    from .reporting.ledger import Status, ledger
+    from .product.report.ledger import Status, ledger
 
     if own.settings.disable:
         return [f"graphmend: {notice('GM007')}"]
@@ -109,9 +109,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     own = session.config.stash.get(_OWN, None)
     if own is None and not _hooks():
         return
-    from .dynamo import refusals
-    from .reporting.exit import failed_strictly
-    from .reporting.ledger import ledger
+    from .engine.attempt import refusals
+    from .product.report.exit import failed_strictly
+    from .product.report.ledger import ledger
 
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is None:
@@ -127,8 +127,8 @@ def pytest_testnodedown(node: Any) -> None:
     sent = getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)  # a worker that crashed has none
     if sent is None:
         return
-    from .dynamo import refusals
-    from .reporting.ledger import ledger
+    from .engine.attempt import refusals
+    from .product.report.ledger import ledger
 
     records, seen = pickle.loads(sent)
     for record in records:
@@ -142,9 +142,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not hooks:
         return
     from .diagnostics import notice
-    from .reporting.exit import nothing_was_mended
-    from .reporting.ledger import Ledger, ledger
-    from .reporting.text import as_text
+    from .product.report.exit import nothing_was_mended
+    from .product.report.ledger import Ledger, ledger
+    from .product.report.text import as_text
 
     # Test modules and conftests of an allowlisted package are pytest's to rewrite; there may be hundreds.
     shown = Ledger({record.name: record for record in ledger.records if _PYTEST_LOADER not in record.why})

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType
 
-from .analysis.names import DEFINITIONS
-from .analysis.optout import OptOuts, mistakes
-from .analysis.scopes import Function, ModuleScope, Place
 from .diagnostics import Outcome, Refusal, Site
 from .rules.base import Candidate, Rule
 from .rules.order import ORDER
-from .templates import DELIVERY_ARGUMENTS, OWN, Node, runtime_import
+from .source.names import DEFINITIONS
+from .source.optout import OptOuts, mistakes
+from .source.scopes import Function, ModuleScope, Place
+from .source.templates import DELIVERY_ARGUMENTS, OWN, Node, runtime_import
 
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
 

@@ -23,8 +23,8 @@ from zipimport import zipimporter
 from .hook.allowlist import PatternSet
 from .hook.install import Hook
 from .hook.loader import MendingLoader
-from .parsing import is_unmendable
 from .program import NotRunnableError, Program
+from .settings.syntax import is_unmendable
 
 _OWN_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend_hook.explaining.together import TOGETHER
+from graphmend_hook.product.explain.together import TOGETHER
 
 _OF_ONE = (
     *("diffusers", "kornia", "monai", "nflows", "normflows", "segmentation_models_pytorch", "timm", "torch_geometric"),

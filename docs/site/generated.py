@@ -6,12 +6,12 @@ import re
 
 import links
 
-from graphmend_hook.commands.examples import EXAMPLES
-from graphmend_hook.commands.remedies import remedy
-from graphmend_hook.commands.rules import Code, codes, page
-from graphmend_hook.config import SETTINGS, Setting, Settings
+from graphmend_hook.product.commands.examples import EXAMPLES
+from graphmend_hook.product.commands.remedies import remedy
+from graphmend_hook.product.commands.rules import Code, codes, page
 from graphmend_hook.pytest_plugin import _ini, _option
 from graphmend_hook.rules.order import ORDER
+from graphmend_hook.settings.config import SETTINGS, Setting, Settings
 
 RULES = {f"{rule.name}.md": rule for rule in ORDER}
 ROW = re.compile(r"^\| `(GRAPHMEND_\w+)` \| `--[a-z-]+` \| (.*) \|$", re.MULTILINE)

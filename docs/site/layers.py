@@ -13,15 +13,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "layers.svg"
 # From the top: what a layer does, and its parts.  A layer imports those below it.
 LAYERS = (
-    ("what a person calls", ("cli", "commands", "runner", "pytest_plugin", "ipython", "doctor")),
-    ("runs and compares what was compiled", ("testing", "explaining")),
-    ("takes imports over, keeps bytecode", ("hook", "reporting", "cells")),
+    ("what a person calls", ("cli", "product/commands", "product/doctor", "runner", "pytest_plugin", "ipython")),
+    ("runs and compares what was compiled", ("testing", "product/explain")),
+    ("takes imports over, keeps bytecode", ("hook", "product/report", "cells")),
     ("asks the rules, makes code", ("rewrite",)),
     ("what is mended, and how", ("rules",)),
-    ("what a function does, read from its text", ("analysis", "templates", "tensor_ops", "library_operators")),
-    ("settings, codes, words", ("config", "parsing", "diagnostics")),
+    ("what a function does, read from its text", ("source",)),
+    ("settings, codes, words", ("settings", "diagnostics")),
 )
-SIDE = ("asked while Dynamo traces", ("runtime", "dynamo"))
+SIDE = ("asked while Dynamo traces", ("runtime", "engine"))
 WIDTH, LEFT, STEP, HEIGHT = 930, 640, 84, 60
 BOX = '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="8" fill="{fill}" stroke="#3f51b5"/>'
 TEXT = '<text x="{x}" y="{y}" font-size="{size}" fill="#1a237e">{text}</text>'
@@ -46,7 +46,7 @@ def shapes() -> Iterator[str]:
     yield TEXT.format(x=LEFT + 64, y=44, size=14, text=escape(does))
     for number, part in enumerate(parts):
         yield TEXT.format(x=LEFT + 64, y=80 + number * 24, size=12, text=part)
-    yield TEXT.format(x=LEFT + 64, y=144, size=12, text="and files named traced_")
+    yield TEXT.format(x=LEFT + 64, y=144, size=12, text="and files named traced")
     yield TEXT.format(x=LEFT + 64, y=190, size=12, text="rewritten code calls it;")
     yield TEXT.format(x=LEFT + 64, y=208, size=12, text="nothing here rewrites")
 

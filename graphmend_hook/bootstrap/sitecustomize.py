@@ -19,11 +19,11 @@ def _switch_on():  # type: () -> None
     """Import graphmend_hook, which installs itself, and let it run a script.  A program must start even if it fails."""
     try:
         import graphmend_hook  # noqa: F401
-        from graphmend_hook.hook import relaunch
+        from graphmend_hook.hook.reach import relaunch
 
         relaunch.relaunch()
         if "_GRAPHMEND_OBSERVED" in os.environ:  # `graphmend explain` follows the processes of its program
-            from graphmend_hook.explaining import following
+            from graphmend_hook.product.explain import following
 
             following.start()
     except Exception as error:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from ..parsing import is_directory_pattern, is_unmendable
+from ..settings.syntax import is_directory_pattern, is_unmendable
 
 _INSTALLED = {"site-packages", "dist-packages"}
 # Modules that no compiled function reaches: to look through them takes time, and mends nothing that is traced.

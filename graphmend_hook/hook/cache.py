@@ -37,8 +37,8 @@ _KEPT = 60 * 24 * 3600  # seconds for which the entries of a fingerprint outlive
 _CHECKED = len(_MAGIC) + _DIGEST  # where the part begins that the first digest is of
 _PACKAGE = Path(__file__).resolve().parent.parent
 _REWRITER = (
-    *("rewrite.py", "diagnostics.py", "templates.py", "tensor_ops.py", "hook/cache.py"),
-    *("analysis/*.py", "rules/*.py", "rules/*/*.py"),
+    *("rewrite.py", "diagnostics.py", "hook/cache.py"),
+    *("source/*.py", "rules/*.py", "rules/*/*.py"),
 )
 
 
@@ -51,7 +51,7 @@ def fingerprint(rules: tuple[Rule, ...]) -> str:
     parts += [f"-O{sys.flags.optimize}", *(f"{rule.name}-{rule.version}" for rule in rules)]
     for name in _REWRITER:
         for file in sorted(_PACKAGE.glob(name)):  # none where this package was imported from a zip file
-            if not file.name.startswith("traced_"):
+            if not file.name.startswith("traced"):
                 state = file.stat()
                 parts.append(f"{file.name}:{state.st_size}:{state.st_mtime_ns}")
     return _digest("\0".join(parts).encode()).hex()[:16]

@@ -11,15 +11,16 @@ from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
-from ..config import Form, Kind, Setting, Settings, settings_of_kind
 from ..diagnostics import ConfigError, StrictError, notice
-from ..dynamo import queue, trust
-from ..reporting.exit import report_at_exit
-from ..reporting.ledger import HookRecord, ModuleRecord, Status, ledger
-from . import by_location, children, late
+from ..engine.door import trust
+from ..engine.epilogue import queue
+from ..product.report.exit import report_at_exit
+from ..product.report.ledger import HookRecord, ModuleRecord, Status, ledger
+from ..settings.config import Form, Kind, Setting, Settings, settings_of_kind
 from .allowlist import Allowlist
 from .loader import Mender, MendingFinder
 from .looking import spec_of
+from .reach import by_location, children, late
 from .unreached import note_unreached
 
 log = logging.getLogger("graphmend_hook")

@@ -17,15 +17,15 @@ from time import perf_counter
 from types import CodeType, ModuleType
 
 from .. import runtime
-from ..config import Settings
 from ..diagnostics import notice, say_failed
-from ..parsing import RULE_NAMES
-from ..reporting.ledger import Ledger, ModuleRecord, Status
+from ..product.report.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, misspelt, rewrite
+from ..settings.config import Settings
+from ..settings.syntax import RULE_NAMES
 from .allowlist import Allowlist
 from .cache import Cache
-from .grafting import graft_onto
 from .looking import kind_of
+from .reach.grafting import graft_onto
 
 log = logging.getLogger("graphmend_hook")
 

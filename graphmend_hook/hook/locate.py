@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 
 from ..diagnostics import ConfigError
-from ..parsing import check_mendable, is_directory_pattern, named
 from ..program import is_path_safe
+from ..settings.syntax import check_mendable, is_directory_pattern, named
 from .allowlist import Allowlist
 
 

@@ -8,13 +8,13 @@ import sys
 from functools import cache
 
 from ..diagnostics import notice, say_failed
-from ..parsing import is_directory_pattern
-from ..reporting.exit import say
-from ..reporting.ledger import ledger
-from ..reporting.status import at_exit
+from ..product.report.exit import say
+from ..product.report.ledger import ledger
+from ..product.report.status import at_exit
+from ..settings.syntax import is_directory_pattern
 from .allowlist import PatternSet
-from .children import is_child
 from .install import Hook
+from .reach.children import is_child
 
 
 @cache

@@ -9,7 +9,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
 from ..diagnostics import say_failed
-from ..reporting.ledger import ModuleRecord, Status, ledger
+from ..product.report.ledger import ModuleRecord, Status, ledger
 from .allowlist import Allowlist
 from .looking import is_module, kind_of, namespace_of, spec_of
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from ..config import Settings
 from ..diagnostics import GraphmendError
-from ..reporting.ledger import Ledger, ModuleRecord, Status
+from ..product.report.ledger import Ledger, ModuleRecord, Status
+from ..settings.config import Settings
 from .loader import Mender
 
 _CHUNK = 8

@@ -1,4 +1,4 @@
-"""The rules, a folder a family: what each makes of a source, and, in files named `traced_`, what Dynamo inlines of it.
+"""The rules, a folder each: what it makes of a source (`rewrite`), and what Dynamo inlines of it (`traced`).
 
 This package imports nothing: what is traced must not load what rewrites, nor the other way round.
 """

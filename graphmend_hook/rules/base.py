@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..analysis.scopes import ModuleScope, Place
 from ..diagnostics import Refusal
-from .known_calls import FOREIGN_COMPILERS
+from ..source.scopes import ModuleScope, Place
+from .defer.known_calls import FOREIGN_COMPILERS
 
 
 class Candidate(Protocol):

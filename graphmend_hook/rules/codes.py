@@ -1,15 +1,16 @@
-"""The codes of all families for what is left as it was written while Dynamo traces; loads no rule, and no torch."""
+"""The codes of all rules for what is left as it was written while Dynamo traces; loads no rule, and no torch."""
 
 from __future__ import annotations
 
-from ..dynamo import refusals
-from .branches import codes as branches
-from .effects import codes as effects
-from .gradients import codes as gradients
-from .guards import codes as guards
-from .values import codes as values
+from ..engine.attempt import refusals
+from .defer import codes as defer
+from .grad import codes as grad
+from .sweep import codes as sweep
+from .trap import codes as trap
+from .value import codes as value
+from .where import codes as where
 
-BY_RULE = {**effects.REFUSALS, **branches.REFUSALS, **guards.REFUSALS, **values.REFUSALS, **gradients.REFUSALS}
+BY_RULE = {name: texts for rule in (defer, where, trap, value, sweep, grad) for name, texts in rule.REFUSALS.items()}
 REFUSALS = refusals.REFUSALS | {code: text for texts in BY_RULE.values() for code, text in texts.items()}
 # What a statement that is mended does otherwise than in eager.
 TOLD = frozenset({"GM101-T14"})

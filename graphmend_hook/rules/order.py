@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..parsing import RULE_NAMES
+from ..settings.syntax import RULE_NAMES
 from .base import Rule
-from .branches.where import Where
-from .effects.defer import Defer
-from .gradients.grad import Grad
-from .guards.trap import Trap
-from .values.sweep import Sweep
-from .values.value import Value
+from .defer.rewrite import Defer
+from .grad.rewrite import Grad
+from .sweep.rewrite import Sweep
+from .trap.rewrite import Trap
+from .value.rewrite import Value
+from .where.rewrite import Where
 
 _BY_NAME: dict[str, Rule] = {rule.name: rule for rule in (Defer(), Grad(), Sweep(), Trap(), Value(), Where())}
 ORDER = tuple(_BY_NAME[name] for name in RULE_NAMES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..explaining.in_process import explained
-from ..explaining.verdicts import PYTEST
+from ..product.explain.in_process import explained
+from ..product.explain.verdicts import PYTEST
 from .equality import assert_same_as_eager
 
 __all__ = ["assert_same_as_eager", "assert_single_graph"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..explaining.observe import name_of
+from ..product.explain.observe import name_of
 
 # What the compiler itself says is no effect of the program.
 _COMPILER = ("torch", "graphmend_hook")
@@ -111,7 +111,7 @@ def calls_of(
 def _detached(value: Any) -> Any:
     import torch
 
-    from ..dynamo.trees import tree_map
+    from ..engine.door.trees import tree_map
 
     return tree_map(lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf, value)
 
@@ -140,7 +140,7 @@ def compare(
     """
     import torch
 
-    from ..dynamo.trees import keystr, tree_flatten_with_path
+    from ..engine.door.trees import keystr, tree_flatten_with_path
 
     (got_leaves, got_form), (leaves, form) = tree_flatten_with_path(got), tree_flatten_with_path(expected)
     if got_form != form:

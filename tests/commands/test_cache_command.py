@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from graphmend_hook.cli import main
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import ConfigError
 from graphmend_hook.hook import cache as cache_module
 from graphmend_hook.hook.cache import Cache, fingerprint
 from graphmend_hook.hook.locate import modules, source_file
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.settings.config import RULE_NAMES
 
 MENDABLE = 'def f(x):\n    print("value", x)\n    return x\n'
 RULES = active_rules(RULE_NAMES)

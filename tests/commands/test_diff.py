@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from graphmend_hook.cli import main
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import ConfigError
 from graphmend_hook.hook.locate import source_file
-from graphmend_hook.reporting.listing import listings
+from graphmend_hook.product.report.listing import listings
 from graphmend_hook.rewrite import active_rules, changes_of
-from graphmend_hook.templates import OWN, RUNTIME, readable
+from graphmend_hook.settings.config import RULE_NAMES
+from graphmend_hook.source.templates import OWN, RUNTIME, readable
 
 RULES = active_rules(RULE_NAMES)
 Write = Callable[[str, str], Path]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from graphmend_hook import cli
-from graphmend_hook.config import Settings
-from graphmend_hook.doctor import Finding, Level, environment, program
+from graphmend_hook.product.doctor import Finding, Level, environment, program
+from graphmend_hook.settings.config import Settings
 
 BOOTSTRAP = str(environment.BOOTSTRAP)
 SITE = 'def f(x):\n    print("value", x)\n    return x\n'
@@ -80,7 +80,7 @@ def test_versions_that_do_not_fit(found: dict[str, str | None], level: str, reme
 
 
 def test_versions_import_nothing_heavy(python: Any) -> None:
-    code = "from graphmend_hook.doctor.environment import check_versions; check_versions(); import sys; print(*sys.modules)"
+    code = "from graphmend_hook.product.doctor.environment import check_versions; check_versions(); import sys; print(*sys.modules)"
     assert set(python("-c", code).stdout.split()).isdisjoint({"torch", "transformers", "bytecode"})
 
 
@@ -580,7 +580,7 @@ BAD = Finding("hook", Level.PROBLEM, "it is off", "switch it on", {"a": 1})
 @pytest.fixture
 def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., SimpleNamespace]:
     """Run the command with findings that are given."""
-    from graphmend_hook.commands import doctor
+    from graphmend_hook.product.commands import doctor
 
     monkeypatch.setenv("TERM", "dumb")
 

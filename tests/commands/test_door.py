@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from graphmend_hook import cli, commands
+from graphmend_hook import cli
+from graphmend_hook.product import commands
 
 MAIN = "import sys; from graphmend_hook.cli import main; sys.exit(main())"
 

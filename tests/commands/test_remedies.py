@@ -18,13 +18,13 @@ import pytest
 
 import graphmend_hook
 from graphmend_hook.cli import main
-from graphmend_hook.commands.examples import EXAMPLES, Example
-from graphmend_hook.commands.remedies import REMEDIES, remedy
-from graphmend_hook.commands.rules import codes
-from graphmend_hook.config import RULE_NAMES, SETTINGS
-from graphmend_hook.options import add_settings, given
+from graphmend_hook.product.commands.examples import EXAMPLES, Example
+from graphmend_hook.product.commands.remedies import REMEDIES, remedy
+from graphmend_hook.product.commands.rules import codes
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import TOLD
+from graphmend_hook.settings.config import RULE_NAMES, SETTINGS
+from graphmend_hook.settings.options import add_settings, given
 
 RULES = active_rules(RULE_NAMES)
 OF_RULES = [code for code in codes().values() if code.rule]
@@ -202,8 +202,8 @@ class Traced:
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch, write: Any) -> Callable[..., Traced]:
     torch = pytest.importorskip("torch")
-    from graphmend_hook.dynamo import refusals
-    from graphmend_hook.explaining.observe import Observer
+    from graphmend_hook.engine.attempt import refusals
+    from graphmend_hook.product.explain.observe import Observer
     from graphmend_hook.testing import assert_same_as_eager
 
     monkeypatch.syspath_prepend(write("__init__.py", "").parent)

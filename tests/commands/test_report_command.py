@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from graphmend_hook import cli
-from graphmend_hook.commands.report import ReportError, load, merge
-from graphmend_hook.reporting import ledger
+from graphmend_hook.product.commands.report import ReportError, load, merge
+from graphmend_hook.product.report import ledger
 from graphmend_hook.version import __version__
 
 Document = dict[str, Any]

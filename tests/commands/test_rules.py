@@ -11,8 +11,8 @@ import pytest
 
 import graphmend_hook
 from graphmend_hook.cli import main
-from graphmend_hook.commands import rules as manual
 from graphmend_hook.diagnostics import NOTICES
+from graphmend_hook.product.commands import rules as manual
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
 from graphmend_hook.rules.order import ORDER
 

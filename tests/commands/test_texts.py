@@ -18,17 +18,18 @@ from unittest import mock
 import pytest
 from rich.console import Console
 
-from graphmend_hook import cli, commands
-from graphmend_hook.commands import rules as manual
-from graphmend_hook.config import RULE_NAMES
+from graphmend_hook import cli
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.explaining.baseline import compare
-from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
-from graphmend_hook.explaining.text import show, show_compared
-from graphmend_hook.explaining.verdicts import Verdicts
-from graphmend_hook.reporting.text import PLAIN
+from graphmend_hook.product import commands
+from graphmend_hook.product.commands import rules as manual
+from graphmend_hook.product.explain.baseline import compare
+from graphmend_hook.product.explain.join import NEW, REMAINING, REMOVED, Break, Explanation, Region
+from graphmend_hook.product.explain.text import show, show_compared
+from graphmend_hook.product.explain.verdicts import Verdicts
+from graphmend_hook.product.report.text import PLAIN
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
+from graphmend_hook.settings.config import RULE_NAMES
 
 HERE = Path(__file__).parent
 CASES = [HERE / "declined_cases.py", *sorted((HERE.parent / "compiled").glob("*_cases.py"))]
@@ -184,5 +185,5 @@ def test_texts_of_codes_load_no_rule_and_no_torch(python: Any) -> None:
     loaded = set(done.stdout.split())
     assert "torch" not in loaded
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("graphmend_hook.rules.")} == {
-        *("effects", "branches", "gradients", "guards", "values", "codes"),
+        *("defer", "where", "grad", "sweep", "trap", "value", "codes"),
     }

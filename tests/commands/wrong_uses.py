@@ -17,9 +17,9 @@ from unittest import mock
 
 import graphmend_hook
 from graphmend_hook import cli
-from graphmend_hook.config import RULE_NAMES, Settings
 from graphmend_hook.diagnostics import GraphmendError, notice
 from graphmend_hook.rewrite import misspelt
+from graphmend_hook.settings.config import RULE_NAMES, Settings
 
 HEADING = """# Wrong uses, and what is said
 

@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
 
 torch = pytest.importorskip("torch")
 
@@ -33,7 +34,7 @@ def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     That is how torch 2.15 looked to an edit that followed no jumps.
     """
-    from graphmend_hook.dynamo import graph_call
+    from graphmend_hook.engine.epilogue import graph_call
 
     monkeypatch.setattr(graph_call, "_calls_lowest", lambda instruction, depth: False)
     yield
@@ -43,7 +44,7 @@ def call_not_understood(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _proved() -> None:
     """What our mechanisms can do is found out once in a process: not while a test makes torch look like another one."""
-    from graphmend_hook.dynamo import probes, trust
+    from graphmend_hook.engine.door import probes, trust
 
     assert trust.prover is probes.failures
     trust.prove()

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 
-from graphmend_hook.config import Settings
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.reporting.ledger import Ledger
+from graphmend_hook.product.report.ledger import Ledger
+from graphmend_hook.settings.config import Settings
 
 HERE = Path(__file__).parent
 

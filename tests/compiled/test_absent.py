@@ -12,7 +12,7 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from torch.utils._pytree import tree_leaves
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 PATH = HERE / "absent_cases.py"
 PLAIN = import_file(PATH, "absent_cases_plain")

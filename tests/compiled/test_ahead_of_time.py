@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import graphmend_hook
 from graphmend_hook import diagnostics
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 LIBRARY = """
 import logging

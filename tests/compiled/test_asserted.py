@@ -11,7 +11,7 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from torch.utils._pytree import tree_leaves
 
-from graphmend_hook.dynamo import capture
+from graphmend_hook.engine.numbers import capture
 
 PATH = HERE / "asserted_cases.py"
 PLAIN = import_file(PATH, "asserted_cases_plain")

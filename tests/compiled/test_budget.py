@@ -10,7 +10,7 @@ import pytest
 import torch
 from observing import HERE, Kept, import_file, import_mended
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 PATH = HERE / "budget_cases.py"
 PLAIN = import_file(PATH, "budget_cases_plain")

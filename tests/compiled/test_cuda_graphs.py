@@ -10,7 +10,7 @@ import torch
 from observing import HERE, import_mended
 from partitions import partitions
 
-from graphmend_hook.dynamo import cuda_graphs
+from graphmend_hook.engine.graph_end import cuda_graphs
 
 MENDED = import_mended(HERE / "cuda_graph_cases.py", "cuda_graph_cases_mended")
 X = torch.tensor([[1.0, 2.0], [-1.0, 3.0], [4.0, -2.0], [5.0, 6.0], [-7.0, 1.0]])

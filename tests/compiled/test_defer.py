@@ -8,7 +8,8 @@ import pytest
 import torch
 from observing import HERE, Counting, Observed, import_file, import_mended, observe
 
-from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
 
 PLAIN = import_file(HERE / "defer_cases.py", "defer_cases_plain")
 MENDED = import_mended(HERE / "defer_cases.py", "defer_cases_mended")

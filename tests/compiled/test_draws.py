@@ -10,7 +10,7 @@ import pytest
 import torch
 from observing import Counting, import_file, import_mended
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 SOURCE = """
 import logging

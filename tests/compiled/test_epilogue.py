@@ -14,9 +14,10 @@ import pytest
 import torch
 from observing import HERE, Counting, PerThread, Stream, import_file, import_mended, observe
 
-from graphmend_hook.dynamo import bytecode, epilogue, place, queue, refusals
-from graphmend_hook.dynamo.compilation import NotTracingError
-from graphmend_hook.rules.effects import traced_defer
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.attempt.compilation import NotTracingError
+from graphmend_hook.engine.epilogue import bytecode, deferral, delivery, queue
+from graphmend_hook.rules.defer import traced
 
 PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain")
 MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended")
@@ -224,7 +225,7 @@ def test_what_runs_again_is_that_of_the_compilation_at_hand() -> None:
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
         torch.compile(MENDED.drawn, backend=failing, fullgraph=True)(torch.ones(3), torch.tensor([1]))
     with pytest.raises(NotTracingError):
-        epilogue.prepared(MENDED.drawn.__code__)
+        delivery.prepared(MENDED.drawn.__code__)
 
 
 def test_a_graph_that_raises_leaves_no_exception_behind() -> None:
@@ -539,7 +540,7 @@ def test_a_tracer_that_cannot_be_asked_declines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another torch may name things otherwise; that must end neither the trace nor the record, and is said once."""
-    monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
+    monkeypatch.setattr(deferral, "_is_redirected", lambda trace: trace.no_such_attribute)
     monkeypatch.delenv("_GRAPHMEND_DEFECTS")
     x = torch.ones(2)
     compiled = torch.compile(MENDED.say, backend="eager")
@@ -549,20 +550,20 @@ def test_a_tracer_that_cannot_be_asked_declines(
 
 
 def test_an_error_of_our_own_is_fatal_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "_is_redirected", lambda trace: trace.no_such_attribute)
+    monkeypatch.setattr(deferral, "_is_redirected", lambda trace: trace.no_such_attribute)
     with pytest.raises(Exception, match=r"'why_not_deferrable' of the tracer failed at .*place\.py"):
         torch.compile(MENDED.say, backend="eager")(torch.ones(2))
 
 
 def test_a_deferral_that_is_made_for_real_is_delivered_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    traced_defer.defer(lambda target, values: target(*values), print, "", ("at once",))
+    traced.defer(lambda target, values: target(*values), print, "", ("at once",))
     assert capsys.readouterr().out == "at once\n"
     assert queue.graphmend_pending == []
 
 
 def test_what_is_left_in_the_list_is_delivered_at_last(capsys: pytest.CaptureFixture[str]) -> None:
     queue.graphmend_pending.append((queue.ITEM, lambda target, values: target(*values), print, "left behind"))
-    epilogue.drain()
+    delivery.drain()
     assert capsys.readouterr().out == "left behind\n"
     assert queue.graphmend_pending == []
 

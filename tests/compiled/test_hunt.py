@@ -114,8 +114,8 @@ def test_the_command_counts_what_it_ran(python: Python, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("seed 0, batches 0 to 0: 5 programs (5 on inductor), 0 found\n")
     seen = json.loads(out.read_text())
-    assert seen["rules/effects/defer.py"]["reached"]
-    assert seen["rules/effects/traced_defer.py"]["reached"]
+    assert seen["rules/defer/rewrite.py"]["reached"]
+    assert seen["rules/defer/traced.py"]["reached"]
     assert list(reach.lines([str(out)]))[-1].endswith("statements were reached")
 
 

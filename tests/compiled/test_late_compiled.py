@@ -168,4 +168,4 @@ def test_nothing_of_torch_is_left_otherwise(python, write) -> None:
     """But for the hook by which code that is mended still delivers, and functions that are watched, and do as they did."""
     write("gm_late_library.py", LIBRARY)
     ran = python("-c", LEFT_BEHIND)
-    assert ran.stdout.splitlines()[-2:] == ["['hooks']", "['graphmend_hook.dynamo.epilogue']"], ran.stderr
+    assert ran.stdout.splitlines()[-2:] == ["['hooks']", "['graphmend_hook.engine.epilogue.delivery']"], ran.stderr

@@ -12,7 +12,7 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended, observe, with_own_names
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 PLAIN = import_file(HERE / "library_cases.py", "library_cases_plain")
 MENDED = import_mended(HERE / "library_cases.py", "library_cases_mended")

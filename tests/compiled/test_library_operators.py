@@ -12,8 +12,8 @@ from observing import HERE, Counting, import_file, import_mended
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
-from graphmend_hook import library_operators
-from graphmend_hook.library_operators import LibraryOperator
+from graphmend_hook.source import library_functions
+from graphmend_hook.source.library_functions import LibraryOperator
 
 PATH = HERE / "library_operator_cases.py"
 NAME = "library_operator_cases_mended"
@@ -73,8 +73,8 @@ def both(_checking: None) -> Any:
     """The module as it is, and mended with its functions in the table."""
     with pytest.MonkeyPatch.context() as patch:
         for operator in OPERATORS:
-            patch.setitem(library_operators.PARAMETERS, operator.name, (*operator.parameters,))
-            patch.setitem(library_operators.BY_PLACE, (NAME, operator.name), operator)
+            patch.setitem(library_functions.PARAMETERS, operator.name, (*operator.parameters,))
+            patch.setitem(library_functions.BY_PLACE, (NAME, operator.name), operator)
         yield import_file(PATH, "library_operator_cases_plain"), import_mended(PATH, NAME)
 
 
@@ -171,7 +171,7 @@ def test_under_a_transform_it_is_traced_as_it_was_written(both: Any) -> None:
     assert outcome(torch.compile(torch.func.vmap(mended.is_pasted), backend="eager"), x, scores) == expected
 
 
-@pytest.mark.parametrize("operator", library_operators.OPERATORS, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", library_functions.OPERATORS, ids=lambda operator: operator.name)
 def test_libraries_do_what_is_said_of_them(operator: LibraryOperator) -> None:
     """The results of the functions are as their operators' kernels for fake tensors say: types, sizes and strides."""
     pytest.importorskip(operator.module.partition(".")[0])

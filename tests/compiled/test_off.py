@@ -14,7 +14,8 @@ import pytest
 import torch
 from observing import Counting, Kept, import_mended
 
-from graphmend_hook.dynamo import epilogue, trust
+from graphmend_hook.engine.door import trust
+from graphmend_hook.engine.epilogue import delivery
 
 SOURCE = """
 import logging
@@ -59,15 +60,15 @@ def kept() -> Iterator[Kept]:
 def deliveries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each delivery had."""
     found: list[int] = []
-    stock: Callable[..., None] = epilogue.deliver
+    stock: Callable[..., None] = delivery.deliver
 
     def counted(items: Any) -> None:
         found.append(len(items))
         stock(items)
 
     trust.prove()  # whose programs have deliveries of their own
-    monkeypatch.setattr("graphmend_hook.dynamo.epilogue.deliver", counted)
-    epilogue.connect.cache_clear()
+    monkeypatch.setattr("graphmend_hook.engine.epilogue.delivery.deliver", counted)
+    delivery.connect.cache_clear()
     torch._dynamo.reset()
     return found
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 
 PATH = HERE / "open_cases.py"
 plain = import_file(PATH, "open_cases_plain")

@@ -16,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch.utils._pytree import tree_iter, tree_map
 
-from graphmend_hook import tensor_ops
-from graphmend_hook.dynamo import operations, schemas
-from graphmend_hook.dynamo.schemas import NOTHING, UNKNOWN
-from graphmend_hook.rules.values import sizes
+from graphmend_hook.engine.facts import operations, schemas
+from graphmend_hook.engine.facts.schemas import NOTHING, UNKNOWN
+from graphmend_hook.rules.value import sizes
+from graphmend_hook.source import tensor_ops
 
 
 def node_of(target: Any, *args: Any, **options: Any) -> torch.fx.Node:

@@ -9,9 +9,9 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from torch._dynamo import convert_frame
 
-from graphmend_hook.dynamo.own import OWN_FILES
-from graphmend_hook.rules.branches import traced_conditions
-from graphmend_hook.rules.values import traced_numbers
+from graphmend_hook.engine.door.own_code import OWN_FILES
+from graphmend_hook.rules.shared import traced_conditions
+from graphmend_hook.rules.value import traced_numbers
 
 PATH = HERE / "own_frames_cases.py"
 plain = import_file(PATH, "own_frames_cases_plain")

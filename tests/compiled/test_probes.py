@@ -13,18 +13,11 @@ import torch
 from observing import Counting, import_file, import_mended
 from torch._dynamo import convert_frame
 
-from graphmend_hook.dynamo import (
-    bytecode,
-    capture,
-    compilation,
-    epilogue,
-    frame_guards,
-    place,
-    probes,
-    queue,
-    trust,
-)
-from graphmend_hook.dynamo.trust import Mechanism
+from graphmend_hook.engine.attempt import compilation
+from graphmend_hook.engine.door import frame_guards, probes, trust
+from graphmend_hook.engine.door.trust import Mechanism
+from graphmend_hook.engine.epilogue import bytecode, deferral, delivery, queue
+from graphmend_hook.engine.numbers import capture
 
 HERE = Path(__file__).parent
 PLAIN = import_file(HERE / "probed_module.py", "probed_module_plain")
@@ -52,12 +45,12 @@ def no_texts_are_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BREAKS: dict[Mechanism, Callable[[pytest.MonkeyPatch], None]] = {
     # as torch 2.9 folds it
-    Mechanism.TRACING: lambda patch: patch.setattr(place, "is_exporting", lambda: True),
+    Mechanism.TRACING: lambda patch: patch.setattr(deferral, "is_exporting", lambda: True),
     # generated code in which the replay is not found
-    Mechanism.DELIVERY: lambda patch: patch.setattr(epilogue, "redirect_replay", lambda code, *_: code.replace()),
-    Mechanism.ORDER: lambda patch: patch.setattr(place, "replay_last", lambda: None),
+    Mechanism.DELIVERY: lambda patch: patch.setattr(delivery, "redirect_replay", lambda code, *_: code.replace()),
+    Mechanism.ORDER: lambda patch: patch.setattr(deferral, "replay_last", lambda: None),
     Mechanism.TEXTS: no_texts_are_lazy,
-    Mechanism.FAILURE: lambda patch: patch.setattr(epilogue, "prepared", lambda code: None),
+    Mechanism.FAILURE: lambda patch: patch.setattr(delivery, "prepared", lambda code: None),
     Mechanism.GUARDS: lambda patch: patch.setattr(frame_guards, "_build", lambda *_: None),
     Mechanism.RESTART: lambda patch: patch.setattr(compilation, "trace_anew", lambda reason: None),
     Mechanism.CAPTURE: lambda patch: patch.setattr(capture, "begin_shape", lambda: False),
@@ -245,4 +238,4 @@ def test_it_waits_where_nothing_can_be_told(transform: Any, monkeypatch: pytest.
 
 def test_the_form_of_the_edit_is_looked_at() -> None:
     """The test of deliveries above stands on this name."""
-    assert epilogue.redirect_replay is bytecode.redirect_replay
+    assert delivery.redirect_replay is bytecode.redirect_replay

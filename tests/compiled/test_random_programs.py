@@ -27,9 +27,9 @@ from hunt.reducing import reduced, report
 from hypothesis import strategies as st
 from observing import import_file
 
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.settings.config import RULE_NAMES
 
 PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "120"))
 PARTS = 8  # so that pytest-xdist can share the work

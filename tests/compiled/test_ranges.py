@@ -11,7 +11,7 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.dynamo import ranges
+from graphmend_hook.engine.facts import ranges
 
 PATH = HERE / "range_cases.py"
 PLAIN = import_file(PATH, "range_cases_plain")
@@ -76,7 +76,7 @@ def test_no_range_decides(name: str) -> None:
 
 
 def test_the_setting_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmend_hook.dynamo.queue.specialise", False)
+    monkeypatch.setattr("graphmend_hook.engine.epilogue.queue.specialise", False)
     compiled = torch.compile(MENDED.layer_dropped, backend=Counting("eager"), fullgraph=True)
     with pytest.raises(torch._dynamo.exc.Unsupported):
         seen(compiled, 0)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.dynamo import unused
+from graphmend_hook.engine.graph_end import dead_code
 
 PATH = HERE / "reduction_cases.py"
 plain = import_file(PATH, "reduction_cases_plain")
@@ -257,6 +257,6 @@ def test_many_calls_are_two_compilations() -> None:
 
 def test_an_index_that_breaks_nothing_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(unused, "see_to", asked.append)
+    monkeypatch.setattr(dead_code, "see_to", asked.append)
     assert compare("selects_what_a_transform_made", "eager", (X, torch.tensor([1, 0]))) == [1]
     assert not asked

@@ -12,9 +12,9 @@ import torch
 from observing import HERE, import_file
 from torch._dynamo import output_graph
 
-from graphmend_hook.config import Settings
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.reporting.ledger import Ledger, as_json
+from graphmend_hook.product.report.ledger import Ledger, as_json
+from graphmend_hook.settings.config import Settings
 
 NAMES = [name for name, case in vars(report_cases).items() if inspect.isfunction(case) and not name.startswith("_")]
 

@@ -10,7 +10,7 @@ from observing import HERE, Counting, import_file, import_mended
 from outcomes import differences, fresh, run
 from torch._dynamo.variables.base import VariableTracker
 
-from graphmend_hook.dynamo import queue
+from graphmend_hook.engine.epilogue import queue
 
 PATH = HERE / "shown_cases.py"
 PLAIN = import_file(PATH, "shown_cases_plain")

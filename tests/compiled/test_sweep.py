@@ -6,11 +6,11 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome
-from graphmend_hook.dynamo import refusals
+from graphmend_hook.engine.attempt import refusals
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.rules.values import traced_sweep
+from graphmend_hook.rules.sweep import traced
+from graphmend_hook.settings.config import RULE_NAMES
 
 PATH = HERE / "sweep_cases.py"
 PLAIN = import_file(PATH, "sweep_cases_plain")
@@ -126,7 +126,7 @@ def test_random_numbers(train: bool) -> None:
 
 
 def test_too_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traced_sweep, "_MOST", 3)
+    monkeypatch.setattr(traced, "_MOST", 3)
     for name in ("Around", "Listed"):
         assert outcomes(name)[1] == ["GM105-T03"]
 

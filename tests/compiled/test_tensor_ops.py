@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from graphmend_hook import tensor_ops as ops
+from graphmend_hook.source import tensor_ops as ops
 
 SIZE = 8  # operands are SIZE by SIZE: every value meets every other
 DTYPES = (torch.float32, torch.float16, torch.int64, torch.bool)

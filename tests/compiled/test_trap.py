@@ -12,11 +12,12 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from outcomes import Outcome, differences, fresh, run
 
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome as SiteOutcome
-from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.rules.guards import traced_guards
+from graphmend_hook.rules.trap import traced
+from graphmend_hook.settings.config import RULE_NAMES
 
 PATH = HERE / "guard_cases.py"
 PLAIN = import_file(PATH, "guard_cases_plain")
@@ -196,7 +197,7 @@ def test_h57_a_guard_that_fails_in_the_first_calls(name: str, fullgraph: bool) -
 @pytest.mark.parametrize("name", ["here", "by_the_caller", "by_a_context"])
 def test_h59_an_assert_that_is_left_in_a_try_ends_no_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """H: what Dynamo makes of it fails on the device, where nothing catches it; here the host is one."""
-    monkeypatch.setattr(traced_guards, "HOSTS", ())
+    monkeypatch.setattr(traced, "HOSTS", ())
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Any:

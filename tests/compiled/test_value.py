@@ -12,7 +12,9 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
-from graphmend_hook.dynamo import capture, queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
+from graphmend_hook.engine.numbers import capture
 
 PATH = HERE / "value_cases.py"
 PLAIN = import_file(PATH, "value_cases_plain")

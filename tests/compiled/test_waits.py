@@ -11,7 +11,7 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from waits import compiled_waits, eager_waits
 
-from graphmend_hook.dynamo import asserted
+from graphmend_hook.engine.numbers import runtime_asserts
 
 PATH = HERE / "waits_cases.py"
 PLAIN = import_file(PATH, "waits_cases_plain")
@@ -64,7 +64,7 @@ def test_what_is_asserted_of_a_device_is_read_by_one_copy(values: tuple[bool, ..
     module = torch.fx.symbolic_trace(graph)
     for node in module.graph.find_nodes(op="placeholder"):
         node.meta["example_value"] = torch.ones((), dtype=torch.bool, device="meta")
-    asserted._read_together(mock.Mock(), module)
+    runtime_asserts._read_together(mock.Mock(), module)
     assert len(module.graph.find_nodes(op="call_method", target="cpu")) == 1
     given = [torch.tensor(value) for value in values]
     if all(values):

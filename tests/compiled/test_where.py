@@ -9,10 +9,11 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from outcomes import differences, fresh, run
 
-from graphmend_hook.config import RULE_NAMES
 from graphmend_hook.diagnostics import Outcome as SiteOutcome
-from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
 from graphmend_hook.rewrite import active_rules, rewrite
+from graphmend_hook.settings.config import RULE_NAMES
 
 PATH = HERE / "branch_cases.py"
 PLAIN = import_file(PATH, "branch_cases_plain")

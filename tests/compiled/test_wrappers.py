@@ -12,7 +12,8 @@ import torch
 import wrapper_cases as NAMES
 from observing import HERE, Counting, Observed, import_file, import_mended, observe
 
-from graphmend_hook.dynamo import queue, refusals
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.engine.epilogue import queue
 
 FILE = str(HERE / "wrapper_cases.py")
 

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from graphmend_hook.dynamo import epilogue, queue
+from graphmend_hook.engine.epilogue import delivery, queue
 
 DEVICE = "cuda" if torch.backends.cuda.is_built() else "lazy"
 _aten = torch.ops.aten
@@ -82,7 +82,7 @@ def compiled_waits(function: Callable[..., Any], *inputs: Any) -> int:
 
     torch._dynamo.utils.counters.clear()
     compiled = torch.compile(function, backend=aot_autograd(fw_compiler=compile_graph), dynamic=False)
-    with torch.no_grad(), mock.patch.object(epilogue, "deliver_after_failure", delivered.extend):
+    with torch.no_grad(), mock.patch.object(delivery, "deliver_after_failure", delivered.extend):
         try:
             with FakeTensorMode(allow_non_fake_inputs=True) as mode:
                 compiled(*(on_device(given, mode) for given in inputs))

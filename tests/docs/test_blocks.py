@@ -14,9 +14,10 @@ from pathlib import Path
 import pages
 import pytest
 
-from graphmend_hook import commands, pytest_plugin
-from graphmend_hook.config import SETTINGS
-from graphmend_hook.options import run_parser
+from graphmend_hook import pytest_plugin
+from graphmend_hook.product import commands
+from graphmend_hook.settings.config import SETTINGS
+from graphmend_hook.settings.options import run_parser
 
 PYTHON = [block for page in pages.PAGES for block in pages.blocks(page, "python")]
 # Of what these pages have, some is wrong on purpose, or was there once.
@@ -40,7 +41,7 @@ def options_of(command: str) -> tuple[set[str], bool]:
     if command == "run":
         return {word for action in run_parser("x")._actions for word in action.option_strings}, True
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"graphmend_hook.commands.{command}").add_arguments(parser)
+    importlib.import_module(f"graphmend_hook.product.commands.{command}").add_arguments(parser)
     found, actions = set(), list(parser._actions)
     for action in actions:
         if isinstance(action, argparse._SubParsersAction):

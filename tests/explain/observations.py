@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from graphmend_hook.explaining.join import Explanation, explain
-from graphmend_hook.explaining.page import html
-from graphmend_hook.parsing import RULE_NAMES
+from graphmend_hook.product.explain.join import Explanation, explain
+from graphmend_hook.product.explain.page import html
+from graphmend_hook.settings.syntax import RULE_NAMES
 
 Calls = list[tuple[list[tuple[str, int, str]], int]]  # of a graph: tracebacks, and how many operations have each
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from graphmend_hook.cli import main
-from graphmend_hook.commands import explain as command
-from graphmend_hook.explaining.join import REMAINING, REMOVED, Break, Explanation
+from graphmend_hook.product.commands import explain as command
+from graphmend_hook.product.explain.join import REMAINING, REMOVED, Break, Explanation
 
 pytest.importorskip("torch")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_hook import commands
 from graphmend_hook.cli import main
-from graphmend_hook.commands import explain
+from graphmend_hook.product import commands
+from graphmend_hook.product.commands import explain
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
 COMMANDS = re.findall(r"^(?:\$| +- run:) (graphmend .*?)(?: +#.*)?$", PAGE, re.MULTILINE)

@@ -12,8 +12,8 @@ import pytest
 from observations import data_of
 
 from graphmend_hook.cli import main
-from graphmend_hook.commands import explain as command
-from graphmend_hook.explaining.join import REMAINING, Break, Explanation
+from graphmend_hook.product.commands import explain as command
+from graphmend_hook.product.explain.join import REMAINING, Break, Explanation
 
 pytest.importorskip("torch")
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from graphmend_hook.explaining.join import explain
-from graphmend_hook.explaining.processes import gather
-from graphmend_hook.reporting.ledger import Ledger, as_json
+from graphmend_hook.product.explain.join import explain
+from graphmend_hook.product.explain.processes import gather
+from graphmend_hook.product.report.ledger import Ledger, as_json
 
 Write = Callable[[str, str], Path]
 Python = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -111,7 +111,7 @@ def test_children_are_followed_and_all_end_after_so_many_calls(python: Python, w
 
 COUNTED = """\
 import torch
-from graphmend_hook.dynamo.compiled_calls import call_after_each
+from graphmend_hook.engine.door.compiled_calls import call_after_each
 ended = []
 call_after_each(lambda: ended.append(1))
 inner = torch.compile(lambda x: x + 1, backend="eager")

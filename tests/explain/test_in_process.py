@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import graphmend_hook
-from graphmend_hook.explaining import together
-from graphmend_hook.explaining.observe import Observer
-from graphmend_hook.explaining.verdicts import COMMAND_LINE, NOTEBOOK, PROGRAM, PYTEST, Verdicts, Ways
+from graphmend_hook.product.explain import together
+from graphmend_hook.product.explain.observe import Observer
+from graphmend_hook.product.explain.verdicts import COMMAND_LINE, NOTEBOOK, PROGRAM, PYTEST, Verdicts, Ways
 from graphmend_hook.testing import assert_single_graph
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from observations import broken, data_of, joined, mended, observed, region
 
-from graphmend_hook.explaining.causes import causes_of
-from graphmend_hook.explaining.join import NEW, REMAINING, REMOVED, Break
-from graphmend_hook.explaining.page import html
-from graphmend_hook.explaining.paired import Paired, Sources
-from graphmend_hook.parsing import RULE_NAMES
+from graphmend_hook.product.explain.causes import causes_of
+from graphmend_hook.product.explain.join import NEW, REMAINING, REMOVED, Break
+from graphmend_hook.product.explain.page import html
+from graphmend_hook.product.explain.paired import Paired, Sources
 from graphmend_hook.rewrite import active_rules, changes_of
+from graphmend_hook.settings.syntax import RULE_NAMES
 
 Write = Callable[[str, str], Path]
 MODULE = """\

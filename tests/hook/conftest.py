@@ -13,8 +13,8 @@ from hook_cases import Ran, read_report
 
 import graphmend_hook
 from graphmend_hook.hook.install import Hook
-from graphmend_hook.reporting import exit as at_exit
-from graphmend_hook.reporting.ledger import ledger
+from graphmend_hook.product.report import exit as at_exit
+from graphmend_hook.product.report.ledger import ledger
 
 
 @pytest.fixture(autouse=True)

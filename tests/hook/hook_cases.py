@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from graphmend_hook.config import RULE_NAMES
-from graphmend_hook.reporting.ledger import ModuleRecord, ledger
+from graphmend_hook.product.report.ledger import ModuleRecord, ledger
 from graphmend_hook.rewrite import active_rules
-from graphmend_hook.templates import RUNTIME
+from graphmend_hook.settings.config import RULE_NAMES
+from graphmend_hook.source.templates import RUNTIME
 
 MENDABLE = 'def f(x):\n    print("value", x)\n    return x\n'
 PLAIN = "def f(x):\n    return x\n"

@@ -20,7 +20,7 @@ import graphmend_hook
 from graphmend_hook.diagnostics import DefectError
 from graphmend_hook.hook.install import Hook
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.reporting.ledger import Status, ledger
+from graphmend_hook.product.report.ledger import Status, ledger
 
 Write = Callable[[str, str], Path]
 Install = Callable[..., Hook]

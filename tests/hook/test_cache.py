@@ -307,7 +307,7 @@ def test_the_place_is_that_of_platformdirs(environment: dict[str, str], monkeypa
 def test_default_place_is_private_under_every_umask(umask: str, write: Write, hooked: Hooked, tmp_path: Path) -> None:
     """With the umask 002 of many distributions a plain mkdir would make a directory that we refuse ourselves."""
     write("app.py", MENDABLE)
-    code = f"import os; os.umask({umask}); import graphmend_hook.hook.install as i; from graphmend_hook.config import "
+    code = f"import os; os.umask({umask}); import graphmend_hook.hook.install as i; from graphmend_hook.settings.config import "
     code += "Settings; i.install_settings(Settings.from_env().with_given({'modules': 'app'}, str)); " + USE
     for _ in range(2):
         ran = hooked(code, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="", GRAPHMEND_CACHE_DIR="", GRAPHMEND_MODULES="")
@@ -452,7 +452,7 @@ def test_fingerprint_sees_an_edit_of_the_rewriter(tmp_path: Path, monkeypatch: p
     shutil.copytree(cache_module._PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(cache_module, "_PACKAGE", package)
     seen = {fingerprint(RULES)}
-    for name in ("rewrite.py", "rules/effects/defer.py", "rules/base.py", "analysis/scopes.py", "diagnostics.py"):
+    for name in ("rewrite.py", "rules/defer/rewrite.py", "rules/base.py", "source/scopes.py", "diagnostics.py"):
         (package / name).write_bytes((package / name).read_bytes() + b"\n")
         seen.add(fingerprint(RULES))
     assert len(seen) == 6

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from hook_cases import MENDABLE, RULES
 
-from graphmend_hook.config import Settings
 from graphmend_hook.hook import claims
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.loader import Mender
-from graphmend_hook.reporting.ledger import Ledger
+from graphmend_hook.product.report.ledger import Ledger
 from graphmend_hook.rewrite import rewrite
+from graphmend_hook.settings.config import Settings
 
 SOURCE = MENDABLE.encode()
 PATH = "/somewhere/app.py"

@@ -15,14 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphmend_hook
-from graphmend_hook.config import (
-    GUARD_MODES,
-    RULE_NAMES,
-    Settings,
-)
 from graphmend_hook.diagnostics import ConfigError, GraphmendError
-from graphmend_hook.parsing import check_mendable, is_directory_pattern, join_list, split_list
 from graphmend_hook.rules import order
+from graphmend_hook.settings.config import GUARD_MODES, RULE_NAMES, Settings
+from graphmend_hook.settings.syntax import check_mendable, is_directory_pattern, join_list, split_list
 
 VALUES = [
     # variable, text, field, value
@@ -235,7 +231,7 @@ def test_relative_places_become_absolute(tmp_path: Path, monkeypatch: pytest.Mon
 def test_child_process_has_the_settings(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     """Through a real environment, with a directory that needs quotes."""
     settings = Settings(modules=("app", "/my project/src"), deny=("app.x",), report="-", strict=True)
-    code = "import graphmend_hook.config as c; print(c.Settings.from_env())"
+    code = "import graphmend_hook.settings.config as c; print(c.Settings.from_env())"
     ran = python("-c", code, **{**settings.as_env(), "GRAPHMEND_REPORT": ""})
     assert ran.stdout == f"{Settings(modules=settings.modules, deny=settings.deny, strict=True)}\n", ran.stderr
 

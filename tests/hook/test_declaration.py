@@ -16,16 +16,17 @@ from typing import Any
 import pytest
 
 import graphmend_hook
-from graphmend_hook import cli, commands
-from graphmend_hook.commands import demo, doctor, explain
-from graphmend_hook.config import SETTINGS, Kind, Setting, Settings, changed
+from graphmend_hook import cli
 from graphmend_hook.diagnostics import ConfigError
-from graphmend_hook.doctor import environment
-from graphmend_hook.dynamo import queue
+from graphmend_hook.engine.epilogue import queue
 from graphmend_hook.hook.cache import fingerprint
-from graphmend_hook.options import run_parser
-from graphmend_hook.reporting.ledger import HookRecord, Ledger, as_json
+from graphmend_hook.product import commands
+from graphmend_hook.product.commands import demo, doctor, explain
+from graphmend_hook.product.doctor import environment
+from graphmend_hook.product.report.ledger import HookRecord, Ledger, as_json
 from graphmend_hook.rewrite import active_rules
+from graphmend_hook.settings.config import SETTINGS, Kind, Setting, Settings, changed
+from graphmend_hook.settings.options import run_parser
 
 ROOT = Path(__file__).parents[2]
 # By setting: a text, and the value that it means, which is no default.
@@ -88,7 +89,7 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     yield "run", run_parser("graphmend run")
     for name in commands.NAMES:
         parser = argparse.ArgumentParser(name)
-        importlib.import_module(f"graphmend_hook.commands.{name}").add_arguments(parser)
+        importlib.import_module(f"graphmend_hook.product.commands.{name}").add_arguments(parser)
         actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
         for action in actions:
             yield from ((f"{name} {word}", inner) for word, inner in action.choices.items())
@@ -135,7 +136,7 @@ def test_options_of_the_commands() -> None:
 def test_children_of_a_run_have_every_option(python: Callable[..., Any]) -> None:
     code = (
         "import subprocess, sys; subprocess.run([sys.executable, '-c', "
-        "'from graphmend_hook.config import Settings; print(Settings.from_env().as_env())'], cwd='/')"
+        "'from graphmend_hook.settings.config import Settings; print(Settings.from_env().as_env())'], cwd='/')"
     )
     options = [word for setting in SETTINGS if setting.name != "disable" for word in words(setting)]
     ran = python("-m", "graphmend_hook", *options, "-c", code, GRAPHMEND_CACHE_DIR="", GRAPHMEND_GUARDS="async")
@@ -261,7 +262,7 @@ def test_bad_text_is_named_as_it_was_given(
         if setting.kind not in kinds or (command, setting.name) == ("cache warm", "modules"):
             continue
         if command == "diff":
-            monkeypatch.setattr("graphmend_hook.commands.diff._read", lambda path: b"")
+            monkeypatch.setattr("graphmend_hook.product.commands.diff._read", lambda path: b"")
         given = [f"{setting.option()}={text}", *target.get(command, [])]
         if command == "run":  # `main` would take an entry of this process's path away
             status = cli.run_main(given, "graphmend run")

@@ -30,10 +30,10 @@ from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.install import Hook
 from graphmend_hook.hook.loader import MendingFinder
-from graphmend_hook.reporting.ledger import Status, ledger
-from graphmend_hook.reporting.text import as_text
-from graphmend_hook.rules.effects.calls import EffectCall
-from graphmend_hook.rules.effects.defer import Defer
+from graphmend_hook.product.report.ledger import Status, ledger
+from graphmend_hook.product.report.text import as_text
+from graphmend_hook.rules.defer.calls import EffectCall
+from graphmend_hook.rules.defer.rewrite import Defer
 
 Write = Callable[[str, str], Path]
 Install = Callable[..., Hook]

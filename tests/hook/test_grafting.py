@@ -17,9 +17,9 @@ import pytest
 from hook_cases import MENDABLE, entries, record
 
 import graphmend_hook
-from graphmend_hook.hook import grafting
 from graphmend_hook.hook.install import Hook
-from graphmend_hook.reporting.ledger import Status, ledger
+from graphmend_hook.hook.reach import grafting
+from graphmend_hook.product.report.ledger import Status, ledger
 
 Write = Callable[[str, str], Path]
 Install = Callable[..., Hook]

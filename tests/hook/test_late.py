@@ -27,7 +27,7 @@ from hook_cases import MENDABLE, PLAIN, record
 import graphmend_hook
 from graphmend_hook.diagnostics import ConfigError, StrictError
 from graphmend_hook.hook.install import Hook
-from graphmend_hook.reporting.ledger import Status, ledger
+from graphmend_hook.product.report.ledger import Status, ledger
 
 Write = Callable[[str, str], Path]
 Install = Callable[..., Hook]

@@ -194,7 +194,7 @@ CASES = {
 }
 
 
-# Defects of graphmend_hook/analysis/optout.py.
+# Defects of graphmend_hook/source/optout.py.
 def sites(source: str) -> tuple[str, str]:
     """The lines of the sites that are switched off, and those of the mended ones; nothing else may happen."""
     found = rewrite(source.encode(), "x.py", RULES)

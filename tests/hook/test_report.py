@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 from hook_cases import MENDABLE, PLAIN
 
-from graphmend_hook.config import GUARD_MODES, Settings
 from graphmend_hook.diagnostics import Outcome, Site
-from graphmend_hook.dynamo import refusals
-from graphmend_hook.reporting import ledger as ledgers
-from graphmend_hook.reporting import text
-from graphmend_hook.reporting.ledger import HookRecord, Ledger, ModuleRecord, Status, as_json
-from graphmend_hook.reporting.text import as_text
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.product.report import ledger as ledgers
+from graphmend_hook.product.report import text
+from graphmend_hook.product.report.ledger import HookRecord, Ledger, ModuleRecord, Status, as_json
+from graphmend_hook.product.report.text import as_text
 from graphmend_hook.rules.codes import REFUSALS
+from graphmend_hook.settings.config import GUARD_MODES, Settings
 from graphmend_hook.version import __version__
 
 Write = Callable[[str, str], Path]

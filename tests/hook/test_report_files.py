@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hook_cases import MENDABLE
 
-from graphmend_hook.reporting import files
-from graphmend_hook.reporting.ledger import Document, Ledger, as_json
+from graphmend_hook.product.report import files
+from graphmend_hook.product.report.ledger import Document, Ledger, as_json
 
 Write = Callable[[str, str], Path]
 Python = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import graphmend_hook
-from graphmend_hook.config import Setting, Settings
 from graphmend_hook.diagnostics import ConfigError, StrictError
-from graphmend_hook.dynamo import queue
+from graphmend_hook.engine.epilogue import queue
 from graphmend_hook.hook.install import active, install_settings
-from graphmend_hook.parsing import RULE_NAMES
+from graphmend_hook.settings.config import Setting, Settings
+from graphmend_hook.settings.syntax import RULE_NAMES
 
 Install = Callable[..., Any]
 WITHOUT_VALUE = ", ".join(name for name in RULE_NAMES if name != "value")

@@ -50,10 +50,10 @@ import numpy as np
 import torch
 from observing import Counting, import_file, observe, with_own_names
 
-from graphmend_hook.config import Settings
-from graphmend_hook.dynamo import queue
+from graphmend_hook.engine.epilogue import queue
 from graphmend_hook.hook.loader import Mender, MendingLoader
-from graphmend_hook.reporting.ledger import Ledger, Status
+from graphmend_hook.product.report.ledger import Ledger, Status
+from graphmend_hook.settings.config import Settings
 
 from . import devices
 from .grammar import PRELUDE, Program

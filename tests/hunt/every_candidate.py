@@ -10,15 +10,16 @@ import os
 import sys
 
 import graphmend_hook
-from graphmend_hook import parsing, rewrite
-from graphmend_hook.analysis.taint import Evidence, Taint
+from graphmend_hook import rewrite
 from graphmend_hook.hook import allowlist
+from graphmend_hook.settings import syntax
+from graphmend_hook.source.taint import Evidence, Taint
 
 MODULES = os.environ["SUITES_MODULES"].split(",")
 
 Evidence.of = lambda _evidence, _node: Taint.YES  # type: ignore[method-assign]
 rewrite.triggered = lambda rules, _source: list(rules)
-parsing.UNMENDABLE = allowlist.UNMENDABLE = frozenset()
+syntax.UNMENDABLE = allowlist.UNMENDABLE = frozenset()
 graphmend_hook.install(MODULES)
 covered = allowlist.PatternSet(MODULES)
 for name in [name for name in sys.modules if covered.matches_name(name)]:

@@ -43,12 +43,20 @@ LIBRARY, PLUGIN, LOADED = "faulty_module", "faulty_plugin", "faulty_plugin_by_lo
 NETS = frozenset(
     [
         *["graphmend_hook:_install_from_environment", "hook.loader:MendingFinder.find_spec", "diagnostics:notice"],
-        *["diagnostics:say_failed", "dynamo.defects:report", "dynamo.question:_variable_of", "dynamo.place:tracing"],
-        *["dynamo.question:Question.answer", "dynamo.question:question.<locals>.mark.<locals>.ask"],
-        *["dynamo.epilogue:on_generated_code", "rules.branches.traced_conditions:compiling"],
-        *["dynamo.compilation:Compilation._judge", "dynamo.compilation:Compilation._end"],
-        *["dynamo.compilation:Compilation.call", "dynamo.compilation:Compilation.before.<locals>.look_and_answer"],
-        *["dynamo.epilogue:_read_all", "rules.effects.traced_draws:deliver"],
+        *[
+            "diagnostics:say_failed",
+            "engine.attempt.defects:report",
+            "engine.door.question:_variable_of",
+            "engine.epilogue.deferral:tracing",
+        ],
+        *["engine.door.question:Question.answer", "engine.door.question:question.<locals>.mark.<locals>.ask"],
+        *["engine.epilogue.delivery:on_generated_code", "rules.shared.traced_conditions:compiling"],
+        *["engine.attempt.compilation:Compilation._judge", "engine.attempt.compilation:Compilation._end"],
+        *[
+            "engine.attempt.compilation:Compilation.call",
+            "engine.attempt.compilation:Compilation.before.<locals>.look_and_answer",
+        ],
+        *["engine.epilogue.delivery:_read_all", "rules.defer.traced_draws:deliver"],
     ]
 )
 

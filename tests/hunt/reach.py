@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-PARTS = ("rules", "dynamo", "runtime")
+PARTS = ("rules", "engine", "runtime")
 
 
 @contextmanager

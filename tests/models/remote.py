@@ -52,5 +52,7 @@ print(
 )
 if modules:
     hook.uninstall()
-    mended = [record for record in graphmend_hook.reporting.ledger.ledger.records if record.name.endswith("_remote")]
+    mended = [
+        record for record in graphmend_hook.product.report.ledger.ledger.records if record.name.endswith("_remote")
+    ]
     print(json.dumps({record.name.rpartition(".")[2]: record.status.value for record in mended}))

@@ -11,7 +11,7 @@ import pytest
 
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.templates import DELIVERY_ARGUMENTS, OWN
+from graphmend_hook.source.templates import DELIVERY_ARGUMENTS, OWN
 
 spec = importlib.util.find_spec("transformers")
 if spec is None or spec.origin is None:

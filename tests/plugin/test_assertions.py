@@ -14,10 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import graphmend_hook
-from graphmend_hook.dynamo import refusals
-from graphmend_hook.explaining.verdicts import Verdicts
-from graphmend_hook.reporting.ledger import Ledger, ModuleRecord, Status, as_json, ledger
-from graphmend_hook.reporting.sources import statement_at
+from graphmend_hook.engine.attempt import refusals
+from graphmend_hook.product.explain.verdicts import Verdicts
+from graphmend_hook.product.report.ledger import Ledger, ModuleRecord, Status, as_json, ledger
+from graphmend_hook.product.report.sources import statement_at
 from graphmend_hook.testing import assert_same_as_eager, assert_single_graph
 
 log = logging.getLogger(__name__)

@@ -109,7 +109,7 @@ def test_magics_and_comments_keep_their_places(session):
         return x
     """
     show = """
-    from graphmend_hook.reporting.ledger import ledger
+    from graphmend_hook.product.report.ledger import ledger
     for record in ledger.records:
         print(record.name, [(site.line, site.outcome.value, site.code) for site in record.sites])
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_hook.config import SETTINGS, Settings
+from graphmend_hook.settings.config import SETTINGS, Settings
 
 with contextlib.suppress(ImportError):
     import torch  # noqa: F401  pytester forgets what a test imports, and torch cannot be imported twice

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from bytecode import Bytecode, Instr
 
-from graphmend_hook.dynamo import bytecode as edit
-from graphmend_hook.dynamo import queue
+from graphmend_hook.engine.epilogue import bytecode as edit
+from graphmend_hook.engine.epilogue import queue
 
 OWNER = types.SimpleNamespace(queue=queue)
 

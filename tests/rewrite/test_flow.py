@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from graphmend_hook.analysis.flow import Flow
+from graphmend_hook.source.flow import Flow
 
 POOL = ("a", "b", "c", "d")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -1,4 +1,4 @@
-"""Who may import whom (DESIGN 4), and what an import of the package may cost in modules."""
+"""Who may import whom, and what an import of the package may cost in modules."""
 
 from __future__ import annotations
 
@@ -16,63 +16,50 @@ PACKAGE = Path(graphmend_hook.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 RULES = PACKAGE / "rules"
 # A part may import what it names; one that is not here fails.  Of the rules there are four: what rewrites, what is traced
-# (files named `traced_`), the codes of what is traced (`codes.py`), and the order, which alone knows every rule.
+# (files named `traced`), the codes of what is traced (`codes.py`), and the order, which alone knows every rule.
 LAYERS = {
     "version": set(),
     "diagnostics": set(),
-    "parsing": {"diagnostics"},
-    "config": {"diagnostics", "parsing"},
-    "templates": set(),
-    "tensor_ops": set(),
-    "library_operators": set(),
-    "analysis": {"diagnostics", "tensor_ops"},
-    "rules": {"analysis", "diagnostics", "library_operators", "templates", "tensor_ops"},
-    "codes": {"dynamo"},
-    "traced": {"dynamo"},
-    "order": {"parsing", "rules"},
-    "rewrite": {"analysis", "diagnostics", "order", "rules", "templates"},
-    "cells": {"analysis", "diagnostics", "rewrite", "rules"},
-    "dynamo": {"diagnostics", "library_operators", "tensor_ops", "version"},
-    "runtime": {"codes", "dynamo"},
-    "reporting": {"analysis", "codes", "config", "diagnostics", "dynamo", "rewrite", "templates", "version"},
     "program": set(),
+    "settings": {"diagnostics", "program", "version"},
+    "source": {"diagnostics"},
+    "rules": {"diagnostics", "source"},
+    "codes": {"engine"},
+    "traced": {"engine"},
+    "order": {"rules", "settings"},
+    "rewrite": {"diagnostics", "order", "rules", "source"},
+    "cells": {"diagnostics", "rewrite", "rules", "source"},
+    "engine": {"diagnostics", "source", "version"},
+    "called": {"engine", "traced"},
+    "runtime": {"called", "codes", "engine"},
+    "report": {"codes", "diagnostics", "engine", "rewrite", "settings", "source", "version"},
     "hook": {
-        *("cells", "config", "diagnostics", "dynamo", "parsing", "program", "reporting", "rewrite", "rules"),
-        *("runtime", "templates", "version"),
+        *("cells", "diagnostics", "engine", "program", "report", "rewrite", "rules", "runtime", "settings", "source"),
+        "version",
     },
-    "runner": {"hook", "parsing", "program"},
-    "options": {"config", "program", "version"},
-    "explaining": {"config", "diagnostics", "dynamo", "parsing", "reporting", "rewrite", "version"},
+    "runner": {"hook", "program", "settings"},
+    "explain": {"diagnostics", "engine", "report", "rewrite", "settings", "version"},
     "doctor": {
-        *(
-            "codes",
-            "config",
-            "diagnostics",
-            "dynamo",
-            "explaining",
-            "hook",
-            "parsing",
-            "reporting",
-            "rewrite",
-            "testing",
-        ),
+        "codes",
+        "diagnostics",
+        "engine",
+        "explain",
+        "hook",
+        "report",
+        "rewrite",
+        "settings",
+        "testing",
         "version",
     },
     "commands": {
-        *("config", "diagnostics", "doctor", "explaining", "hook", "options", "parsing"),
-        *("codes", "order", "program", "reporting", "rewrite", "rules", "version"),
+        *("codes", "diagnostics", "doctor", "explain", "hook", "order", "program", "report", "rewrite", "rules"),
+        *("settings", "version"),
     },
-    "testing": {"dynamo", "explaining"},
-    "pytest_plugin": {"config", "diagnostics", "dynamo", "hook", "parsing", "reporting", "testing"},
-    "ipython": {
-        *("cells", "config", "diagnostics", "hook", "reporting", "rewrite", "runtime"),
-        "templates",
-    },
-    "cli": {
-        *("commands", "config", "diagnostics", "hook", "options", "parsing", "program", "reporting", "runner"),
-        "version",
-    },
-    "__init__": {"config", "diagnostics", "explaining", "hook", "ipython", "reporting", "version"},
+    "testing": {"engine", "explain"},
+    "pytest_plugin": {"diagnostics", "engine", "hook", "report", "settings", "testing"},
+    "ipython": {"cells", "diagnostics", "hook", "report", "rewrite", "runtime", "settings", "source"},
+    "cli": {"commands", "diagnostics", "hook", "program", "report", "runner", "settings", "version"},
+    "__init__": {"diagnostics", "explain", "hook", "ipython", "report", "settings", "version"},
     "__main__": {"cli"},
     "bootstrap": set(),
     "demo_t5": set(),
@@ -86,8 +73,9 @@ def part_of(file: Path) -> str:
     """The part of this package that `file` belongs to."""
     if RULES in file.parents:
         named = {"codes.py": "codes", "order.py": "order"}.get(file.name, "rules")
-        return "traced" if file.name.startswith("traced_") else named
-    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        return "traced" if file.name.startswith("traced") else named
+    room, *inner = file.relative_to(PACKAGE).parts
+    return (inner[0] if room == "product" else room).removesuffix(".py")
 
 
 def test_imports_go_one_way() -> None:
@@ -106,27 +94,27 @@ def test_no_rule_asks_for_another() -> None:
             assert not modules_of(file, types=True) & rules, file
 
 
-def test_the_order_of_the_families() -> None:
-    """A family knows those before it, as far as sources are rewritten."""
+def test_the_order_of_the_rules() -> None:
+    """A rule knows those before it, as far as sources are rewritten."""
     before: set[str] = set()
-    for family in ("effects", "values", "branches", "guards", "gradients"):
-        for file in RULES.glob(f"{family}/*.py"):
+    for rule in ("defer", "value", "sweep", "shared", "where", "trap", "grad"):
+        for file in RULES.glob(f"{rule}/*.py"):
             if part_of(file) == "rules":
                 folders = {other.parent for other in modules_of(file, types=True) if RULES in other.parents}
-                assert {folder.name for folder in folders} <= {"rules", family, *before}, file
-        before.add(family)
+                assert {folder.name for folder in folders} <= {"rules", rule, *before}, file
+        before.add(rule)
     assert before == {folder.name for folder in RULES.iterdir() if (folder / "__init__.py").exists()}
 
 
-def test_a_family_is_imported_without_its_rules() -> None:
+def test_a_folder_is_imported_without_its_files() -> None:
     for file in RULES.rglob("__init__.py"):
         assert not modules_of(file, types=True) | imported_from_elsewhere(file), file
 
 
-def test_a_family_spells_its_codes() -> None:
+def test_a_rule_spells_its_codes() -> None:
     """The adapter says in words of its own why something cannot be done."""
     for file in FILES:
-        if file.parent.name == "dynamo" and file.name != "capture.py":
+        if PACKAGE / "engine" in file.parents and file.name != "capture.py":
             codes = set(re.findall(r"GM\d\d\d-[RT]\d\d", file.read_text(encoding="utf-8")))
             assert codes <= {"GM100-T01", "GM100-T02", "GM100-T03"}, file
 
@@ -166,7 +154,7 @@ def test_no_file_imports_in_a_circle() -> None:
 
 def test_only_the_adapter_knows_the_private_parts_of_torch() -> None:
     for file in FILES:
-        if file.parent.name != "dynamo" and file.name not in PROGRAMS:
+        if PACKAGE / "engine" not in file.parents and file.name not in PROGRAMS:
             assert not private_names(file), file
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_hook.analysis.names import walk
-from graphmend_hook.templates import OWN, Template, expression
+from graphmend_hook.source.names import walk
+from graphmend_hook.source.templates import OWN, Template, expression
 
 AT = ast.parse("\n\nfoo()\n").body[0]
 

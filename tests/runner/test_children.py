@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import graphmend_hook
-from graphmend_hook.config import RULE_NAMES
-from graphmend_hook.hook import relaunch
+from graphmend_hook.hook.reach import relaunch
+from graphmend_hook.settings.config import RULE_NAMES
 
 SITE = "def site(x):\n    print('site', x)\n    return x\n"
 # Prints how a process sees a first-party module, the hook and its environment.
@@ -299,7 +299,7 @@ def test_disabled_hook_is_disabled_in_children(way, project, hooked):
 
 def test_child_has_the_settings_that_the_options_gave(project, hooked, tmp_path):
     code = (
-        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'from graphmend_hook.config import Settings;"
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'from graphmend_hook.settings.config import Settings;"
         "print(Settings.from_env())'], cwd='/')"
     )
     options = (
@@ -321,7 +321,7 @@ def test_child_has_the_settings_that_the_options_gave(project, hooked, tmp_path)
 
 
 def test_empty_option_clears_a_variable_for_children(project, hooked):
-    code = "import os; from graphmend_hook.config import Settings; print(Settings.from_env(os.environ) == Settings())"
+    code = "import os; from graphmend_hook.settings.config import Settings; print(Settings.from_env(os.environ) == Settings())"
     env = {"GRAPHMEND_MODULES": "x", "GRAPHMEND_RULES": "none", "GRAPHMEND_DENY": "y", "GRAPHMEND_CACHE_DIR": ""}
     assert hooked("--modules=", "--rules=all", "--deny", "", "-c", code, **env).stdout == "True\n"
 

@@ -208,7 +208,7 @@ def test_modules_of_the_current_directory_do_not_shadow_those_that_the_hook_need
     [
         ("python -m graphmend_hook --modules x train.py", True),
         ("python -mgraphmend_hook train.py", True),
-        ("python -m graphmend_hook.explaining out.json train.py", True),
+        ("python -m graphmend_hook.product.explain out.json train.py", True),
         ("python /venv/bin/graphmend doctor", True),
         ("python train.py", False),
         ("python -m train graphmend_hook", False),

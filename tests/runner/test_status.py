@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from graphmend_hook.hook.children import BOOTSTRAP
+from graphmend_hook.hook.reach.children import BOOTSTRAP
 
 START = """\
 import atexit, sys

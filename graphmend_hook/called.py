@@ -1,0 +1,47 @@
+"""The names that rewritten code may call, each from where it is defined; `runtime` has them once torch is imported."""
+
+from .engine.epilogue.deferral import tracing
+from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
+from .rules.defer.traced_draws import draw, drawable
+from .rules.defer.traced_late import late, settled
+from .rules.grad.traced import is_trained_anyway
+from .rules.shared.traced_conditions import both, compiling, early, either, every, is_bool, negate, one_value, undecided
+from .rules.shared.traced_reductions import close, contains, equal, truths
+from .rules.shared.traced_sides import harmless, is_of_module, watch
+from .rules.shared.traced_speculated import (
+    attempt,
+    attempt_method,
+    attribute,
+    current,
+    inert,
+    item_of,
+    not_late,
+    operate,
+    plain,
+    slice,
+    unheard,
+    unrelated,
+)
+from .rules.sweep.traced import candidate_rows, candidates, rows_at, sweep, sweep_listed, swept
+from .rules.trap.traced import asserted, is_check, spared
+from .rules.value.traced import (
+    answered,
+    as_float,
+    decide,
+    decide_again,
+    default_device,
+    elements,
+    groupby,
+    item,
+    known,
+    power,
+    settle,
+    size,
+    sorted_items,
+    tolist,
+)
+from .rules.value.traced_data_shapes import counted, distinct, nonzero, one_hot, operated, repeated, taken, written_to
+from .rules.value.traced_numbers import compare, count_selected, number
+from .rules.value.traced_operators import as_operator
+from .rules.value.traced_twice import apart
+from .rules.where.traced import is_other, nested, nested_returned, select, select_returned

@@ -1,0 +1,244 @@
+"""What is known of a frame that Dynamo compiles: of one attempt, of all attempts of a compilation, and from then on.
+
+Each holds typed parts, which the rules declare beside their logic: ``compilation.of(Kind)`` is the attempt's own
+instance of the class, made when it is first asked for.  `compilation_of` is the one place where all three are made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch._guards import CompileContext
+from torch.utils.weak import WeakIdKeyDictionary
+
+from ..door.own_code import forget_own_guards
+from . import defects
+
+Part = TypeVar("Part")
+Judge = Callable[["Compilation", torch.fx.GraphModule], None]
+End = Callable[["Compilation", "BaseException | None"], None]
+
+
+class NotTracingError(Exception):
+    """Nothing is being compiled here."""
+
+
+class Parts:
+    """One instance of each class that is asked for."""
+
+    def __init__(self) -> None:
+        self._parts: dict[type, Any] = {}
+
+    def __contains__(self, kind: type) -> bool:
+        """Has it been asked for?"""
+        return kind in self._parts
+
+    def of(self, kind: type[Part]) -> Part:
+        """The instance of `kind`, made at its first use."""
+        if kind not in self._parts:
+            self._parts[kind] = kind()
+        part: Part = self._parts[kind]
+        return part
+
+
+class FrameMemory(Parts):
+    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""
+
+
+class Attempts(Parts):
+    """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
+
+    current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
+    failed: did something of ours fail in one?  Then no question is answered any more.
+    ends: called at the end of each further attempt.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.current: Compilation | None = None
+        self.made: Compilation | None = None
+        self.begun = False
+        self.failed = False
+        self.ends: set[End] = set()
+
+
+def trace_anew(reason: str) -> NoReturn:
+    """Let Dynamo forget what it has traced of the frame, and start again."""
+    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
+    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
+
+
+def is_order(error: object) -> bool:
+    """Does it tell Dynamo to start the trace again?"""
+    from torch._dynamo.exc import RestartAnalysis
+
+    return isinstance(error, RestartAnalysis)
+
+
+def is_graph_break(error: object) -> bool:
+    """Does it tell Dynamo to start the trace again, and to end the graph where it has come to?"""
+    from torch._dynamo.exc import SpeculationRestartAnalysis
+
+    return isinstance(error, SpeculationRestartAnalysis)
+
+
+class Compilation(Parts):
+    """What one attempt to compile a frame knows.
+
+    output: Dynamo's `OutputGraph` of the attempt; code: that of the frame; one_graph: is it under ``fullgraph=True``?
+    undo: is closed at the end of the attempt, whatever becomes of it.
+    """
+
+    def __init__(self, output: Any, attempts: Attempts, memory: FrameMemory) -> None:
+        super().__init__()
+        self.output, self.attempts, self.memory = output, attempts, memory
+        self.code: CodeType = output.root_tx.f_code
+        self.one_graph: bool = output.root_tx.one_graph
+        self.undo = contextlib.ExitStack()
+        self._judges: list[Judge] = []
+        self._ends: list[End] = []
+        self._looks: list[Callable[[Compilation], None]] = []
+        self._outer = sys.exc_info()[1]  # no exception of this attempt
+        output.register_finalizer_fns.append(self._judge)
+        # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
+        output.cleanup = self._end
+
+    @property
+    def is_saved(self) -> bool:
+        """Is the compiled code kept for other processes, without what this one has put around it?"""
+        return getattr(self.output, "package", None) is not None
+
+    def judge(self, look: Judge) -> None:
+        """Call `look` once with the graph when it is complete, before a backend has it."""
+        if look not in self._judges:
+            self._judges.append(look)
+
+    def before_end(self, look: Callable[[Compilation], None]) -> None:
+        """Call `look` once when the trace is over, while Dynamo still knows what it has done; it gives no orders."""
+        if look not in self._looks:
+            self._looks.append(look)
+
+    def at_end(self, action: End) -> None:
+        """Call `action` once at the end of the attempt, whatever became of it, with the exception if there is one."""
+        if action not in self._ends:
+            self._ends.append(action)
+
+    def _judge(self, module: torch.fx.GraphModule) -> None:
+        for look in self._judges:
+            self.call(look, module)
+
+    def _end(self) -> None:
+        error = sys.exc_info()[1]
+        error = None if error is self._outer else error
+        output = self.output
+        seen = [self._see(look) for look in self._looks]
+        with self.undo, contextlib.ExitStack() as stack:  # one that gives orders to Dynamo raises; all are called
+            type(output).cleanup(output)
+            output.mark_bytecode_tracing_stop()
+            self.attempts.current, self.attempts.made = None, self if error is None else None
+            for action in (*self._ends, _forget_own_guards, _forget_lost_users):  # the last comes first
+                stack.callback(self.call, action, error)
+            if not all(seen):
+                stack.callback(self.give_up)
+
+    def _see(self, look: Callable[[Compilation], None]) -> bool:
+        try:
+            look(self)
+        except Exception as error:
+            defects.report("the end of a trace", error)
+            return False
+        return True
+
+    def call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
+        """Call `action` with this attempt and `about`; if it fails, the frame is traced as without us."""
+        try:
+            if not (isinstance(about, BaseException) and defects.is_fatal(about)):
+                action(self, about)
+        except Exception as error:
+            if is_order(error):
+                raise
+            defects.report("a look at a trace", error)
+            self.give_up()
+
+    def before(self, answer: Callable[..., Any], look: Callable[..., None]) -> Callable[..., Any]:
+        """What does as `answer`, a function of Dynamo's, but first calls `look` with this attempt and the arguments."""
+
+        @functools.wraps(answer)
+        def look_and_answer(*given: Any, **named: Any) -> Any:
+            self.call(lambda compilation, _: look(compilation, *given, **named), None)
+            return answer(*given, **named)
+
+        return look_and_answer
+
+    def give_up(self) -> None:
+        """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
+        if not (self.one_graph or self.attempts.failed):
+            self.attempts.failed = True
+            trace_anew("it failed")
+
+
+def _forget_lost_users(compilation: Compilation, error: BaseException | None) -> None:
+    """Make the graphs of a failed attempt fit to be cleared, as Dynamo is about to do.
+
+    It fails in that, and the frame with it, where a node has a user that is not in the graph (a captured size that
+    `torch.vmap` asks for).
+    """
+    for tracer in compilation.output.tracers if error is not None else ():
+        known = {*tracer.graph.nodes}
+        for node in known:
+            node.users = {user: None for user in node.users if user in known}
+
+
+def _forget_own_guards(compilation: Compilation, _error: BaseException | None) -> None:
+    forget_own_guards(compilation.output)
+
+
+_attempts: WeakKeyDictionary[CompileContext, Attempts] = WeakKeyDictionary()
+_memories: Any = WeakIdKeyDictionary()  # by code object, which would be equal to others of the same text
+
+
+def attempts_now() -> Attempts:
+    """Those of the compilation that is going on, whose trace may be over; raises NotTracingError outside of one."""
+    context = CompileContext.try_get()
+    if context is None:
+        raise NotTracingError
+    return _attempts.setdefault(context, Attempts())
+
+
+def compilation_of(output: Any) -> Compilation:
+    """The attempt that traces into `output`; raises NotTracingError where it is over."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    if output.root_tx is None:
+        raise NotTracingError
+    attempts = attempts_now()
+    if attempts.current is None or attempts.current.output is not output:
+        code = output.root_tx.f_code
+        if not attempts.begun and not _debug_get_cache_entry_list(code):
+            _memories[code] = FrameMemory()  # the first time, or after `torch._dynamo.reset`
+        attempts.begun = True
+        attempts.current = Compilation(output, attempts, memory_of(code))
+        for action in attempts.ends:
+            attempts.current.at_end(action)
+    return attempts.current
+
+
+def remembered(kind: type[Part]) -> list[Part]:
+    """What all frames remember of that kind to which Dynamo has come since the last `torch._dynamo.reset`."""
+    from torch._dynamo.convert_frame import input_codes
+
+    return [memory.of(kind) for code, memory in list(_memories.items()) if kind in memory and code in input_codes]
+
+
+def memory_of(code: CodeType) -> FrameMemory:
+    """What is remembered of the code object."""
+    memory: FrameMemory = _memories.setdefault(code, FrameMemory())
+    return memory

@@ -1,0 +1,217 @@
+"""Giving up on an attempt: Dynamo forgets what it has traced of the frame, and starts anew with less.
+
+So a frame that cannot do without its breaks is compiled as it is without the hook.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from ..door.question import question
+from ..door.torch_modes import Modes
+from ..door.tracer import Trace, is_caught, is_in_finally, log
+from ..epilogue.rerun import Plan, see_switches
+from ..facts.operations import divides_whole_numbers
+from ..facts.writes import operations
+from ..graph_end import dead_code
+from ..numbers.size_guards import respect_limits
+from . import skipped_frames
+from .compilation import Compilation
+from .orders import Orders, trace_as_written
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an attempt has failed, in our words and in those of the error.
+
+    restarts: Dynamo traces the frame anew by itself, with a graph break; gives_up: it leaves the frame alone.
+    """
+
+    reason: str
+    error: BaseException
+    text: str
+    restarts: bool = False
+    gives_up: bool = False
+
+
+_LEAVES = "Observed exception"  # says Dynamo where one leaves the frame that it traces, and gives it up for good
+_WAYS = (sys, warnings, logging)
+_OF_LOGGING = (logging.Filterer, logging.Formatter, logging.Manager)  # a logger and a handler are filterers
+Retreat = Callable[[Compilation, Failure], None]
+
+
+@dataclass
+class Ending:
+    """How the attempt is judged in the end.
+
+    retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
+    modes: those at the guards.
+    is_redirected: does the traced code change where effects go?
+    """
+
+    retreat: Retreat | None = None
+    modes: list[Modes] = field(default_factory=list)
+    is_redirected: bool = False
+
+
+@question(otherwise=None)
+def expect_success(trace: Trace) -> None:
+    """Give up on the attempt that traces the caller, if it fails: see `expect_success_of`."""
+    expect_success_of(trace.compilation)
+
+
+def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) -> None:
+    """Give up on the attempt if it fails, now that something in it has been mended.
+
+    An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
+    over a guard before it.  A backend may not lower what a break had kept apart.  Where Dynamo gives the whole frame
+    up, a break leaves it the part before; so too where the data at hand has decided for a ``raise``.  Under
+    ``fullgraph=True`` there is nothing to fall back to.
+
+    If its graph fails, the modes that it has switched are put back: without us it may have run in eager.
+
+    retreat: called first, with the failure; if it returns, the frame is traced as it was written.
+    """
+    from ..epilogue.delivery import connect
+
+    connect()
+    ending = compilation.of(Ending)
+    ending.retreat = retreat or ending.retreat
+    compilation.at_end(_judge)
+    compilation.attempts.ends.add(_judge)
+    dead_code.see_to(compilation)
+    skipped_frames.remember(compilation)
+    respect_limits(compilation)
+    compilation.judge(see_switches)
+
+
+def _judge(compilation: Compilation, error: BaseException | None) -> None:
+    from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
+
+    retreat = compilation.of(Ending).retreat
+    if isinstance(error, RestartAnalysis):
+        reason = "a decision depends on a number that was captured"
+        failure = Failure(reason, error, str(error.restart_reason), restarts=True)
+        if retreat:
+            retreat(compilation, failure)
+        return
+    if isinstance(error, Unsupported) and str(error).startswith(_LEAVES):
+        reason = "an exception leaves the frame after something was mended"
+        if retreat:
+            retreat(compilation, Failure(reason, error, str(error), gives_up=True))
+        trace_as_written(compilation, reason)
+    breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
+    if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
+        if _fails_by_itself(compilation, error):
+            return
+        reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
+        failure = Failure(reason, error, str(error), gives_up=gives_up)
+        log.debug("%s: %s", failure.reason, error)
+        if retreat:
+            retreat(compilation, failure)
+        trace_as_written(compilation, failure.reason)
+
+
+_failing: dict[tuple[str, str], int] = {}  # how a backend has failed: how many graphs had been compiled by then
+
+
+def _fails_by_itself(compilation: Compilation, error: Exception) -> bool:
+    """Has the backend failed as it does on a frame as it was written, and has none compiled anything since?
+
+    Then it is not for what was mended, and another attempt would end as this one: its compiler is missing, say.
+    """
+    from torch._dynamo.exc import BackendCompilerFailed
+    from torch._dynamo.utils import counters
+
+    if not isinstance(error, BackendCompilerFailed):
+        return False
+    how, compiled = (error.backend_name, str(error)), counters["stats"]["unique_graphs"]
+    if compilation.attempts.of(Orders).as_written:
+        _failing[how] = compiled
+    return bool(_failing.get(how) == compiled)
+
+
+@question(otherwise=None)
+def expect_no_handler(trace: Trace) -> None:
+    """Give up on the attempt if a handler may stand around the ``assert`` that Dynamo is about to trace.
+
+    What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
+    kept the frame from being compiled at all, and then it was caught.
+    """
+    if is_caught(trace) or trace.is_in_an_unknown_context:
+        trace_as_written(trace.compilation, "an assert stands in a try")
+
+
+@question(otherwise=None)
+def expect_no_trap(trace: Trace) -> None:
+    """Give up on the guard at hand if its graph divides whole numbers, on torch 2.12.
+
+    The guard may be what keeps zeros away, and there a kernel of Inductor's that divides by one ends the process.
+    """
+    if torch.__version__ < "2.13":
+        trace.compilation.judge(_judge_divisions)
+
+
+def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    if any(map(divides_whole_numbers, operations(module))):
+        trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+
+
+@question(otherwise=None)
+def expect_no_redirection(trace: Trace) -> None:
+    """Give up on the effect at hand if the traced code changes later where it goes: it has it after those changes."""
+    trace.compilation.before_end(_see_changes)
+    trace.compilation.at_end(_judge_changes)
+
+
+def _see_changes(compilation: Compilation) -> None:
+    changed = compilation.output.side_effects.store_attr_mutations
+    compilation.of(Ending).is_redirected = any(map(redirects, changed))
+
+
+def _judge_changes(compilation: Compilation, error: BaseException | None) -> None:
+    if error is None and compilation.of(Ending).is_redirected:
+        trace_as_written(compilation, "where an effect goes is changed after it")
+
+
+def redirects(changed: Any) -> bool:
+    """May assigning to an attribute of that change where effects go, or what they say?"""
+    value = getattr(changed, "value", None)
+    return value in _WAYS if isinstance(value, ModuleType) else isinstance(value, _OF_LOGGING)
+
+
+@question(otherwise=None)
+def expect_no_switch(trace: Trace) -> None:
+    """Give up on the guard at hand if the frame leaves another mode of torch than the guard would: it fires at the end.
+
+    What a context manager has switched ends with it, wherever the guard fires.
+    """
+    if not trace.is_in_a_context:
+        trace.compilation.of(Ending).modes.append(Modes())
+        trace.compilation.judge(_judge_modes)
+
+
+def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    last = Modes()
+    if any(modes != last for modes in compilation.of(Ending).modes):
+        trace_as_written(compilation, "a mode is switched after a guard")
+
+
+@question(otherwise=True)
+def follows_what_may_raise(trace: Trace) -> bool:
+    """Does the effect at hand stand in a ``finally``, after a guard or an effect that raises only after the graph?
+
+    In eager it happens all the same.  Then the attempt is given up, except under ``fullgraph=True``.
+    """
+    if not trace.compilation.of(Plan).may_raise or not is_in_finally(trace):
+        return False
+    trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
+    return True

@@ -1,0 +1,125 @@
+"""Frames that Dynamo would leave to eager for a break in a loop, a ``try`` or a ``with``, if the break were not freed.
+
+There the program runs as it is.  Where such a frame is compiled, what Dynamo has no guard for is guarded here; what no
+guard can tell has the frame traced as it was written.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..door import frame_guards
+from ..door.missing_guards import BREAKS, Read, reads_of, sources_of, which_are_the_same
+from ..door.tracer import Trace
+from ..door.trust import Mechanism, works
+from ..door.variables import Variable, type_of
+from .compilation import Compilation
+from .orders import trace_as_written
+
+
+def remember(compilation: Compilation) -> None:
+    """A break has been freed at the instruction that the trace has come to."""
+    if compilation.one_graph or compilation.output.export:
+        return
+    is_inner = False
+    for frame in Trace(compilation.output.current_tx).frames_outside():
+        is_left = getattr(frame, BREAKS, False) or _would_be_left(frame, is_inner)
+        setattr(frame, BREAKS, is_left)
+        is_inner = True
+        if is_left:
+            compilation.judge(_judge)
+
+
+def _would_be_left(frame: Any, is_inner: bool) -> bool:
+    """Can Dynamo not go on behind the instruction?  That is what it asks itself at a break.
+
+    is_inner: does the instruction call what breaks?  A property is called by a read, an iterator by a loop.
+    """
+    entry = getattr(frame.current_instruction, "exn_tab_entry", None)
+    blocks = frame.block_stack
+    if entry is not None and (not blocks or entry.target is not blocks[-1].target):
+        return True
+    if not all(block.can_restore() for block in blocks) or getattr(frame, "active_generic_context_managers", None):
+        return True
+    if is_inner and not frame.current_instruction.opname.startswith("CALL"):
+        return True
+    return _is_in_a_loop(frame)
+
+
+def _is_in_a_loop(frame: Any) -> bool:
+    from torch._dynamo.bytecode_analysis import JUMP_OPNAMES
+
+    at = frame.current_instruction.offset
+    behind = frame.instructions[frame.instruction_pointer :]
+    return any(each.opname in JUMP_OPNAMES and each.argval < at for each in behind)
+
+
+def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    output = compilation.output
+    reads = reads_of(output)
+    if getattr(output.root_tx, BREAKS, False):
+        reads |= reads_of(output.root_tx)
+    unknown = [read.what for read in reads if read.fact is None]
+    if any(type(each).__name__ == "RandomVariable" for each in _outside(compilation)):
+        unknown.append("a generator of random numbers")
+    if unknown:
+        trace_as_written(compilation, f"{unknown[0]}, in a frame that is left to eager")
+    elif not _guard(compilation, [*reads]):
+        trace_as_written(compilation, "what is read cannot be guarded, in a frame that is left to eager")
+
+
+def _guard(compilation: Compilation, reads: list[Read]) -> bool:
+    """Let the code run only where the reads would give the same; False where that cannot be told."""
+    reads = [read for read in reads if all(map(_is_outside, read.sources))]
+    facts = [(read.fact, read.given, read.sources) for read in reads if read.fact is not which_are_the_same]
+    compared = [source for read in reads if read.fact is which_are_the_same for source in read.sources]
+    compared += _changed(compilation)
+    objects = dict.fromkeys(each for source in compared for each in sources_of(compilation.output, source))
+    if len(objects) > 1:
+        facts.append((which_are_the_same, (), (*objects,)))
+    if not frame_guards.may_be_relied_on():  # a program that filters guards has been told what it does
+        return works(Mechanism.GUARDS)
+    sources = [source for _, _, given in facts for source in given]
+    found = frame_guards.inputs_at(sources, compilation)
+    if found is None:
+        return False
+    read = functools.partial(_read, [(fact, given, len(of)) for fact, given, of in facts])
+    holds = functools.partial(_holds, read, read(found))
+    frame_guards.install(compilation, _judge, sources, holds, "what is read is the same")
+    return True
+
+
+def _read(facts: list[Any], objects: Sequence[Any]) -> list[Any]:
+    rest = iter(objects)
+    return [fact(*given, *itertools.islice(rest, count)) for fact, given, count in facts]
+
+
+def _holds(read: Callable[[Sequence[Any]], list[Any]], was: list[Any], *objects: Any) -> bool:
+    return read(objects) == was
+
+
+def _outside(compilation: Compilation) -> list[Variable]:
+    """The objects that the trace has found, and not made."""
+    known = compilation.output.side_effects.id_to_variable.values()
+    found = [variable for variable in known if variable.source is not None and variable.mutation_type is not None]
+    return [variable for variable in found if _is_outside(variable.source)]
+
+
+def _is_outside(source: Any) -> bool:
+    """Does it lead to an object by names of the frame?  What the trace has made may have a source, and no name."""
+    try:
+        return bool(frame_guards.name_of(source))
+    except NotImplementedError:
+        return False
+
+
+def _changed(compilation: Compilation) -> list[Any]:
+    """Where there are the objects that the traced code has changed, and others of their types, which may be they."""
+    outside = _outside(compilation)
+    kinds = {type_of(each) for each in outside if compilation.output.side_effects.is_modified(each)} - {object}
+    return [each.source for each in outside if type_of(each) in kinds]

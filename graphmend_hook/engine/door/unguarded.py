@@ -1,0 +1,82 @@
+"""Values that the trace does not look at: generated code loads them, and nothing is guarded but their types.
+
+It loads them behind the graph, before it replays any store: so they are those of the moment at which the trace came to
+them, if the trace had not stored anything there before; and then it has looked at them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .frame_guards import install, may_be_relied_on, name_of
+from .question import question
+from .tracer import Trace
+from .variables import Variable, is_unread
+
+PLAIN = frozenset({bool, float, int, str, type(None)})  # the types of texts and numbers
+
+
+@dataclass
+class TypesMet:
+    """What a frame remembers: the types of what it does not look at, by the expression that guards have for it."""
+
+    by_name: dict[str, set[type]] = field(default_factory=dict)
+
+
+@question(otherwise=False)
+def is_unread_plain(trace: Trace, value: Variable) -> bool:
+    """Is it a text or a number that the trace has not looked at, nor need look at?  Its type is guarded from now on."""
+    if not is_unread(value) or value.peek_type() not in PLAIN or not can_be_loaded(value.source):
+        return False
+    guard_type(trace, value)
+    return True
+
+
+@question(otherwise=True, elsewhere=lambda values: any(isinstance(value, torch.Tensor) for value in values))
+def has_tensor(_trace: Trace, values: Variable) -> bool:
+    """Is one of the items of a tuple a tensor?"""
+    return any(map(_is_tensor, values.realize().items))
+
+
+def _is_tensor(value: Variable) -> bool:
+    if is_unread(value) and value.peek_type() in PLAIN:
+        return False
+    is_tensor: bool = value.is_tensor()
+    return is_tensor
+
+
+def can_be_loaded(source: Any) -> bool:
+    """Can generated code load what is there?"""
+    from torch._guards import Source
+
+    while source is not None and type(source).reconstruct is not Source.reconstruct:
+        inner = getattr(source, "base", None)
+        if inner is None:
+            return True
+        source = inner
+    return False
+
+
+def guard_type(trace: Trace, value: Variable) -> None:
+    """Let the code run only where a value that the trace does not look at has this type.
+
+    Where it has been None, or of several plain types, any of these will do: a text is made of each in the same way.
+    """
+    from torch._dynamo.guards import GuardBuilder, install_guard
+
+    kind = value.peek_type()
+    met = trace.compilation.memory.of(TypesMet).by_name.setdefault(name_of(value.source), set())
+    met.add(kind)
+    is_open = kind in PLAIN and (len(met) > 1 or kind is type(None)) and may_be_relied_on()
+    if is_open:
+        install(trace.compilation, ("plain", value.source), [value.source], is_plain, "is a text or a number")
+    else:
+        install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
+
+
+def is_plain(value: Any) -> bool:
+    """Is it a text, a number or None?"""
+    return type(value) in PLAIN

@@ -1,0 +1,1 @@
+"""What operations do, and which memory they touch."""

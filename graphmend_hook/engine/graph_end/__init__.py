@@ -1,0 +1,1 @@
+"""What is judged and changed at the end of a graph."""

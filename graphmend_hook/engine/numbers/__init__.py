@@ -1,0 +1,1 @@
+"""Numbers that the data decides: captured as symbols, and what is assumed and asserted of them."""

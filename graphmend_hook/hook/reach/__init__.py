@@ -1,0 +1,1 @@
+"""Modules, functions and processes that the finder does not meet: imported or made before the hook, or beside it."""

@@ -1,0 +1,1 @@
+"""What tells people: the commands, the report, `graphmend explain` and `graphmend doctor`."""

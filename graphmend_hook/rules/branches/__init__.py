@@ -1,1 +1,0 @@
-"""Branches on tensor data: [Where], and the sides of a branch, which [Trap] has as well."""

@@ -1,0 +1,1 @@
+"""[Defer]: calls that print, warn, log or draw."""

@@ -1,0 +1,234 @@
+"""What [Defer] calls while Dynamo traces: may this effect wait, and if so, with which values?
+
+Dynamo inlines these functions and folds their tests; in eager only `tracing` runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from ...engine.attempt.restart import (
+    expect_no_redirection,
+    expect_no_switch,
+    expect_no_trap,
+    expect_success,
+    follows_what_may_raise,
+)
+from ...engine.door.functools_caches import is_remembered
+from ...engine.door.question import in_trace, question
+from ...engine.door.tracer import Trace
+from ...engine.door.tracer import record as record_here
+from ...engine.door.variables import Variable
+from ...engine.epilogue import deferral, queue
+from ...engine.epilogue.deferral import Hindrance, tracing
+from ...engine.epilogue.rerun import expect_failure, expect_guard
+from ...engine.graph_end import dead_code
+from . import traced_callers
+from .traced_callers import completes, function_of
+from .traced_library_loggers import is_function, is_lookup, logger_of_library, warns, why_no_logger
+from .traced_silent_loggers import is_silent
+from .traced_texts import NOBODY, computed, holds_tensor, kept, text_fails, why_items_differ, why_not_fixed
+
+_ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
+_LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
+_LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
+_PRINT, _WARN = print, warnings.warn  # the program may replace them
+
+
+@question(otherwise=None)
+def record(_trace: Trace, code: str, operation: str = "") -> None:
+    """Remember the code of why the statement at hand is traced as it was written, and the operation it is about."""
+    record_here(code, operation)
+
+
+def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
+    """May the effect wait for the end of the graph?  Every reason why not is recorded with its code.
+
+    target: the receiver of the call, or the function itself where `method` is "".
+    values: the leaf values of its arguments, as of the call.
+    """
+    if not tracing():  # a graph break among the arguments: from there on the call runs for real
+        return False
+    if is_remembered():
+        return True
+    why = refusal(target, method, values)
+    if why:
+        record(why)
+    return not why
+
+
+def deferrable_as_shown(target: object, method: str, values: tuple[Any, ...], shown: traced_callers.Shown) -> bool:
+    """The same of a call of which an argument may say which caller it shows."""
+    if not deferrable(target, method, values):
+        return False
+    if is_remembered() or (method and is_silent(method, target)):
+        return True
+    why = traced_callers.refusal(target, method, shown)
+    if why:
+        record(why)
+    return not why
+
+
+def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...]) -> None:
+    """Leave the effect for the epilogue, with a copy of every value that could change until then."""
+    if not tracing():  # Dynamo could not trace this very call and makes it for real: there is no epilogue to wait for
+        delivery(target, tuple([queue.now(value) for value in values]))
+        return
+    if is_remembered():
+        expect_success()
+        return
+    if method and is_silent(method, target):
+        values = tuple([computed(value) for value in values])  # it may fail, though nobody hears what it gives
+        if deferral.is_in_a_try():
+            delivery(NOBODY, values)  # a text that cannot be made is not passed over
+        if text_fails(delivery, values):
+            deferral.break_here()  # so the call is made for real
+        expect_success()
+        _keep(values)
+        return
+    append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+
+
+@question(otherwise=None)
+def _keep(trace: Trace, values: Variable) -> None:
+    """What a record that nobody hears would have shown is computed all the same."""
+    dead_code.remember_all(trace.compilation, values)
+
+
+def defer_as_shown(
+    delivery: traced_callers.Delivery, target: Any, method: str, values: tuple[Any, ...], shown: traced_callers.Shown
+) -> None:
+    """The same, from frames that stand where the callers do that the call may show."""
+    if not tracing() or is_remembered() or (method and is_silent(method, target)):
+        defer(delivery, target, method, values)
+    else:
+        pair = traced_callers.standing(delivery, target, method, shown)
+        append((queue.ITEM, *pair, *[kept(value) for value in values]))
+
+
+def append(item: tuple[Any, ...], is_guard: bool = False) -> None:
+    """Put an item where the epilogue finds it; `refusal` has given no reason against it.
+
+    is_guard: it may raise an exception of the program.
+    """
+    if deferral.is_in_a_body():
+        deferral.in_any_body(queue.graphmend_pending.append, item)
+    else:
+        queue.graphmend_pending.append(item)
+    deferral.replay_last()
+    expect_success()
+    expect_failure()
+    expect_no_redirection()
+    if is_guard:
+        expect_guard()
+        expect_no_trap()
+        expect_no_switch()
+
+
+def get_logger(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)``, looked up while tracing if it is one that is known, which Dynamo cannot trace."""
+    if in_trace():
+        if function is logging.getLogger:
+            return deferral.logger_of(*args)
+        if is_lookup(function):
+            return logger_of_library(function, *args)
+    return function(*args)
+
+
+def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
+    """The code of the refusal if the effect cannot wait for the end of the graph, else ""."""
+    unknown = queue.understood and _why_unknown(target, method)
+    if unknown:
+        return unknown
+    silent = queue.understood and method != "" and is_silent(method, target)
+    is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
+    why = refusal_here(is_warning, False, values, silent)
+    if not why and method in _ONCE and holds_tensor(values):
+        why = "GM101-T04"  # what is told once is known by its arguments, and a copy is another one
+    if not why and completes(target):
+        why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
+    if not (why or silent or method in _ONCE):
+        _tell_once()
+    return why
+
+
+def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool) -> str:
+    """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
+
+    is_warning, repeats, silent: as `deferral.hindrance` has them.
+    """
+    if not queue.understood:
+        return "GM101-T09"
+    why = why_not_deferrable(is_warning, repeats, silent, values) or why_items_differ(values, 0)
+    return why or ("GM101-T12" if not silent and follows_what_may_raise() else "")
+
+
+_CODES = {
+    None: "",
+    Hindrance.NOT_REACHED: "GM101-T09",
+    Hindrance.RAISED: "GM101-T07",
+    Hindrance.REDIRECTED: "GM101-T05",
+    Hindrance.CONTAINER: "GM101-T04",
+    Hindrance.CAUGHT: "GM101-T10",
+    Hindrance.AS_WRITTEN: "GM101-T11",
+    Hindrance.FORBIDDEN: "GM101-T06",
+    Hindrance.REPEATED: "GM101-T08",
+    Hindrance.CACHED: "GM101-T17",
+}
+
+
+@question(otherwise=_CODES[Hindrance.NOT_REACHED])
+def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bool, values: Variable) -> str:
+    """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
+    return _CODES[deferral.hindrance(trace, is_warning, repeats, values, silent)]
+
+
+@question(otherwise=None)
+def _tell_once(trace: Trace) -> None:
+    """Tell in the report that eager has the effect once more, in backward; a break would leave no graph at all."""
+    if deferral.is_recomputed(trace):
+        record_here("GM101-T14")
+
+
+@question(otherwise=False)
+def _is_inherited(_trace: Trace, logger: Variable, method: str) -> bool:
+    """Is the method that of `logging.Logger`?  One of the logger's own could look at the frame that calls it."""
+    kind, own = logger.python_type(), getattr(logger.realize(), "value", None)
+    return method not in getattr(own, "__dict__", {}) and all(
+        getattr(kind, name, None) is getattr(logging.Logger, name, None) for name in (method, *_LOOKING)
+    )
+
+
+def _why_unknown(target: object, method: str) -> str:
+    """The code of the refusal if it is no logger with that method, and no function that is known; else ""."""
+    # The type goes first: Dynamo can tell it of more objects than it can compare.
+    if method and isinstance(target, logging.Logger):
+        return "" if _is_inherited(target, method) else "GM101-T01"
+    if method:
+        return why_no_logger(target, method)
+    target = function_of(target)
+    if isinstance(target, (FunctionType, BuiltinFunctionType)):
+        return "" if _is_builtin(target) or is_function(target) else "GM101-T01"
+    if not isinstance(target, MethodType):
+        return "GM101-T01"
+    if is_function(target):
+        return ""
+    return _why_unknown(target.__self__, target.__name__) if target.__name__ in _LEVELLED else "GM101-T01"
+
+
+def _is_builtin(target: object) -> bool:
+    """Is it one of Python's functions that are known to have an effect?"""
+    return (
+        target is _PRINT
+        or target is _WARN
+        or target is logging.debug
+        or target is logging.info
+        or target is logging.warning
+        or target is logging.error
+        or target is logging.critical
+        or target is logging.log
+    )

@@ -1,0 +1,172 @@
+"""Values whose text is made at the end of the graph: may it be another one by then, and the values as they are now.
+
+Dynamo inlines these functions and folds their tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from ...engine.door.question import question
+from ...engine.door.tracer import Trace, log
+from ...engine.door.unguarded import is_unread_plain
+from ...engine.door.variables import Variable, fake_of, is_unread, python_of
+from ...engine.epilogue import deferral, queue
+
+# What a container may hold, and how deep: every item costs tracing time.
+_MOST_ITEMS = 32
+_DEEPEST = 3
+
+
+def _why_it_differs(value: object, depth: int) -> str:
+    """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
+
+    Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
+    """
+    if is_unread_plain(value) or is_late(value):
+        return ""
+    if deferral.is_drawn(value):
+        return "GM101-T04"
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return ""
+    if kind is tuple or kind is list:
+        return why_items_differ(value, depth + 1)  # type: ignore[arg-type]
+    if kind is dict:
+        return why_items_differ(value, depth + 1) or why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+    if isinstance(value, torch.Tensor):
+        if kind is not torch.Tensor or value.requires_grad:
+            return "GM101-T02"
+        return "GM101-T03" if deferral.is_transformed() else ""  # there it is a wrapper that cannot be kept
+    if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
+        return ""
+    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
+
+
+def why_items_differ(values: Collection[object], depth: int) -> str:
+    """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
+    if depth > _DEEPEST or len(values) > _MOST_ITEMS:
+        return "GM101-T04"
+    for value in values:
+        why = _why_it_differs(value, depth)
+        if why:
+            return why
+    return ""
+
+
+def why_not_fixed(values: Collection[object]) -> str:
+    """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
+    for value in values:
+        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
+            return "GM101-T04"
+    return ""
+
+
+@question(otherwise=False)
+def is_late(_trace: Trace, value: Variable) -> bool:
+    """Is it one that is computed at the delivery?"""
+    return late_items(value) is not None
+
+
+def late_items(variable: Variable) -> Any:
+    """What a value is computed with at the delivery: the function, and what that is given; None for any other value."""
+    if is_unread(variable) or type(variable.realize()).__name__ != "TupleVariable" or not variable.items:
+        return None
+    marker = variable.items[0]
+    found = marker.peek_value() if is_unread(marker) else vars(marker.realize()).get("value")
+    return variable.items[1:] if found is queue.LATE else None
+
+
+@question(otherwise=False)
+def holds_unread(_trace: Trace, items: Variable) -> bool:
+    """Is one of the items of a list not looked at by the trace, or computed at the delivery?"""
+    return any(is_unread(item) or late_items(item) is not None for item in items.realize().items)
+
+
+def computed(value: Any) -> Any:
+    """`value`, computed now if it is one that would be at the delivery."""
+    return value[1](*value[2:]) if is_late(value) else value
+
+
+def holds_tensor(value: Any) -> bool:
+    """Is it a tensor, or a container with one?"""
+    if is_unread_plain(value) or is_late(value):
+        return False
+    if isinstance(value, dict):
+        return any([holds_tensor(item) for item in value.values()])  # noqa: C419  Dynamo: no generators
+    if isinstance(value, (tuple, list)):
+        return any([holds_tensor(item) for item in value])  # noqa: C419
+    return isinstance(value, torch.Tensor)
+
+
+@question(otherwise=True)
+def text_fails(_trace: Trace, delivery: Variable, values: Variable) -> bool:
+    """Does making the text of an effect that says nothing fail, as a format does that does not suit its value?
+
+    It is made of values of the same types and shapes.
+    """
+    try:
+        delivery.realize().get_function()(NOBODY, [*map(_example, values.realize().items)])
+    except Exception as error:
+        log.debug("the text of a record fails: %s", error)
+        return True
+    return False
+
+
+class _Nobody:
+    """A logger that says nothing."""
+
+    def debug(self, msg: object, *args: object, **kwargs: object) -> None: ...
+
+    info = warning = error = critical = debug
+
+
+NOBODY = _Nobody()
+
+
+def _example(variable: Variable) -> Any:
+    """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at."""
+    if is_unread(variable):
+        return variable.peek_value()
+    late = late_items(variable)
+    if late is not None:
+        return late[0].realize().get_function()(*map(_example, late[1:]))
+    variable = variable.realize()
+    if type(variable).__name__ in ("TupleVariable", "ListVariable"):
+        return variable.python_type()(map(_example, variable.items))
+    if type(variable).__name__ == "ConstDictVariable":
+        return {python_of(key.vt): _example(item) for key, item in variable.items.items()}
+    value = fake_of(variable)
+    if isinstance(value, torch.Tensor):
+        return torch.zeros([_number(size) for size in value.shape], dtype=value.dtype, device="cpu")
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    kinds = {torch.SymInt: 2, torch.SymFloat: 2.0, torch.SymBool: True}
+    return kinds.get(type(value), value)
+
+
+def kept(value: Any) -> Any:
+    """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
+    if is_unread_plain(value) or is_late(value):
+        return value
+    kind = type(value)
+    if kind is str or kind is int or kind is float or kind is bool or value is None:
+        return value
+    if kind is tuple or kind is list:
+        items = [kept(item) for item in value]
+        if holds_unread(items):
+            return (queue.LATE, queue.as_tuple if kind is tuple else queue.as_list, *items)
+        return tuple(items) if kind is tuple else items
+    if kind is dict:
+        keys, items = [kept(key) for key in value], [kept(item) for item in value.values()]
+        if holds_unread(items):
+            return (queue.LATE, queue.as_dict, tuple(keys), *items)
+        return dict(zip(keys, items))  # noqa: B905  Dynamo: no strict=
+    if isinstance(value, torch.Tensor):
+        return deferral.without_gradient(value).clone()
+    return value

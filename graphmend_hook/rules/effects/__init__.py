@@ -1,1 +1,0 @@
-"""Effects: [Defer], for calls that print, warn, log or draw."""

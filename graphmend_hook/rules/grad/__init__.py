@@ -1,0 +1,1 @@
+"""[Grad]: tensors that are told to require a gradient."""

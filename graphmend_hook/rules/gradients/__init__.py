@@ -1,1 +1,0 @@
-"""Gradients: [Grad], for tensors that are told to require one."""

@@ -1,1 +1,0 @@
-"""Guards: [Trap], for statements that raise where tensor data says so."""

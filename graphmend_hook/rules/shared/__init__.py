@@ -1,0 +1,1 @@
+"""What rules share: tests, sides of a branch, messages."""

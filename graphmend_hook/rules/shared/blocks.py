@@ -1,0 +1,87 @@
+"""What the form of the sides tells: what they write to beside names, whether they return, log or raise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ...source.names import walk
+from ...source.scopes import Place
+from ..base import Declined
+
+_LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
+
+
+def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
+    """The attributes of names that the blocks assign to, each once, in order."""
+    found: dict[str, ast.Attribute] = {}
+    for statement in (each for block in blocks for each in block):
+        for node in walk(statement):
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+                if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+                    raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
+                found.setdefault(ast.unparse(node), node)
+    if len(found) > len({slot.attr for slot in found.values()}):
+        raise Declined("R04", "a side writes to the same attribute through two names")
+    return list(found.values())
+
+
+def masked_write_apart(block: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], ast.Assign | None]:
+    """The block without ``name[name] = value`` at its end, and that statement."""
+    match block:
+        case [*rest, ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=ast.Name())]) as write]:
+            return rest, write
+    return block, None
+
+
+def returns(statement: ast.If) -> bool:
+    """Is there a ``return`` in it?"""
+    return any(isinstance(node, ast.Return) for node in walk(statement))
+
+
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+
+
+def raising_side(statement: ast.If) -> bool | None:
+    """Which side always raises, that which is taken where the test is true, or the other; None if not just one does."""
+    raising = (_always_raises(statement.body), _always_raises(statement.orelse))
+    return raising[0] if raising[0] is not raising[1] else None
+
+
+def _always_raises(block: Sequence[ast.stmt]) -> bool:
+    """Does control leave the statements by an exception, and in no other way?"""
+    if not block or any(isinstance(node, _LEAVING) for statement in block for node in walk(statement)):
+        return False
+    last = block[-1]
+    if isinstance(last, ast.If):
+        return _always_raises(last.body) and _always_raises(last.orelse)
+    return isinstance(last, ast.Raise) and last.exc is not None
+
+
+def following(place: Place) -> list[ast.stmt]:
+    """What follows an early return, up to the end of the function."""
+    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
+        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
+    tail = place.block[place.index + 1 :]
+    inside = [*place.inside]
+    while inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
+        outer = inside.pop()
+        around = inside[-1] if inside else place.function.node
+        block = next((block for block in _blocks_of(around) if outer in block), None)
+        if block is None:
+            raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+        tail = [*tail, *block[block.index(outer) + 1 :]]
+    return [*tail]
+
+
+def _blocks_of(node: ast.AST) -> list[list[ast.stmt]]:
+    return [block for block in (getattr(node, "body", None), getattr(node, "orelse", None)) if isinstance(block, list)]
+
+
+def has_effect(*blocks: Sequence[ast.stmt]) -> bool:
+    """Do they log or raise something?  No other call of a side is a statement of its own."""
+    return any(
+        isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        for block in blocks
+        for node in walk(*block)
+    )

@@ -1,0 +1,284 @@
+"""Tests of data-dependent statements in a form that traced code may evaluate.
+
+A test keeps Python's short-circuit where an operand turns out not to be a tensor, and combines the operands where it
+does.  Inside a side, and in an operand that Python might not reach, its expressions are those of `speculated`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ...diagnostics import Refusal
+from ...source.names import root_name, walk
+from ...source.scopes import ModuleScope, Place
+from ...source.taint import Taint
+from ...source.templates import OWN, constant, expression, name
+from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
+from ...source.unknown import is_membership
+from ..base import Declined, unsuitable
+from .speculated import COMPARISONS, Speculation
+
+Found = TypeVar("Found")
+MOST_STATEMENTS = 60
+_MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
+# ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
+_ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
+_MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
+
+
+class Lowering:
+    """Lowers the expressions of one statement.
+
+    kept: the names that hold what stands in the middle of chained comparisons.
+    """
+
+    def __init__(self, place: Place, scope: ModuleScope) -> None:
+        self.place = place
+        self.scope = scope
+        self.kept: set[str] = set()
+        self._evidence = scope.evidence(place.function)
+        self._fresh = 0
+        self._operands = 0
+        self._statements = 0
+        self._most = _MOST_OPEN if _are_open(tests_of(place.statement), place, scope) else MOST_STATEMENTS
+
+    def count_statement(self) -> None:
+        """Take note of a statement of a side; raises Declined where there are too many."""
+        self._statements += 1
+        if self._statements > self._most:
+            raise Declined("R07", f"the sides have more than {self._most} statements")
+
+    def taint(self, node: ast.expr) -> Taint:
+        return self._evidence.of_test(node)
+
+    def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr:
+        """`node` as a value with the same truth; evaluated speculatively where `side` is given."""
+        if isinstance(node, ast.BoolOp):
+            return self._short_circuit(node, node.values, side)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return expression("GM.negate(A)", node, A=self.test(node.operand, side))
+        if isinstance(node, ast.Compare):
+            return self._comparison(node, side)
+        if isinstance(node, ast.Call):
+            return self._test_call(node, side)
+        return self._value(node, side)
+
+    def _value(self, node: ast.expr, side: Speculation | None) -> ast.expr:
+        return node if side is None else side.value(node)
+
+    def _temporary(self) -> str:
+        self._fresh += 1
+        return f"{OWN}{self._fresh}"
+
+    def _short_circuit(self, node: ast.BoolOp, operands: Sequence[ast.expr], side: Speculation | None) -> ast.expr:
+        first, rest = operands[0], operands[1:]
+        left = self.test(first, side)
+        if not rest:
+            return left
+        right = self._short_circuit(node, rest, side)
+        if self.taint(first) is not Taint.NO:
+            return self._early(node, first, rest, (left, right)) if side is None else self._combined(node, left, right)
+        if side is None and self._compares_handed_in(first):
+            with contextlib.suppress(Declined):  # nothing speaks for a tensor but that it might be one
+                return self._early(node, first, rest, (left, right))
+        if side is not None:
+            left = expression("GM.plain(A)", first, A=left)
+        return expression(_ONCE[type(node.op)], node, A=left, B=right)
+
+    def _compares_handed_in(self, node: ast.expr) -> bool:
+        """Does it compare an item of a parameter that nobody says the type of?"""
+        items = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
+
+    def _combined(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
+        """Inside a side: both operands, of which the right one may be evaluated in any case."""
+        text = "GM.both(T, B) if GM.undecided(T := A) or T else T"
+        if isinstance(node.op, ast.Or):
+            text = "GM.either(T, B) if GM.undecided(T := A) or not T else T"
+        return expression(text, left, T=self._temporary(), A=left, B=right)
+
+    def _early(
+        self, node: ast.BoolOp, first: ast.expr, rest: Sequence[ast.expr], operands: tuple[ast.expr, ast.expr]
+    ) -> ast.expr:
+        """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
+        early = Speculation(self)
+        speculated = self._short_circuit(node, rest, early)
+        self._operands += 1
+        if self._operands > _MOST_OPERANDS:
+            raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
+        join, temporary = "GM.either" if isinstance(node.op, ast.Or) else "GM.both", self._temporary()
+        return expression(
+            f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
+            " else IN_TURN",
+            first,
+            T=temporary,
+            IN_TURN=expression(_ONCE[type(node.op)], node, A=name(temporary, first), B=operands[1]),
+            R=self._temporary(),
+            A=operands[0],
+            LATER=speculated,
+            READ=sorted(early.reads),
+        )
+
+    def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
+        if len(node.ops) > 1:
+            return self._value(node, side) if self.taint(node) is Taint.NO else self._chain(node, side)
+        if is_membership(node):
+            return self._membership(node, side)
+        operation = COMPARISONS.get(type(node.ops[0]))
+        left, right = (self._operand(operand, side) for operand in (node.left, node.comparators[0]))
+        if operation is None or (left is None and right is None):
+            return self._value(node, side)
+        return expression(
+            "GM.compare(NAME, A, B, NUMBERS)",
+            node,
+            NAME=constant(operation, node),
+            A=left or self._value(node.left, side),
+            B=right or self._value(node.comparators[0], side),
+            NUMBERS=constant((left is not None, right is not None), node),
+        )
+
+    def _chain(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
+        """``a < b < c`` as ``a < (t := b) and t < c``."""
+        pairs: list[ast.expr] = []
+        left: ast.expr = node.left
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            kept: ast.expr = right
+            if right is not node.comparators[-1] and not isinstance(right, (ast.Constant, ast.Name)):
+                if self._operand(right, None) is not None:
+                    raise Declined("R01", "the test chains comparisons, and reads a number in the middle; use `and`")
+                temporary = self._temporary()
+                self.kept.add(temporary)
+                kept, right = expression("(T := A)", right, T=temporary, A=right), name(temporary, right)  # noqa: PLW2901
+            pairs.append(ast.copy_location(ast.Compare(left, [op], [kept]), left))
+            left = right
+        return self.test(ast.copy_location(ast.BoolOp(ast.And(), pairs), node), side)
+
+    def _membership(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
+        """``token in ids``."""
+        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+            return self._value(node, side)
+        element, container = (self._value(operand, side) for operand in (node.left, node.comparators[0]))
+        found = expression(f"GM.contains(A, B{_in_side(side)})", node, A=element, B=container)
+        return found if isinstance(node.ops[0], ast.In) else expression("GM.negate(A)", node, A=found)
+
+    def _operand(self, node: ast.expr, side: Speculation | None) -> ast.expr | None:
+        """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
+        if (owner := item_of(node)) is not None:
+            return expression("GM.number(A)", node, A=self._value(owner, side))
+        if isinstance(node, ast.Call) and not node.args and not node.keywords and (selection := self._counted(node)):
+            source, mask = self._value(selection.value, side), self._value(selection.slice, side)
+            return expression("GM.count_selected(A, B)", node, A=source, B=mask)
+        return None
+
+    def gives_bool(self, test: ast.expr) -> bool:
+        """Does `test` give Python a bool, where tensors take part, and no tensor?  For `.item()` its dtype decides."""
+        match test:
+            case ast.UnaryOp(op=ast.Not()):
+                return True
+            case ast.BoolOp(values=operands):
+                return all(map(self.gives_bool, operands)) and not any(map(item_of, operands))
+            case ast.Compare(left=left, comparators=others):
+                return all(self._operand(each, None) or self._is_number(each) for each in (left, *others))
+            case ast.Call():
+                return self._test_call(test, None) is not test
+        return False
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Is it a number of Python's for certain: ``2``, ``len(x)``, ``x.shape[0]``, ``x.numel()``?"""
+        match node:
+            case ast.Constant() | ast.Subscript(value=ast.Attribute(attr="shape")):
+                return True
+            case ast.Call(func=ast.Attribute(attr="size" | "dim" | "numel")):
+                return True
+            case ast.Call(func=ast.Name() as function):
+                return self.scope.names_one_of(function, ("len",), self.place.function)
+        return False
+
+    def counts_selection(self, test: ast.expr) -> bool:
+        """Does it compare ``x[mask].numel()``?"""
+        return isinstance(test, ast.Compare) and any(map(self._counted, walk(test)))
+
+    def _counted(self, node: ast.AST) -> ast.Subscript | None:
+        """The selection in ``x[mask].numel()``."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Subscript() as selection, attr="numel")) if self.taint(node):
+                return selection
+        return None
+
+    def _test_call(self, node: ast.Call, side: Speculation | None) -> ast.expr:
+        qualified = self.scope.imports.qualified(node.func)
+        plain = not node.keywords and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        function = self.place.function
+        if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, ("bool",), function):
+            return self.test(node.args[0], side)
+        if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, ("all", "any"), function):
+            return self._truths(node, side)
+        if plain and len(node.args) == 2 and self.scope.names_one_of(node.func, ("torch.equal",), function):
+            left, right = (self._value(operand, side) for operand in node.args)
+            return expression("GM.equal(A, B)", node, A=left, B=right)
+        if side is None and self._is_close(node):
+            return ast.copy_location(ast.Call(expression("GM.close", node), node.args, node.keywords), node)
+        if (owner := item_of(node)) is not None:
+            return expression("GM.one_value(A)", node, A=self._value(owner, side))
+        called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
+            raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
+        return self._value(node, side)
+
+    def _is_close(self, node: ast.Call) -> bool:
+        """Is it a call of `torch.allclose` as its signature has it, the tensors by position?"""
+        named = [keyword.arg for keyword in node.keywords]
+        by_name = ("rtol", "atol", "equal_nan")[max(len(node.args) - 2, 0) :]
+        plain = 2 <= len(node.args) <= 5 and not any(isinstance(argument, ast.Starred) for argument in node.args)
+        is_right = plain and {*named} <= {*by_name} and len({*named}) == len(named)
+        return is_right and self.scope.names_one_of(node.func, ("torch.allclose",), self.place.function)
+
+    def _truths(self, node: ast.Call, side: Speculation | None) -> ast.expr:
+        """``any(x > 0)``, which asks one element after the other."""
+        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+            return self._value(node, side)
+        assert isinstance(node.func, ast.Name)
+        items = self._value(node.args[0], side)
+        return expression(f"GM.truths(NAME, A{_in_side(side)})", node, NAME=constant(node.func.id, node), A=items)
+
+
+def _in_side(side: Speculation | None) -> str:
+    """What tells the runtime that it is called for a side."""
+    return ", True" if side is not None else ""
+
+
+def item_of(node: ast.expr) -> ast.expr | None:
+    """The `x` in ``x.item()``; None for any other expression."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+            return owner
+    return None
+
+
+def tests_of(statement: ast.stmt) -> list[ast.expr]:
+    """The test of an `if`, a `while` or an `assert`."""
+    return [statement.test] if isinstance(statement, (ast.If, ast.While, ast.Assert)) else []
+
+
+def heard(found: Found, tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> Found | None:
+    """What a rule has found; None for a refusal where nothing speaks for a tensor: that is nobody's business."""
+    return None if isinstance(found, Refusal) and _are_open(tests, place, scope) else found
+
+
+def _are_open(tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> bool:
+    """Does nothing speak for the tests being of tensors, nor against it?"""
+    evidence = scope.evidence(place.function)
+    return bool(tests) and all(evidence.of_test(test) is Taint.OPEN for test in tests)
+
+
+def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowering | Refusal | None:
+    """What lowers a test of the statement at `place`; None where nothing speaks for its being tensor data.
+
+    The refusal, under the rule's `code`, where nothing in the function can be rewritten.
+    """
+    if scope.evidence(place.function).of_test(test) is Taint.NO:
+        return None
+    return unsuitable(place, scope, code) or Lowering(place, scope)

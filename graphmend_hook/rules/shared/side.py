@@ -1,0 +1,304 @@
+"""One side of a branch, as the body of a function that may be called though the side is not taken.
+
+The function takes the names that the side reads and gives what it binds; so the body keeps the program's names, and
+touches none of the function around it.  An attribute that it assigns to is a local of its own until the branch is
+decided.  What it would log, print or raise goes to the list ``EFFECTS``, as it was at that moment.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from ...diagnostics import Refusal
+from ...source.names import NamesIn
+from ...source.scopes import Place
+from ...source.templates import OWN, Template, constant, expression, name
+from ..base import Declined
+from ..defer.calls import EffectCall, effect_of, stable_call
+from ..defer.late import Late
+from .blocks import masked_write_apart, returns, slots_of
+from .branch import Branch
+from .lower import Lowering
+from .messages import Captures, class_raised
+from .shared_calls import Lazy
+from .speculated import Speculation
+
+_GIVE = Template("return (RESULTS,)")
+_HAND_ON = Template("return OUTCOME")
+_NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
+_EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
+_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
+_RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
+_CREATE = Template(
+    """
+if not hasattr(OWNER, ATTRIBUTE):
+    def DELIVERY(TARGET, VALUES):
+        SLOT = VALUES[0]
+    EFFECTS.append((None, '.', DELIVERY, OWNER, (VALUE,)))
+"""
+)
+_HEARD = Template("GM.unheard(RAISED)")
+_RAISED = Template("if OUTCOME is None:\n    return None")
+_CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
+
+
+class Side(Speculation):
+    """What one side does.
+
+    body: the statements of its function; ended: control does not reach their end; raises: they may raise.
+    """
+
+    def __init__(self, lowering: Lowering, around: Side | None = None) -> None:
+        super().__init__(lowering, around)
+        self.body: list[ast.stmt] = []
+        self.ended = self.raises = False
+
+    def inner(self) -> Side:
+        """A side of a branch in this one."""
+        return Side(self.lowering, self)
+
+    def run(self, block: Sequence[ast.stmt]) -> None:
+        """Do what the statements do, up to one that leaves the side."""
+        for index, statement in enumerate(block):
+            if not self.ended:
+                self.lowering.count_statement()
+                self._run(statement, block[index + 1 :])
+
+    def give(self, values: Iterable[ast.expr], at: ast.stmt) -> None:
+        """Return the values, which are lowered, to whoever decides the branch."""
+        self.body += _GIVE.fill(at, RESULTS=[*values])
+        self.ended = True
+
+    def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None, raised: ast.expr | None = None) -> None:
+        """Leave the exception that `statement` raises.
+
+        evaluated: an expression in it that has been evaluated already, under the name TEST.
+        raised: the class of the exception, or the name of a builtin one, if the statement is no ``raise``.
+        """
+        captures = Captures(self, evaluated)
+        delivery, text = captures.delivery_of(statement), constant(ast.unparse(statement), statement)
+        raised = raised or class_raised(statement)
+        check: list[ast.stmt] = []
+        if raised is not None and not captures.is_unheard(raised):
+            check = _HEARD.fill(statement, RAISED=self.value(raised))
+        self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
+        self.ended = self.raises = True
+
+    def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
+        """Read the attributes that are assigned to into locals of the side, but for those that are locals already."""
+        for slot in slots:
+            text = ast.unparse(slot)
+            if text in self.stored:
+                continue
+            spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
+            self.body += _CURRENT.fill(
+                at,
+                SPELLING=spelling,
+                OWNER=self.value(slot.value),
+                KEY=constant(self.lowering.place.function.attribute(slot.attr), at),
+            )
+            self.stored[text] = spelling
+            self.assigned.add(spelling)
+
+    def create(self, lazy: Lazy, at: ast.stmt) -> None:
+        """Leave the attribute to be stored if the side is taken; in the side it is a local."""
+        owner, attribute = self.value(name(lazy.owner, at)), constant(lazy.attribute, at)
+        slot = ast.copy_location(ast.Attribute(name(f"{OWN}target", at), lazy.attribute, ast.Store()), at)
+        value = name(lazy.value, at)
+        self.body += _CREATE.fill(at, OWNER=owner, ATTRIBUTE=attribute, SLOT=slot, VALUE=value)
+        self.reads.add(lazy.value)
+        self.stored[f"{lazy.owner}.{lazy.attribute}"] = lazy.value
+
+    def write(self, statement: ast.Assign) -> None:
+        """Leave ``tensor[mask] = value`` to be written where the mask and the branch's condition hold."""
+        (target,) = statement.targets
+        assert isinstance(target, ast.Subscript)
+        leaves = [self.value(target.slice), self.value(statement.value)]
+        self.body += _WRITE.fill(statement, TENSOR=self.value(target.value), LEAVES=leaves)
+
+    def _run(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        match statement:
+            case ast.If():
+                self._branch(statement, rest)
+            case ast.Assign():
+                self._assign(statement, statement.targets, statement.value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(statement, [target], value)
+            case ast.Return():
+                self.give([self.value(statement.value) if statement.value else constant(None, statement)], statement)
+            case ast.Raise():
+                self.fail(statement)
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Expr():
+                self._effect(statement)
+            case _:
+                raise Declined("R08", f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
+
+    def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        lowered = self.value(value)
+        self._store(at, [self._target(target) for target in targets], lowered)
+
+    def _store(self, at: ast.stmt, targets: list[ast.expr], value: ast.expr) -> None:
+        self.body.append(ast.copy_location(ast.Assign(targets, value), at))
+
+    def _target(self, target: ast.expr) -> ast.expr:
+        if isinstance(target, ast.Name):
+            if any(re.match(rf"{re.escape(target.id)}\b", text) for text in self.stored):
+                raise Declined("R04", f"`{target.id}` is rebound where its attributes are written")
+            self.assigned.add(target.id)
+            return target
+        if isinstance(target, ast.Attribute):
+            spelling = self.stored[ast.unparse(target)]
+            self.assigned.add(spelling)
+            return name(spelling, target, ast.Store())
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
+        raise Declined("R08", "a side writes into a container or unpacks with a star")
+
+    def _effect(self, statement: ast.Expr) -> None:
+        found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
+        if isinstance(found, Refusal):
+            raise Declined("R09", f"{found.code}: {found.text}")
+        if not isinstance(found, EffectCall):
+            raise Declined(
+                "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
+            )
+        if found.shown is not None:
+            raise Declined("R09", "the effect may show one of its callers")
+        leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]
+        receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
+        self.body += _EFFECT.fill(
+            statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
+        )
+
+    def leaf(self, node: ast.expr, apart: Late | None) -> ast.expr:
+        """A value of an effect, which may be computed when that is delivered."""
+        if apart is None:
+            return self.value(node)
+        reads = [self.value(read) for read in apart.reads.values()]
+        try:
+            now: ast.expr | None = self.value(node)
+        except Declined:
+            now = None
+        return apart.emit(reads, now, checked=False)
+
+    def _branch(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""
+        condition = self.test(statement.test)
+        if returns(statement):
+            branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
+        else:
+            self.open(slots_of(statement.body, statement.orelse), statement)
+            branch = assigning(statement, statement.body, statement.orelse, self)
+        self.reads |= set(branch.arguments) - self.assigned
+        self.body += branch.definitions(statement)
+        nested = expression("GM.nested_returned" if returns(statement) else "GM.nested", statement)
+        self.body += _NESTED.fill(statement, NESTED=nested, CONDITION=condition, ARGUMENTS=branch.arguments)
+        if returns(statement):
+            self.body += _HAND_ON.fill(statement)
+            self.ended = True
+        elif branch.raises:
+            self.body += _RAISED.fill(statement)
+        self.raises |= branch.raises
+        for target, value in branch.results(statement):
+            self._store(statement, [self._target(target)], value)
+
+
+def _branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+    then, orelse = sides
+    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots, then.raises or orelse.raises)
+
+
+def assigning(
+    at: ast.stmt,
+    then: Sequence[ast.stmt],
+    orelse: Sequence[ast.stmt],
+    around: Side,
+    needed: frozenset[str] | None = None,
+    *,
+    lazy: tuple[Sequence[Lazy], Sequence[Lazy]] = ((), ()),
+) -> Branch:
+    """The branch of an ``if`` that falls through.
+
+    around: what it stands in: another side, or one that does nothing and stands for the function.
+    needed: the names that are read after it; None for all that it certainly binds.
+    lazy: the attributes that each side creates, if they are not there.
+    """
+    (then, then_write), (orelse, else_write) = map(masked_write_apart, (then, orelse))
+    slots = slots_of(then, orelse)
+    if not {slot.attr for slot in slots}.isdisjoint(each.attribute for created in lazy for each in created):
+        raise Declined("R04", "an attribute that is created when it is first needed is assigned to once more")
+    sides = around.inner(), around.inner()
+    for side, created in zip(sides, lazy, strict=True):
+        for each in created:
+            side.create(each, at)
+    for side, block, write in zip(sides, (then, orelse), (then_write, else_write), strict=True):
+        side.open(slots, at)
+        side.run(block)
+        if write is not None and not side.ended:
+            side.write(write)
+    falling = [side for side in sides if not side.ended]
+    if not falling:
+        raise Declined("R15", "both sides raise")
+    for side, block in zip(sides, (then, orelse), strict=True):
+        if side.ended:
+            _check_shared(around, block, "raises")
+    names = []
+    bound = NamesIn.code(*then, *orelse).bound
+    for spelling in sorted(bound if needed is None else bound & needed):
+        if all(spelling in side.bound | side.assigned for side in falling):
+            names.append(spelling)
+        elif needed is not None:
+            raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
+    for side in falling:
+        side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
+    return _branch_of(sides, names, slots)
+
+
+def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
+    """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
+    if slots_of(then, orelse):
+        raise Declined("R06", "a side that returns also assigns to an attribute")
+    sides = around.inner(), around.inner()
+    for side, block in zip(sides, (then, orelse), strict=True):
+        side.run(block)
+        if not side.ended:
+            end = around.lowering.place.statement
+            side.give([constant(None, end)], end)
+    _check_shared(around, [*then, *orelse], "returns")
+    return _branch_of(sides)
+
+
+def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:
+    """Raise Declined if a side that `ends`, and so hands on no names, binds one that other functions can see."""
+    shared = NamesIn.code(*block).bound & around.lowering.place.function.flow.captured
+    if shared:
+        raise Declined("R06", f"a side that {ends} also assigns to `{min(shared)}`, which other functions can see")
+
+
+def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
+    """The branch of a conditional expression; the result is its value."""
+    then, orelse = around.inner(), around.inner()
+    then.give([then.value(node.body)], at)
+    orelse.give([orelse.value(node.orelse)], at)
+    return _branch_of((then, orelse))
+
+
+def guarding(
+    at: ast.stmt,
+    failing: ast.stmt,
+    around: Side,
+    evaluated: ast.expr | None = None,
+    raised: ast.expr | None = None,
+) -> Branch:
+    """The branch of a check: nothing if it holds, the exception that the statement `failing` raises if not.
+
+    evaluated, raised: as `Side.fail` has them.
+    """
+    holds, fails = around.inner(), around.inner()
+    holds.give([], at)
+    fails.fail(failing, evaluated, raised)
+    return _branch_of((holds, fails))

@@ -1,0 +1,231 @@
+"""Expressions that may be evaluated though Python might not get to them: those of a side, the later parts of a test.
+
+Every operation goes through a function of the runtime that first asks whether it can fail on the values that are
+traced.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from typing import TYPE_CHECKING
+
+from ...source import tensor_ops
+from ...source.names import root_of, unpacks
+from ...source.taint import TORCH
+from ...source.templates import constant, expression, name
+from ..base import Declined
+
+if TYPE_CHECKING:
+    from .lower import Lowering
+
+# Operators, by the names that the module `operator` has for them.
+ARITHMETIC: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "and_",
+    ast.BitOr: "or_",
+    ast.BitXor: "xor",
+    ast.Invert: "invert",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+}
+COMPARISONS: dict[type[ast.AST], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+# Without effect and without failure on anything that is not tensor data.
+_PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
+_VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
+_PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
+
+
+class Speculation:
+    """Expressions that may be evaluated though Python might not get to them, and the names that they need.
+
+    bound: the local names that are certainly bound before; assigned: those that have been bound since.
+    reads: the names that are read of the function around.
+    stored: the attributes that are assigned to, and the locals that stand for them.
+    """
+
+    def __init__(self, lowering: Lowering, around: Speculation | None = None) -> None:
+        self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
+        names = [function.names.bound | function.names.defined for function in place.function.lineage()]
+        self._own, self._locals = names[0], frozenset().union(*names)
+        before = around.bound | around.assigned if around else place.function.flow.bound_before(place.statement)
+        self.bound: frozenset[str] = before
+        self.assigned: set[str] = set()
+        self.reads: set[str] = set()
+        self._kept: set[str] = set()
+        self.stored: dict[str, str] = dict(around.stored) if around else {}
+
+    def is_local(self, spelling: str) -> bool:
+        """Is it a local name, of the function or of one around it?"""
+        return spelling in self._locals
+
+    def test(self, node: ast.expr) -> ast.expr:
+        return self.lowering.test(node, self)
+
+    def value(self, node: ast.expr) -> ast.expr:
+        """`node` for speculative evaluation; raises Declined."""
+        match node:
+            case ast.Constant() | ast.UnaryOp(op=ast.UAdd() | ast.USub() | ast.Invert(), operand=ast.Constant()):
+                return node
+            case ast.Name():
+                return self._name(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript(container, index):
+                return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
+            case ast.Slice():
+                parts = node.lower, node.upper, node.step
+                bounds = [constant(None, node) if part is None else self.value(part) for part in parts]
+                return expression("GM.slice(BOUNDS)", node, BOUNDS=bounds)
+            case ast.Tuple() | ast.List():
+                return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
+            case ast.Call():
+                return self._call(node)
+            case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling in self.lowering.kept:
+                self._kept.add(spelling)
+                return ast.copy_location(ast.NamedExpr(target, self.value(kept)), node)
+            case _:
+                return self._operation(node)
+
+    def _operation(self, node: ast.expr) -> ast.expr:
+        match node:
+            case ast.UnaryOp(ast.Not(), operand):
+                return expression("not GM.plain(A)", node, A=self.value(operand))
+            case ast.UnaryOp(op, operand) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], operand)
+            case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
+                return self._operated(ARITHMETIC[type(op)], left, right)
+            case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
+                return self._operated(COMPARISONS[type(op)], left, right)
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                text = "GM.plain(A) in GM.plain(GM.inert(B))" if self.has_stored() else "GM.plain(A) in GM.plain(B)"
+                found = expression(text, node, A=self.value(left), B=self.value(right))
+                return found if isinstance(op, ast.In) else expression("not A", node, A=found)
+            case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+                if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
+                    raise Declined("R17", "a side compares by identity")
+                operands = [self.value(operand) for operand in others]
+                return ast.copy_location(ast.Compare(self.value(left), ops, operands), node)
+            case ast.BoolOp(op, [*values, last]):
+                operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in values]
+                return ast.copy_location(ast.BoolOp(op, [*operands, self.value(last)]), node)
+            case ast.IfExp(test, body, orelse):
+                decided = expression("GM.plain(A)", test, A=self.test(test))
+                return ast.copy_location(ast.IfExp(decided, self.value(body), self.value(orelse)), node)
+        raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
+
+    def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
+        """The operator of that name in the module `operator`."""
+        values = [self.value(operand) for operand in operands]
+        at, traits = values[0], _traits(tensor_ops.OPERATORS.get(operation, operation))
+        return expression("GM.operate(GIVEN)", at, GIVEN=[constant(operation, at), constant(traits, at), *values])
+
+    def _name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._locals:
+            if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
+                raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
+            if node.id not in self.assigned:
+                self.reads.add(node.id)
+        elif node.id in self.lowering.kept and node.id not in self._kept:  # by the test, outside
+            self.reads.add(node.id)
+        return node
+
+    def _attribute(self, node: ast.Attribute) -> ast.expr:
+        spelling = self.stored.get(ast.unparse(node)) if self.stored else None
+        if spelling is not None:
+            if spelling not in self.assigned:
+                self.reads.add(spelling)
+            return name(spelling, node)
+        if any(key.rpartition(".")[2] == node.attr for key in self.stored):
+            raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
+        if self._scope.imports.qualified(node).startswith(TORCH):
+            return self._of_module(node)
+        call = "GM.unrelated(A, NAME)" if self.has_stored() else "GM.attribute(A, NAME)"
+        attribute = self.lowering.place.function.attribute(node.attr)
+        return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
+
+    def has_stored(self) -> bool:
+        """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
+        return bool(self.stored or not self.assigned.isdisjoint(self.lowering.place.function.flow.captured))
+
+    def _of_module(self, node: ast.expr) -> ast.expr:
+        """A name of a module as it stands; the module may be a local name."""
+        self.value(root_of(node))
+        return node
+
+    def _call(self, node: ast.Call) -> ast.expr:
+        qualified = self._scope.imports.qualified(node.func)
+        bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
+            raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
+        function, arguments = self._called(node, qualified, bare)
+        plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
+        if self.has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
+            plain = plain.replace("A", "GM.inert(A)")
+        arguments += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
+        keywords = []
+        for keyword in node.keywords:
+            value = expression(plain, keyword.value, A=self.value(keyword.value))
+            keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+        return ast.copy_location(ast.Call(function, arguments, keywords), node)
+
+    def _called(self, node: ast.Call, qualified: str, bare: str) -> tuple[ast.expr, list[ast.expr]]:
+        """What is called in its place, and its arguments before those of the call."""
+        func, in_torch = node.func, qualified.startswith(TORCH)
+        if self.stored and qualified in ("getattr", "hasattr"):
+            raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
+        builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
+        if builtin or qualified in _PLAIN_TORCH:
+            return self._of_module(func) if in_torch else func, []
+        if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
+            known = [constant(bare, node), constant(_traits(bare), node)]
+            if in_torch:
+                return expression("GM.attempt", node), [*known, self._of_module(func)]
+            if isinstance(func, ast.Attribute):
+                return expression("GM.attempt_method", node), [*known, self.value(func.value)]
+        raise Declined("R02", f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
+
+
+def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
+    """Is it not one of the forms that do something else?"""
+    given = len(node.args) + len(node.keywords)
+    if bare == "where":
+        return given == (3 if in_torch else 2)
+    return not (bare in tensor_ops.INPLACE and in_torch and len(node.args) > 1)
+
+
+def _traits(operation: str) -> str:
+    """What the runtime checks of the operands of an operation: how many may be tensors, and words for the rest."""
+    words = [str(tensor_ops.OPERANDS.get(operation, 2 if operation in _BINARY else 1))]
+    words += [word for word, operations in _TRAITS.items() if operation in operations]
+    return " ".join(words)
+
+
+_TRAITS = {
+    "smooth": tensor_ops.SMOOTH,
+    "floating": tensor_ops.FLOATING_ONLY,
+    "numeric": tensor_ops.NO_BOOLEANS,
+    "integral": tensor_ops.INTEGERS_ONLY,
+    "filled": tensor_ops.NOT_EMPTY,
+    "fitting": tensor_ops.FITTING,
+    "contiguous": tensor_ops.CONTIGUOUS_ONLY,
+    "untrained": tensor_ops.WITHOUT_GRADIENT,
+}
+_BINARY = frozenset({"floor_divide", "remainder"})
+
+
+def _text(node: ast.expr) -> str:
+    return textwrap.shorten(ast.unparse(node), 60, placeholder=" ...")

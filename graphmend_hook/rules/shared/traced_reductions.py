@@ -1,0 +1,82 @@
+"""What makes one bool of Python of many elements, for the sake of its truth: a tensor () of bool where data decides it.
+
+Where it cannot be one, Python's own is asked, and Dynamo breaks there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .traced_conditions import (
+    are_same_shapes,
+    fit,
+    has_elements,
+    is_left_alone,
+    may_join,
+    may_join_by_elements,
+    undecided,
+)
+from .traced_speculated import plain
+
+
+def equal(left: Any, right: Any) -> Any:
+    """``torch.equal(left, right)``."""
+    if not may_join_by_elements(left, right) or not _are_alike(left, right):
+        return torch.equal(left, right)
+    same = are_same_shapes(left.shape, right.shape)
+    if same is None:
+        return torch.equal(left, right)
+    return (left == right).all() if same else False
+
+
+def close(left: Any, right: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
+    """``torch.allclose(left, right, rtol, atol, equal_nan)``."""
+    given = _is_tolerance(rtol) and _is_tolerance(atol) and type(equal_nan) is bool
+    if given and may_join_by_elements(left, right) and _are_alike(left, right) and fit(left.shape, right.shape):
+        return torch.isclose(left, right, rtol, atol, equal_nan).all()
+    return torch.allclose(left, right, rtol, atol, equal_nan)
+
+
+def contains(element: Any, container: Any, in_side: bool = False) -> Any:
+    """``element in container``."""
+    if _may_be_looked_at(container):
+        is_number = type(element) is int or type(element) is float or type(element) is bool
+        if is_number and _is_in_range(element, container.dtype):
+            return (element == container).any()
+        if may_join(element) and element.device == container.device:
+            return (element == container).any()
+    return plain(element) in plain(container) if in_side else element in container
+
+
+def truths(name: str, items: Any, in_side: bool = False) -> Any:
+    """``all(items)`` or ``any(items)``, of which Python asks each item for its truth."""
+    if (
+        _may_be_looked_at(items) and items.dim() and are_same_shapes((items.numel(),), items.shape[:1])
+    ):  # each item has a truth
+        return items.all() if name == "all" else items.any()
+    known = plain(items) if in_side else items
+    return all(known) if name == "all" else any(known)
+
+
+def _may_be_looked_at(tensor: Any) -> bool:
+    """May what its elements decide join a condition as a tensor?"""
+    return undecided(tensor) and has_elements(tensor) and not is_left_alone()
+
+
+def _are_alike(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return left.dtype is right.dtype and left.device == right.device and not left.is_quantized
+
+
+def _is_tolerance(value: Any) -> bool:
+    return (type(value) is float or type(value) is int) and value >= 0
+
+
+def _is_in_range(number: Any, dtype: torch.dtype) -> bool:
+    """Can the number be compared with one of the dtype: does it fit, if both are whole?"""
+    if type(number) is not int:
+        return True
+    is_whole = not (dtype is torch.bool or dtype.is_floating_point or dtype.is_complex)
+    kind = torch.iinfo(dtype if is_whole else torch.int64)
+    return bool(kind.min <= number <= min(kind.max, 2**63 - 1))

@@ -1,0 +1,189 @@
+"""What a side of a branch may do though it is not taken: each function here does it, or raises `Unspeculable`."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...engine.door.question import in_trace
+from ..where import traced_rows
+from . import traced_operations, traced_sides
+from .traced_operations import has_known_shape, is_tensor
+
+_NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
+_LONG = 10_000  # items of a sequence; also the exponent of a power
+
+slice = builtins.slice  # for rewritten code, where the name may be bound to something else
+
+
+class Unspeculable(Exception):  # noqa: N818  control flow, not an error
+    """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
+
+
+def plain(value: Any) -> Any:
+    """`value`, which Python is about to look at: not a tensor."""
+    if isinstance(value, torch.Tensor):
+        raise Unspeculable("GM102-T08")
+    return value
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """``owner.<name>``; what a property does beside is found at the end of the sides (`traced_sides.end_sides`)."""
+    return getattr(owner, name)
+
+
+def unrelated(owner: Any, name: str) -> Any:
+    """``owner.<name>`` in a side that has stored something: no property, which might read what is not there yet."""
+    if name in _NAMESPACES or (in_trace() and not traced_sides.reads_plainly(owner, name)):
+        raise Unspeculable("GM102-T09")
+    return getattr(owner, name)
+
+
+def inert(value: Any) -> Any:
+    """`value`, in a side that has stored something: no method of the program's might look at what is not there yet."""
+    if in_trace() and traced_sides.has_methods_of_the_program(value):
+        raise Unspeculable("GM102-T09")
+    return value
+
+
+def current(owner: Any, name: str) -> Any:
+    """The attribute's value, if assigning to it does no more than to store."""
+    if in_trace() and not traced_sides.stores_plainly(owner, name):
+        raise Unspeculable("GM102-T09")
+    return getattr(owner, name)
+
+
+def not_late() -> Any:
+    """In the place of a value that a side may not compute, where it cannot wait for the delivery either."""
+    raise Unspeculable("GM102-T04")
+
+
+def unheard(raised: Any) -> None:
+    """`raised`, an exception or its class, may be raised after the graph, if nothing could have caught it before."""
+    if in_trace() and traced_sides.may_be_caught(raised):
+        raise Unspeculable("GM101-T10")
+
+
+def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The call of a torch function of that name, if it cannot fail on these values.
+
+    traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
+    """
+    if in_trace():
+        may_be_infinite = traced_operations.may_be_tried((name, traits), function, arguments, options)
+        if may_be_infinite is None:
+            raise Unspeculable("GM102-T04", name)
+        return function(*(_sheltered(name, arguments) if may_be_infinite else arguments), **options)
+    if traced_operations.can_fail(traits, arguments, options):
+        raise Unspeculable("GM102-T04", name)
+    return _tried(function, arguments, options)
+
+
+def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
+    """The call of a tensor's method, if it cannot fail on these values."""
+    if not is_tensor(receiver):
+        raise Unspeculable("GM102-T04")
+    result = attempt(name, traits, getattr(torch.Tensor, name), receiver, *arguments, **options)
+    if name == "to" and traced_operations.gives_back(result, receiver):
+        return receiver
+    return result
+
+
+def operate(name: str, traits: str, *operands: Any) -> Any:
+    """The operator of that name in the module `operator`, if it cannot fail on these values."""
+    of_tensors = traced_operations.takes_tensors(name, operands)
+    if of_tensors is None:
+        raise Unspeculable("GM102-T04")
+    if not of_tensors:
+        if not _is_little(name, *operands):
+            raise Unspeculable("GM102-T04")
+        for operand in operands:
+            inert(operand)
+    function = getattr(operator, name)
+    return attempt(name, traits, function, *operands) if of_tensors else function(*operands)
+
+
+def _is_little(name: str, left: Any, right: Any = None) -> bool:
+    """Does the operation on values of Python take little memory and time?"""
+    if name == "pow":
+        return type(right) is not int or -_LONG < right < _LONG
+    if name == "mul":
+        sized, times = (right, left) if type(left) is int else (left, right)
+        return not isinstance(sized, (str, bytes, list, tuple)) or len(sized) * times < _LONG
+    return True
+
+
+def item_of(container: Any, index: Any) -> Any:
+    """``container[index]``, if the index does not depend on data, or is one whole number that does."""
+    if isinstance(container, torch.Tensor):
+        if isinstance(index, torch.Tensor) and in_trace():
+            return _row(container, index)
+        if not (is_tensor(container) and _is_static(index)):
+            raise Unspeculable("GM102-T04")
+        return attempt("getitem", "1 smooth", operator.getitem, container, index)
+    kind = type(container)
+    if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
+        raise Unspeculable("GM102-T04")
+    return container[plain(index)]
+
+
+def _row(table: Any, index: Any) -> Any:
+    taken = _taken()
+    found = None
+    if taken is not None and is_tensor(table) and has_known_shape(table) and traced_rows.is_number(index):
+        found = traced_rows.row(table, index, taken)
+    if found is None:
+        raise Unspeculable("GM102-T04", "getitem")
+    return found
+
+
+def _is_static(index: Any) -> bool:
+    if isinstance(index, tuple):
+        return all([_is_static(part) for part in index])  # noqa: C419  Dynamo: no generators
+    if isinstance(index, builtins.slice):
+        return _is_static(index.start) and _is_static(index.stop) and _is_static(index.step)
+    return index is None or index is Ellipsis or type(index) is int
+
+
+def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
+
+    So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
+    The last comes first: autograd takes them the other way round, and adds up as in eager where two are one tensor.
+    """
+    taken = _taken()
+    if taken is None:
+        raise Unspeculable("GM102-T06", name)
+    return tuple([_shelter(name, taken, value) for value in arguments[::-1]][::-1])
+
+
+def _taken() -> Any:
+    """Is the innermost side taken, as a tensor () of bool?  None where that is not known."""
+    taken: Any = None
+    for depth in range(traced_sides.open_sides()):
+        predicate: Any = traced_sides.predicate_of(depth)
+        predicate = predicate if traced_sides.is_where_true(depth) else ~predicate
+        taken = predicate if taken is None else taken & predicate
+    return taken
+
+
+def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
+    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
+        return value
+    selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
+    if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
+        raise Unspeculable("GM102-T06", name)
+    if in_trace():
+        traced_sides.expect_no_write(value, selected)
+    return selected
+
+
+def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    try:
+        return function(*arguments, **options)
+    except Exception as error:
+        raise Unspeculable("GM102-T04") from error

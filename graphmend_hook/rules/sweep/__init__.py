@@ -1,0 +1,1 @@
+"""[Sweep]: loops over the hits in a mask."""

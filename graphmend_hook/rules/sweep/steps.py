@@ -1,0 +1,83 @@
+"""Steps of loops that do nothing for no rows, as far as their source tells: what [Sweep] looks for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from ...source.names import NamesIn
+from ...source.scopes import Place
+from ...source.templates import name
+from ..base import Declined
+
+ADDING = "index_add_"
+
+
+def adds(statement: ast.stmt) -> bool:
+    """Is it ``name.index_add_(dim, index, source)``?"""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), method), [_, _, _], [])):
+            return method == ADDING
+    return False
+
+
+def ends_in_adding(step: Sequence[ast.stmt]) -> bool:
+    return bool(step) and adds(step[-1])
+
+
+def emptiness(statement: ast.If) -> tuple[bool, ast.expr | None]:
+    """Is the step skipped by the test, rather than inside; and the index that the test asks about."""
+    compared = statement.test
+    if statement.orelse or not isinstance(compared, ast.Compare) or len(compared.ops) != 1:
+        return False, None
+    skips = only_continues(statement)
+    right = compared.comparators[0]
+    if not isinstance(compared.ops[0], ast.Eq if skips else (ast.Gt, ast.NotEq)):
+        return skips, None
+    if not isinstance(right, ast.Constant) or right.value != 0 or isinstance(right.value, bool):
+        return skips, None
+    return skips, _counted(compared.left)
+
+
+def only_continues(statement: ast.If) -> bool:
+    return len(statement.body) == 1 and isinstance(statement.body[0], ast.Continue) and not statement.orelse
+
+
+def _counted(node: ast.expr) -> ast.expr | None:
+    """The name `x` in ``x.shape[0]``, ``x.size(0)``, ``x.numel()`` and ``len(x)``."""
+    text = ast.unparse(node)
+    for form in (r"(\w+)\.shape\[0\]", r"(\w+)\.size\(0\)", r"(\w+)\.numel\(\)", r"len\((\w+)\)"):
+        match = re.fullmatch(form, text)
+        if match:
+            return name(match[1], node)
+    return None
+
+
+def check(step: Sequence[ast.stmt], place: Place) -> None:
+    """Raise Declined unless the step assigns names of its own, and adds; `place` is that of one of its statements."""
+    assigned: set[str] = set()
+    for statement in step:
+        if not (adds(statement) or _only_assigns(statement) or _skips(statement)):
+            raise Declined("R01", f"the step contains `{ast.unparse(statement).splitlines()[0]}`")
+        assigned |= NamesIn.code(statement).bound
+    for statement in (step[-1], *place.inside[-1:]):
+        read = assigned & place.function.flow.needed_after(statement)
+        if read:
+            raise Declined("R02", f"`{min(read)}`, which the step assigns, is read after it")
+
+
+def _only_assigns(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return all(map(_only_assigns, (*statement.body, *statement.orelse)))
+    return isinstance(statement, ast.Assign) and all(map(_is_name, statement.targets))
+
+
+def _skips(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and all(emptiness(statement))
+
+
+def _is_name(target: ast.expr) -> bool:
+    if isinstance(target, ast.Tuple):
+        return all(map(_is_name, target.elts))
+    return isinstance(target, ast.Name)

@@ -1,0 +1,205 @@
+"""Steps of a loop that do nothing where an index is empty: what [Sweep] calls to trace them without asking.
+
+The size of the index is a symbol of the graph.  Between `sweep` and `swept` the trace may only make operations that
+cannot fail on no rows, and add to other tensors what stands at that index; anything else, a graph break among it, and
+the frame is traced anew with the test as it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ...engine.attempt.compilation import Compilation
+from ...engine.attempt.restart import expect_success_of
+from ...engine.door.question import in_trace, question
+from ...engine.door.trace_state import State
+from ...engine.door.tracer import SourceLine, Trace, log, record
+from ...engine.door.variables import Variable, is_plain_tensor, is_unbacked, tensor_node
+from ...engine.facts.object_identity import watch_gradients
+from ...engine.facts.operations import is_total
+from ...engine.facts.writes import fakes_of
+from ...engine.graph_end.undefined_gradients import Step, keep_absent
+from ...engine.numbers.capture import is_uncaptured
+from ..shared.traced_operations import is_tensor
+from ..shared.traced_sides import Harmful, is_harmful, trace_without
+from ..value.traced_data_shapes import nonzero
+
+_MOST = 64  # steps of one trace
+
+
+@dataclass(frozen=True)
+class _OpenStep:
+    """A step that has begun: its line, its frame, the size of its index, and the nodes and the state before it."""
+
+    line: SourceLine | None
+    frame: Any
+    size: Any
+    before: set[torch.fx.Node]
+    state: State
+
+
+def sweep(index: Any) -> bool:
+    """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
+    return in_trace() and isinstance(index, torch.Tensor) and _begin(index)
+
+
+def sweep_listed(index: Any) -> None:
+    """Begin the step of a place that `candidates` gave, where there may be no hit."""
+    if in_trace() and not (isinstance(index, torch.Tensor) and _begin(index)):
+        _leave_lists()
+
+
+def swept() -> None:
+    """End the step that `sweep` or `sweep_listed` has begun, if one has."""
+    if in_trace():
+        _end()
+
+
+def candidates(hits: Any) -> list[int] | None:
+    """Every place of `hits`, those without a hit too; None where a loop may only go over those with one."""
+    if not in_trace() or not isinstance(hits, torch.Tensor) or hits.dim() != 1:
+        return None
+    return list(range(hits.shape[0])) if _may_list(hits) else None
+
+
+def candidate_rows(hits: Any) -> list[torch.Tensor] | None:
+    """Every row that ``hits.nonzero()`` could have, as `candidates` gives every place: tensors of one number."""
+    found = candidates(hits)
+    return None if found is None else [torch.tensor([place], device=hits.device) for place in found]
+
+
+def rows_at(mask: Any, hits: Any, place: Any) -> Any:
+    """``torch.where(mask)`` where `hits`, a tensor of bool, is true at the place; no rows where it is false."""
+    if not is_tensor(mask):
+        return torch.where(mask)
+    chosen = (mask != 0) & hits[place]
+    found = nonzero(chosen, True)
+    return torch.nonzero(chosen, as_tuple=True) if found is None else found
+
+
+@question(otherwise=False)
+def _may_list(trace: Trace, hits: Variable) -> bool:
+    size = tensor_node(hits).meta["example_value"].shape[0]
+    steps = _room_for(trace, size) if type(size) is int and is_plain_tensor(hits) else None
+    if steps is None:
+        return False
+    steps.lists.append(trace.line)
+    steps.is_listed = size > 0
+    return True
+
+
+@question(otherwise=None)
+def _leave_lists(trace: Trace) -> None:
+    lists = trace.compilation.of(_Steps).lists
+    _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
+
+
+@question(otherwise=False)
+def _begin(trace: Trace, index: Variable) -> bool:
+    rows = tensor_node(index).meta["example_value"]
+    steps = _room_for(trace, 1) if is_plain_tensor(index) and rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
+    if steps is None:
+        return False
+    steps.count += 1
+    steps.is_listed = False
+    steps.open.append(_OpenStep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
+    expect_success_of(trace.compilation)
+    return True
+
+
+@question(otherwise=None)
+def _end(trace: Trace) -> None:
+    steps = trace.compilation.of(_Steps)
+    if not steps.open or steps.open[-1].frame is not _outside(trace):
+        return
+    step = steps.open.pop()
+    made = [node for node in trace.graph.nodes if node not in step.before]
+    code = ""
+    if changed := State(trace).changed_since(step.state):
+        log.debug("in a step of a loop: %s", changed)
+        code = "GM105-T01"
+    for node in made:
+        code = code or _refusal(node, step.size)
+    adding = [node for node in made if _adds_at(node, step.size)]
+    computed = [node for node in made if node not in adding]
+    if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
+        if len(adding) == 1 and not trace.compilation.is_saved:
+            watch_gradients(trace.compilation)
+            _, _, index, source = adding[0].args
+            steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
+        else:
+            code = code or "GM105-T02"
+    if code:
+        _trace_as_written(trace.compilation, step.line, code)
+
+
+def _refusal(node: torch.fx.Node, size: Any) -> str:
+    """The code of the refusal if the operation cannot be made for no rows, else ""."""
+    if not node.op.startswith("call"):
+        return ""
+    if _adds_at(node, size) or is_total(node):
+        return ""
+    log.debug("not in a step that may be empty: %s", node.format_node())
+    return "GM105-T01"
+
+
+def _adds_at(node: torch.fx.Node, size: Any) -> bool:
+    """Is it ``target.index_add_(dim, index, source)``, of an index of that size?"""
+    if node.op != "call_method" or node.target != "index_add_" or len(node.args) != 4 or node.kwargs:
+        return False
+    index = node.args[2]
+    rows = index.meta["example_value"].numel() if isinstance(index, torch.fx.Node) else None
+    return isinstance(rows, torch.SymInt) and bool(rows.node.expr == size.node.expr)
+
+
+@dataclass
+class _Steps:
+    """The steps of one attempt to trace a frame.
+
+    open: those that have not ended; count: how many have begun.
+    lists: the lines where `candidates` gave every place; is_listed: no step over the last of them has begun yet.
+    """
+
+    open: list[_OpenStep] = field(default_factory=list)
+    lists: list[SourceLine | None] = field(default_factory=list)
+    count: int = 0
+    is_listed: bool = False
+    trained: dict[Step, SourceLine | None] = field(default_factory=dict)
+
+
+def _room_for(trace: Trace, count: int) -> _Steps | None:
+    """The steps of this attempt, if so many more may be made; else None."""
+    compilation = trace.compilation
+    if is_harmful(trace) or trace.output.export or is_uncaptured(compilation) or trace.is_in_a_body:
+        return None
+    steps = compilation.of(_Steps)
+    if steps.count + count > _MOST:
+        record("GM105-T03")
+        return None
+    compilation.judge(_judge)
+    return steps
+
+
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
+    steps = compilation.of(_Steps)
+    if steps.open or steps.is_listed:
+        _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], "GM105-T01")
+    if steps.trained and not keep_absent(compilation, module, [*steps.trained]):
+        compilation.memory.of(Harmful).lines.update(steps.trained.values())
+        _trace_as_written(compilation, None, "GM105-T02")
+
+
+def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: str) -> None:
+    """Trace the frame anew, with the step at `line` and all lists of hits as they were written."""
+    compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
+    record(code)
+    trace_without(compilation, line, "a step of a loop does more than compute")
+
+
+def _outside(trace: Trace) -> Any:
+    """The innermost frame outside this package."""
+    return next(trace.frames_outside())

@@ -1,0 +1,1 @@
+"""[Trap]: statements that raise where tensor data says so."""

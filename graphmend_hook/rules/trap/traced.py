@@ -1,0 +1,199 @@
+"""Effects and guards under a condition that is a tensor: what they become in the graph, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ...engine.attempt import refusals
+from ...engine.attempt.orders import is_as_written
+from ...engine.attempt.restart import expect_no_handler, expect_success
+from ...engine.door.question import in_trace, question
+from ...engine.door.torch_modes import Modes
+from ...engine.door.trace_state import has_stored_nothing
+from ...engine.door.tracer import Trace, is_told_of_failures
+from ...engine.door.unguarded import has_tensor
+from ...engine.epilogue import deferral, queue
+from ...engine.epilogue.rerun import expect_failure, keep
+from ..defer import traced as effects
+from ..defer.traced_texts import kept as kept_now
+from ..shared import traced_sides
+from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
+from ..shared.traced_operations import is_tensor
+from ..shared.traced_speculated import Unspeculable
+
+# Dynamo's variables for contexts of gradients, inference and autocast, and for one that does nothing.
+_SWITCHING = ("GradModeVariable", "InferenceModeVariable", "AutocastModeVariable", "NullContextVariable")
+# Where the known check functions are defined.
+_CHECK_MODULES = ("torch", "torch._utils", "transformers.utils.import_utils")
+# Where an assertion in a graph that fails is an exception, and no more.
+HOSTS = ("cpu", "meta")
+
+
+def is_check(function: Any) -> bool:
+    """Is it one of the known functions that raise if a condition does not hold?"""
+    if in_trace():
+        return traced_sides.is_defined_in(function, _CHECK_MODULES)
+    return getattr(function, "__module__", "") in _CHECK_MODULES
+
+
+def asserted(value: Any, reads: bool) -> Any:
+    """The condition of an ``assert`` that is traced.
+
+    Of a tensor Dynamo makes an assertion that no ``except`` of the program catches, and behind which the trace goes on
+    to what may fail there.  So none may stand around it, and the trace has to succeed, or all is as it was written.
+
+    On a device it would end the process's use of that; there the graph breaks, and Python looks at the tensor.
+
+    reads: does the test, as it was written, read a tensor by itself (``bool(x)``), and break the graph?
+    """
+    if not in_trace():
+        return value if compiling() and not reads else bool(value)  # where nothing is exported, behind that break
+    if isinstance(value, torch.Tensor):
+        expect_no_handler()
+        expect_success()
+        if (reads and is_left_alone()) or (value.device.type not in HOSTS and may_break()):
+            return bool(value)
+    return value
+
+
+def spared(test: Any, raises: bool) -> bool | None:
+    """The truth of a test under which the branch does not raise; from here on the graph has a guard that it is so.
+
+    None where the test is no tensor, or the function cannot be run again as it was written if it turns out otherwise.
+
+    raises: the truth under which the branch raises.
+    """
+    if not in_trace() or not undecided(test) or not has_truth(test):
+        return None
+    in_graph = queue.guards == "async" or deferral.guards_are_assertions()
+    refusal = "GM101-T09" if in_graph else _refusal(None, None, (), False)
+    if refusal or not _runs_again():
+        effects.record(refusal or "GM102-T11")
+        return None
+    predicate = kept_now(truth(test) if raises else ~truth(test))
+    text = "graphmend_hook: the function cannot be run again"
+    effects.append((queue.GUARD, predicate, _raise_late, text), is_guard=True)
+    return not raises
+
+
+def _raise_late(text: str, _values: object) -> None:
+    raise RuntimeError(text)
+
+
+@question(otherwise=True)
+def may_break(trace: Trace) -> bool:
+    """May the graph end here?  Under ``fullgraph=True`` it may not."""
+    return not trace.compilation.one_graph
+
+
+@question(otherwise=False)
+def _runs_again(trace: Trace) -> bool:
+    """Is the frame run again if the guard at hand fails?  Else it is traced anew, without the guard."""
+    if is_as_written(trace) or traced_sides.is_harmful(trace):
+        return False
+    refusals.withdraw(trace.place)
+    line, reason = trace.line, "a guard fails in a function that cannot be run again"
+    keep(trace.compilation).otherwise_guarded.add(lambda end: traced_sides.trace_without(end, line, reason))
+    return True
+
+
+def commit(every: Sequence[tuple[Any, ...]]) -> None:
+    """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
+
+    every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
+        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold, and "." for an attribute of
+        the target that is created.
+    """
+    in_program = deferral.guards_are_assertions()
+    in_graph = queue.guards == "async" or in_program
+    for _, method, _, target, values in every:
+        refusal = _refusal(method, target, values, in_graph)
+        if refusal:
+            raise Unspeculable(refusal)
+    for predicate, method, delivery, target, values in every:
+        if method == "=":
+            mask, value = values
+            target[mask & predicate] = value
+            continue
+        if method is None and in_graph:
+            deferral.assert_in_graph(~predicate, target)
+            if in_program:
+                deferral.tell_of_assertions()
+                expect_failure()
+            continue
+        kind = queue.EFFECT
+        if method is None:
+            kind = queue.FIRST_GUARD if _stands_first() else queue.GUARD
+        is_within = method is None and deferral.is_in_a_context()
+        call = (_within(), (delivery, target)) if is_within else (delivery, target)
+        kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
+        effects.append((kind, kept[0], *call, *kept[1:]), is_guard=method is None)
+
+
+def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
+    if method == "=":
+        return "" if _can_be_written(target, *values) else "GM102-T10"
+    if method == ".":
+        return effects.refusal_here(False, False, values, False) if deferral.tracing() else "GM101-T09"
+    if method is not None:
+        return effects.refusal(target, method, values) if deferral.tracing() else "GM101-T09"
+    if queue.guards == "keep":
+        return "GM103-T01"
+    if _is_in_another_context() and has_tensor(values):
+        return "GM101-T05"  # it ends before the text is made
+    if in_graph:
+        return ""
+    return "GM101-T10" if _is_told_of() else effects.refusal_here(False, False, values, False)
+
+
+class _Within:
+    """Executes the statement of a guard, whose text may compute something, in the modes that the guard stands in."""
+
+    def __init__(self) -> None:
+        self._modes = Modes()
+
+    def __call__(self, target: tuple[Callable[[Any, Any], None], Any], values: Any) -> None:
+        delivery, its_target = target
+        with self._modes.entered():
+            delivery(its_target, values)
+
+
+@question(otherwise=None)
+def _within(trace: Trace) -> Any:
+    return deferral.constant_of(trace, _Within(), "graphmend_modes")
+
+
+@question(otherwise=True)
+def _is_in_another_context(trace: Trace) -> bool:
+    """Is a context manager open that does more than to switch modes which can be entered again?"""
+    return any(type(context).__name__ not in _SWITCHING for context in trace.contexts())
+
+
+@question(otherwise=False)
+def _stands_first(trace: Trace) -> bool:
+    """Has the trace done nothing so far that is replayed after the graph, but to defer effects?"""
+    return has_stored_nothing(trace)
+
+
+@question(otherwise=True)
+def _is_told_of(trace: Trace) -> bool:
+    """May traced code around the guard do something else where it fails?"""
+    return is_told_of_failures(trace)
+
+
+def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
+    """May ``target[mask] = value`` be made for any mask: it cannot fail, and each row gets the same?"""
+    if not (is_tensor(target) and is_tensor(mask) and is_tensor(value)) or mask.dtype is not torch.bool:
+        return False
+    if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
+        return False
+    if in_trace() and not traced_sides.is_made_here(target):
+        return False
+    rest = target.shape[mask.dim() :]
+    same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
+    if not are_same_shapes(target.shape[: mask.dim()], mask.shape):
+        return False
+    return same and (value.dim() == 0 or are_same_shapes(value.shape, rest) is True) and target.is_contiguous()

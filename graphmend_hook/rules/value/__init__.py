@@ -1,0 +1,1 @@
+"""[Value]: numbers and shapes that tensor data decides."""

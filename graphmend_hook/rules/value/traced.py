@@ -1,0 +1,207 @@
+"""Numbers out of tensors: what [Value] calls to read one without a break.
+
+Where there is no answer these give None, or the tensor, and the expression is traced as it was written, from its frame.
+Dynamo inlines these functions and folds their tests; in eager none of them runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ...engine.door import torch_modes
+from ...engine.door.question import in_trace, question
+from ...engine.door.tracer import Trace
+from ...engine.door.variables import Variable
+from ...engine.door.variables import is_tensor as is_any_tensor
+from ...engine.epilogue import queue
+from ...engine.graph_end import dead_code
+from ...engine.numbers import capture
+from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
+from ..shared.traced_operations import is_tensor
+from . import traced_contents
+from .traced_contents import known_elements
+
+_MOST_SYMBOLS = 64  # of a list, in the graph
+try:
+    from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
+
+    _ARRAYS: tuple[type, ...] = (ndarray,)
+except ImportError:  # torch can do without
+    _ARRAYS = ()
+
+
+def item(tensor: Any) -> Any:
+    """``tensor.item()``."""
+    if not is_asked(tensor) or not has_truth(tensor):
+        return None
+    numbers = known_elements(tensor)
+    if numbers is not None:
+        return numbers[0]
+    if capture.begin(tensor):
+        number = tensor.item()
+        capture.end()
+        return number
+    traced_contents.refuse()
+    return None
+
+
+def tolist(tensor: Any, may_capture: bool = True) -> Any:
+    """``tensor.tolist()``."""
+    if not is_asked(tensor) or not has_elements(tensor):
+        return None
+    numbers = known_elements(tensor)
+    if numbers is not None:
+        return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
+    is_list = may_capture and tensor.dim() == 1 and has_fixed_shape(tensor)
+    if is_list and 0 < tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
+        found = on_host(tensor).tolist()
+        capture.end()
+        return found
+    traced_contents.refuse()
+    return None
+
+
+def on_host(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy of it in the host's memory: so a device is waited for once, and not for each element."""
+    return tensor if tensor.is_cpu else tensor.cpu()
+
+
+def known(value: Any, place: str = "") -> Any:
+    """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list.
+
+    place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
+        dimensions for a number; it refuses others.
+    """
+    if isinstance(value, torch.Tensor):
+        number = item(value) if not place or _is_taken(value, place) else None
+        return value if number is None else number
+    if type(value) is tuple:
+        return tuple([known(part, place) for part in value])
+    if type(value) is list:
+        return [known(part, place) for part in value]
+    return value
+
+
+def _is_taken(tensor: torch.Tensor, place: str) -> bool:
+    if tensor.dtype is torch.bool or tensor.is_complex():
+        return False
+    return tensor.dim() == 0 if place == "scalar" else not tensor.is_floating_point()
+
+
+def size(owner: Any, value: Any, place: str = "") -> Any:
+    """`value`, a size or a position if it is given to a tensor or a list: then as `known`, else as it is."""
+    kind = type(owner)
+    takes = is_tensor(owner) or kind is list or kind is tuple or kind is torch.Size
+    return known(value, place) if takes else value
+
+
+def elements(tensor: Any) -> Any:
+    """`tensor`, or a list of its elements where it has one dimension and they are known."""
+    found = tolist(tensor) if is_asked(tensor) and tensor.dim() == 1 else None
+    return tensor if found is None else found
+
+
+def decide(test: Any, of_inputs: bool = True) -> Any:
+    """A test that is about to be asked for its truth, or that truth where it is known.
+
+    of_inputs: may it be known from the inputs of the frame?
+    """
+    if in_trace() and isinstance(test, _ARRAYS):
+        found = decide(torch.as_tensor(test), of_inputs)
+        return test if isinstance(found, torch.Tensor) else found
+    if is_asked(test) and has_truth(test):
+        found = of_range(test)
+        if found is not None:
+            return found
+        numbers = known_elements(test, of_inputs)
+        if numbers is not None:
+            traced_contents.note_decision()
+            return numbers[0]
+        traced_contents.refuse()
+    return test
+
+
+def as_tensor(value: Any) -> Any:
+    """`value`; a tensor, where it is an array of numpy, or one of its numbers, and is traced: then both are alike."""
+    return torch.as_tensor(value) if in_trace() and isinstance(value, _ARRAYS) else value
+
+
+def decide_again(test: Any) -> Any:
+    """The test of a `while`: as `decide`, but for what the inputs of the frame decide: any number of steps."""
+    return decide(test, of_inputs=False)
+
+
+def settle(test: Any) -> Any:
+    """The test of a branch whose sides cannot be merged: as `decide`, if the rule [Value] is asked for."""
+    return decide(test) if queue.specialise else test
+
+
+def groupby(items: Any, key: Any) -> Any:
+    """``itertools.groupby(items, key)`` of a list that nobody else has, in a form that Dynamo traces."""
+    if not in_trace():
+        return itertools.groupby(items, key)
+    groups: list[tuple[Any, list[Any]]] = []
+    for item in items:
+        found = key(item)
+        if groups and groups[-1][0] == found:
+            groups[-1][1].append(item)
+        else:
+            groups.append((found, [item]))
+    return [(found, iter(group)) for found, group in groups]
+
+
+def default_device() -> Any:
+    """``torch.get_default_device()``."""
+    return torch.device("cpu") if in_trace() and torch_modes.has_no_default_device() else None
+
+
+def as_float(value: Any) -> Any:
+    """`value`, or the float of Python that a tensor of one element is, where it is known."""
+    numbers = known_elements(value) if is_asked(value) and has_truth(value) and not value.is_complex() else None
+    return value if numbers is None else float(numbers[0])
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """``pow(base, exponent)``, where a tensor is one of the two."""
+    if isinstance(base, torch.Tensor) if _is_number(exponent) else isinstance(exponent, torch.Tensor):
+        return base**exponent if isinstance(base, torch.Tensor) or _is_number(base) else None
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def sorted_items(mapping: Any) -> Any:
+    """``sorted(mapping.items())`` of a dict with strings for keys: no two are alike, and no value is compared."""
+    if type(mapping) is not dict or not all([type(key) is str for key in mapping]):  # noqa: C419  Dynamo: no generators
+        return None
+    return [(key, mapping[key]) for key in sorted(mapping)]
+
+
+def answered(ask: Callable[..., Any], original: Callable[..., Any], *operands: Any) -> Any:
+    """What is known of the operands, or where nothing is, what the original expression makes of them."""
+    found = ask(*operands)
+    return original(*operands) if found is None else found
+
+
+@question(otherwise=False)
+def is_asked(trace: Trace, tensor: Variable) -> bool:
+    """Is it a tensor, and does Dynamo trace, so that it can be asked what the tensor holds?"""
+    return dead_code.remember(trace.compilation, tensor)
+
+
+@question(otherwise=False)
+def is_traced(_trace: Trace, tensor: Variable) -> bool:
+    """Is it a tensor, and does Dynamo trace?"""
+    return is_any_tensor(tensor)
+
+
+def _nested(flat: list[Any], shape: Sequence[int]) -> list[Any]:
+    for size in reversed(shape[1:]):
+        flat = [flat[start : start + size] for start in range(0, len(flat), size)]
+    return flat

@@ -1,1 +1,0 @@
-"""Numbers and shapes that tensor data decides: [Value] and [Sweep]."""

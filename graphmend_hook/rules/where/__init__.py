@@ -1,0 +1,1 @@
+"""[Where]: branches on tensor data."""

@@ -1,0 +1,179 @@
+"""[Where] A branch on tensor data evaluates both sides and selects, instead of breaking the graph.
+
+What it does
+    ``if``/``elif``/``else``, also without ``else``, with an early ``return`` or as a conditional expression: while
+    tracing, if the test turns out to be a tensor, both sides are evaluated as functions of what they read, and
+    ``torch.where`` selects what they bind, return or store on an object.
+
+Why Dynamo breaks there
+    The next instruction depends on data that only exists when the graph runs: "Data-dependent branching".
+
+Before
+    if h.dtype == torch.float16 and torch.isinf(h).any():
+        clamp_value = torch.finfo(h.dtype).max - 1000
+        h = torch.clamp(h, min=-clamp_value, max=clamp_value)
+
+After
+    if GM.compiling():                                  # folded while tracing; one Python call otherwise
+        TEST = h.dtype == torch.float16 and ...         # evaluated once
+        OUTCOME = None
+        if GM.undecided(TEST):                          # a tensor?
+            def THEN(EFFECTS, h): ...; return (h,)
+            def ELSE(EFFECTS, h): return (h,)
+            OUTCOME = GM.select(TEST, (THEN, ELSE), (h,), None)
+        if OUTCOME is not None:
+            h = OUTCOME[0]
+        elif TEST:
+            ...                                         # as written: breaks as before
+    else:
+        ...                                             # as written
+
+Obligations proved here, each with its refusal
+    GM102-R01  what stands in the middle of chained comparisons is no ``.item()``
+    GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
+    GM102-R03  what a side reads is bound
+    GM102-R04  an attribute that a side writes is read through the same name
+    GM102-R05  what is read later is bound on both sides, or before
+    GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too; a side
+               that returns or raises binds nothing that other functions can see
+    GM102-R07  the sides are small
+    GM102-R08  the sides only assign to names and attributes, return, raise, log, or branch
+    GM102-R09  what a side logs could be deferred
+    GM102-R10  the function is no coroutine or generator
+    GM102-R11  the function does not read its own frame
+    GM102-R12  no other compiler compiles the function
+    GM102-R13  what a side raises is written out: no bare ``raise``
+    GM102-R14  an exception is built from values that can be read ahead of time
+    GM102-R15  a side falls through
+    GM102-R16  no handler in the function could catch what a side raises
+    GM102-R17  the result is not written in place later, nor looked at as an object (`is`, `in`, `.grad`, hooks)
+    GM102-R18  a statement has one conditional expression on tensors
+
+Obligations checked on the traced values, each falling back to the original statement (`traced_sides`)
+    GM102-T01 to GM102-T11, listed in `codes`.
+
+The native alternative, and what it loses
+    ``torch.cond`` needs functions, refuses side effects and aliases, and fails hard where it cannot trace a side.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ...diagnostics import Refusal
+from ...source.names import enclosed_in, walk
+from ...source.scopes import ModuleScope, Place
+from ...source.taint import Taint
+from ...source.templates import Template, constant, expression, replaced
+from ..base import Declined, Ready, unsuitable
+from ..shared.blocks import following, has_effect, returns
+from ..shared.branch import BranchCandidate
+from ..shared.identity import check_identity
+from ..shared.lower import Lowering, heard, of_data, tests_of
+from ..shared.shared_calls import Hoisted, split
+from ..shared.side import Side, assigning, returning, valued
+
+CODE = "GM102"
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
+_WITH_CONDITIONAL = Template("if GM.compiling():\n    SIDES\n    TRACED\nelse:\n    ORIGINAL")
+_CONDITIONAL = (
+    "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
+    " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None"
+    " else BODY if GM.settle(TEST) else ORELSE"
+)
+
+
+class Where:
+    """Rewrites branches that bind, return or store; see the module's docstring."""
+
+    name = "where"
+    version = 15
+    fallback = False
+    triggers = (re.compile(rb"\btorch\b"),)
+
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
+        statement = place.statement
+        tests = tests_of(statement)
+        found: BranchCandidate | Ready | Refusal | None
+        try:
+            if isinstance(statement, ast.If):
+                lowering = of_data(statement.test, place, scope, CODE)
+                found = self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
+            else:
+                conditionals = _conditionals(place, scope)
+                tests = tests or [node.test for node in conditionals]
+                found = _conditional(conditionals, place, scope) if conditionals else None
+        except Declined as declined:
+            found = declined.refusal(CODE)
+        return heard(found, tests, place, scope)
+
+    def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
+        condition = lowering.test(statement.test)
+        if isinstance(statement.test, ast.BoolOp):
+            lowering.scope.lowered[statement.test] = condition
+        hoisted = Hoisted()
+        if returns(statement):
+            tail = following(place)
+            then, orelse = statement.body + tail, statement.orelse + tail
+            branch = returning(then, orelse, Side(lowering))
+        else:
+            then, orelse, hoisted = split(statement, lowering)
+            needed = place.function.flow.needed_after(statement) | hoisted.needed
+            branch = assigning(statement, then, orelse, Side(lowering), needed, lazy=hoisted.lazy)
+            check_identity(place, branch.names)
+        if place.inside_try and has_effect(then, orelse):
+            raise Declined("R16", "a handler in the function could catch what a side raises or logs")
+        return BranchCandidate(
+            statement,
+            condition,
+            branch,
+            "GM.settle(TEST)",
+            when=_when(hoisted, statement),
+            prepare=hoisted.before,
+            finish=hoisted.after,
+        )
+
+
+def _when(hoisted: Hoisted, at: ast.If) -> ast.expr | None:
+    """When the sides are asked, if not for every tensor: a call that they share is one of a method of torch's."""
+    if hoisted.shared is None:
+        return None
+    owner, method = hoisted.shared.value, constant(hoisted.shared.attr, at)
+    return expression("GM.undecided(TEST) and GM.is_of_module(OWNER, METHOD)", at, OWNER=owner, METHOD=method)
+
+
+def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:
+    """The conditional expressions on tensor data in a simple statement; those for which something speaks, if any."""
+    statement = place.statement
+    if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
+        return []
+    enclosed, evidence = enclosed_in(statement), scope.evidence(place.function)
+    nodes = [node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed]
+    taints = [evidence.of_test(node.test) for node in nodes]
+    most = max(taints, default=Taint.NO)
+    least = Taint.OPEN if most is Taint.OPEN else Taint.MAYBE
+    return [node for node, taint in zip(nodes, taints, strict=True) if taint >= least]
+
+
+def _conditional(found: list[ast.IfExp], place: Place, scope: ModuleScope) -> Ready | Refusal:
+    """The candidate for the statement at `place`, which holds these conditional expressions on tensor data.
+
+    The expression is replaced where it stands, so evaluation keeps its order.
+    """
+    statement, lowering = place.statement, Lowering(place, scope)
+    refusal = unsuitable(place, scope, CODE)
+    if refusal is not None:
+        return refusal
+    if len(found) > 1:
+        raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
+    (node,) = found
+    stored = statement.targets if isinstance(statement, ast.Assign) else []
+    check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
+    condition = lowering.test(node.test)
+    branch = valued(node, statement, Side(lowering))
+    decided = {"CONDITION": condition, "BODY": node.body, "ORELSE": node.orelse}
+    value = expression(_CONDITIONAL, node, ARGUMENTS=branch.arguments, **decided)
+    traced = replaced(statement, lambda part: value if part is node else None)
+    sides = branch.definitions(statement)
+    return Ready(_WITH_CONDITIONAL.fill(statement, SIDES=sides, TRACED=traced, ORIGINAL=statement))

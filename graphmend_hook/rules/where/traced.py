@@ -1,0 +1,181 @@
+"""What [Where] and [Trap] call where a test is a tensor: may both sides be evaluated, and can they be merged?
+
+Dynamo inlines these functions and folds their tests.  In non-strict export they run as Python, on traced tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...engine.attempt.restart import expect_success
+from ...engine.door.question import in_trace, question
+from ...engine.door.tracer import Trace, gives_for_nothing
+from ..defer.traced import record
+from ..shared import traced_sides
+from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
+from ..shared.traced_speculated import Unspeculable
+from ..trap import traced as guards
+
+Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
+Side = Callable[..., tuple[Any, ...] | None]
+
+
+def select(
+    test: torch.Tensor,
+    sides: tuple[Side, Side],
+    arguments: tuple[Any, ...],
+    effects: list[Effect] | None,
+) -> tuple[Any, ...] | None:
+    """Evaluate both sides and merge what they return; None where that would not give what the original gives.
+
+    sides: called with a list for their effects and with `arguments`; they return None where they raise.
+    effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
+    """
+    return _selected(test, sides, arguments, effects, False)
+
+
+def select_returned(
+    test: torch.Tensor, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect] | None
+) -> tuple[Any, ...] | None:
+    """The same of sides that return: where the caller drops what the function gives, it is either's."""
+    return _selected(test, sides, arguments, effects, is_dropped())
+
+
+def _selected(
+    test: torch.Tensor,
+    sides: tuple[Side, Side],
+    arguments: tuple[Any, ...],
+    effects: list[Effect] | None,
+    is_dropped: bool,
+) -> tuple[Any, ...] | None:
+    if not compiling():  # a graph break in here: from there on the original runs for real
+        return None
+    is_open = was_open = False
+    try:
+        predicate = truth(test)
+        if in_trace():
+            why_not = traced_sides.why_not_entered(predicate)
+            if why_not:
+                raise Unspeculable(*why_not)
+            is_open = was_open = True
+        taken: list[Effect] = []
+        untaken: list[Effect] = []
+        left = sides[0](taken, *arguments)
+        traced_sides.enter_other_side()
+        right = sides[1](untaken, *arguments)
+        if is_open:
+            is_open = False
+            traced_sides.end_sides()
+        merged = left if is_dropped and left is not None and right is not None else _merged(predicate, left, right)
+        every = _conditional(predicate, taken, untaken)
+        if effects is not None:
+            effects.extend(every)
+        elif len(every) > 0:  # the truth of a list looks at what is in it
+            guards.commit(every)
+        if in_trace():
+            expect_success()
+        return merged
+    except Unspeculable as error:
+        why = error.args
+    except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
+        why = ("GM102-T05",)
+    if is_open:
+        traced_sides.end_sides()
+    record(*why)
+    if was_open:
+        traced_sides.give_up_sides(why)
+    return None
+
+
+def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
+    """What a branch inside a side gives, whatever its test is; None where the test is Python's and its side raises."""
+    return _nested(test, sides, arguments, effects, False)
+
+
+def nested_returned(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
+    """The same of sides that return."""
+    return _nested(test, sides, arguments, effects, is_dropped())
+
+
+def _nested(
+    test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect], is_dropped: bool
+) -> Any:
+    if not undecided(test):
+        return sides[0 if test else 1](effects, *arguments)
+    found = of_range(test) if has_truth(test) else None
+    if found is not None:
+        return sides[0 if found else 1](effects, *arguments)
+    outcome = _selected(test, sides, arguments, effects, is_dropped)
+    if outcome is None:
+        raise Unspeculable("GM102-T08")
+    return outcome
+
+
+def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if left is None or right is None:
+        kept = right if left is None else left
+        if kept is None:
+            raise Unspeculable("GM102-T08")
+        return kept
+    if in_trace() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
+        raise Unspeculable("GM102-T02")
+    selected: list[tuple[Any, Any, Any]] = []
+    return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+
+
+def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
+    """What stands for `left` or `right`; known: (left, right, what stands for them), of the tensors so far."""
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        if left is right:
+            return left
+        for one, other, selected in known:
+            if one is left and other is right:
+                return selected
+        why = traced_sides.why_not_selected(predicate, left, right)
+        if why:
+            raise Unspeculable(*why)
+        selected = torch.where(predicate, left, right)
+        if not traced_sides.stands_for_both(selected, left, right):
+            raise Unspeculable("GM102-T02")
+        known.append((left, right, selected))
+        return selected
+    if type(left) is tuple and type(right) is tuple and len(left) == len(right):
+        return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
+    if not _is_same(left, right):
+        raise Unspeculable("GM102-T03")
+    return left
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    """Can no one tell the two values apart?"""
+    kind = type(left)
+    if kind is not type(right) or kind is tuple:  # Dynamo cannot tell whether two tuples are one
+        return False
+    if kind is float:
+        return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
+    if kind is int or kind is bool or kind is str:
+        return bool(left == right)
+    return left is None or left is right
+
+
+@question(otherwise=False)
+def is_dropped(trace: Trace) -> bool:
+    """Does nobody use what the function gives that holds the statement?"""
+    return gives_for_nothing(trace, {_selected.__code__, _nested.__code__})
+
+
+def is_other(value: Any, current: Any) -> bool:
+    """Is it to be stored?  Where a side left an attribute as it is, the current value would be stored anew."""
+    return value is not current
+
+
+def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:
+    """The effects of both sides, each under the condition that its side is taken."""
+    found: list[Effect] = []
+    for side, effects in ((predicate, taken), (~predicate if len(untaken) > 0 else predicate, untaken)):
+        for inner, *rest in effects:
+            found.append((side if inner is None else side & inner, *rest))
+    return found

@@ -1,0 +1,337 @@
+"""May a value depend on the data of a tensor?  Evidence from the code alone; the traced value has the last word."""
+
+from __future__ import annotations
+
+import ast
+import re
+import weakref
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeGuard
+
+from . import tensor_ops
+from .names import root_name, walk
+from .unknown import COMPARED, Unknown, is_membership
+
+if TYPE_CHECKING:
+    from .scopes import Function, ModuleScope
+
+# ``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors.
+_TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
+_SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
+TORCH = "torch."  # how a name of the tensor library begins
+STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
+# What hardly anything but a tensor has.
+_OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
+_BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
+_USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
+
+
+class Taint(IntEnum):
+    """How much speaks for "this expression holds tensor data": nothing, something, or its very form.
+
+    OPEN, of tests alone: nothing speaks for it, and nothing against it.
+    """
+
+    NO = 0
+    OPEN = 1
+    MAYBE = 2
+    YES = 3
+
+
+class Evidence:
+    """Taint of the names and expressions of one function."""
+
+    def __init__(self, function: Function, scope: ModuleScope) -> None:
+        self.function = function
+        self._scope: ModuleScope = weakref.proxy(scope)  # which keeps this: a circle would keep the whole syntax tree
+        self._tests: dict[ast.expr, Taint] = {}
+
+    @cached_property
+    def _names(self) -> dict[str, Taint]:
+        known: dict[str, Taint] = {}
+        for argument in _arguments(self.function.node):
+            if argument.annotation is not None and _TENSOR_TYPE.fullmatch(_text_of(argument.annotation)):
+                known[argument.arg] = Taint.YES
+        self.__dict__["_names"] = known  # what is being computed is what the recursion asks for
+        for name in self.untyped - known.keys():
+            if self._scope.is_handed_buffer(self.function, name):
+                known[name] = Taint.MAYBE
+        while True:
+            before = dict(known)
+            for target, value in self._bindings:
+                if known.get(target) is not Taint.YES and (taint := self.of(value)) > known.get(target, Taint.NO):
+                    known[target] = taint
+            if known == before:
+                return known
+
+    @cached_property
+    def untyped(self) -> frozenset[str]:
+        """The parameters of which the annotation does not say that they hold one number, or text."""
+        return frozenset(
+            argument.arg
+            for argument in _arguments(self.function.node)
+            if argument.annotation is None or not _SCALAR_TYPE.fullmatch(_text_of(argument.annotation))
+        )
+
+    @cached_property
+    def items(self) -> frozenset[str]:
+        """The names bound to items of what may be a tensor, an untyped parameter too, and to what is made of those.
+
+        Bound by loops, comprehensions and unpacking; made by sums and by lists of them.
+        """
+        unpacked = list(self._unpackings())
+        found = {target for target, value in self._bindings if self._is_last_item(value)}
+        while True:
+            before = len(found)
+            for target, iterated in unpacked:
+                found |= self._items_bound(target, iterated, found)
+            for name, value in self._bindings if found else ():
+                if _is_calculated(value) and not found.isdisjoint(_names_in(value)):
+                    found.add(name)
+            if len(found) == before:
+                return frozenset(found)
+
+    def is_of_strangers(self, node: ast.expr) -> bool:
+        """Is it a comparison in which a call of numpy takes part, or a number that Python's `random` has drawn?"""
+        return isinstance(node, ast.Compare) and any(
+            self._calls(part, "numpy.") or self._calls(part, "random.") or getattr(part, "id", "") in self._drawn
+            for part in walk(node)
+        )
+
+    def _calls(self, node: ast.AST, package: str) -> bool:
+        return isinstance(node, ast.Call) and self._scope.imports.qualified(node.func).startswith(package)
+
+    @cached_property
+    def _drawn(self) -> frozenset[str]:
+        """The names that are bound to calls of Python's `random`."""
+        return frozenset(target for target, value in self._bindings if self._calls(value, "random."))
+
+    def _is_last_item(self, node: ast.expr) -> bool:
+        """``positions[-1] + 1``, of a parameter that nobody says the type of: the length of a sequence."""
+        item = node.left if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) else node
+        last = isinstance(item, ast.Subscript) and isinstance(item.slice, ast.UnaryOp)
+        return last and isinstance(item.value, ast.Name) and item.value.id in self.untyped  # type: ignore[attr-defined]
+
+    @cached_property
+    def masks(self) -> frozenset[str]:
+        """The names that are bound to comparisons, joined by ``&`` and ``|`` perhaps, of whatever there is."""
+        found: set[str] = set()
+        for target, value in self._bindings:
+            if is_comparison(value, found):
+                found.add(target)
+        return frozenset(found)
+
+    def _unpackings(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Targets, and that whose items they are bound to: ``for a in b``, ``a, b = ab[i]``, ``[... for a in b]``."""
+        for statement in self.function.statements:
+            if isinstance(statement, ast.For):
+                yield statement.target, statement.iter
+            elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
+                if isinstance(statement.targets[0], ast.Tuple):
+                    yield statement.targets[0], statement.value
+            elif not hasattr(statement, "body") and self._scope.may_hold(b"for", statement):
+                for node in walk(statement):
+                    if isinstance(node, ast.comprehension):
+                        yield node.target, node.iter
+
+    @cached_property
+    def _bindings(self) -> list[tuple[str, ast.expr]]:
+        found: list[tuple[str, ast.expr]] = []
+        for statement in self.function.statements:
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    found += _pairs(target, statement.value)
+            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
+                found += _pairs(statement.target, statement.value)
+            elif isinstance(statement, (ast.If, ast.While)) and self._scope.may_hold(b":=", statement.test):
+                tested = walk(statement.test)
+                found += [(node.target.id, node.value) for node in tested if isinstance(node, ast.NamedExpr)]
+        return found
+
+    def may_be_mask(self, node: ast.expr) -> bool:
+        """May it be an index that selects by truths, or by numbers out of a tensor?"""
+        if isinstance(node, (ast.Constant, ast.Slice)):
+            return False
+        if is_comparison(node, self.masks):
+            return True
+        if isinstance(node, (ast.Compare, ast.UnaryOp, ast.Name, ast.Call, ast.BinOp, ast.Attribute)):
+            return self.of(node) is not Taint.NO
+        return False
+
+    def _items_bound(self, target: ast.expr, iterated: ast.expr, items: Collection[str]) -> set[str]:
+        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
+            if iterated.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                return self._items_bound(target.elts[1], iterated.args[0], items)
+            if iterated.func.id == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
+                pairs = zip(target.elts, iterated.args, strict=True)
+                return {name for pair in pairs for name in self._items_bound(*pair, items)}
+        handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
+        made = root_name(iterated) in items
+        return _names_in(target) if handed_in or made or self.of(iterated) is not Taint.NO else set()
+
+    def of_test(self, node: ast.expr) -> Taint:
+        """The taint of a test, kept: several rules ask for it, when all that it depends on is known."""
+        if node not in self._tests:
+            self._tests[node] = self.of(node) or self._of_open_test(node)
+        return self._tests[node]
+
+    def may_hold(self, node: ast.expr) -> bool:
+        """May it be a tensor, or hold some, for all that the text says?"""
+        return self._unknown.holds(node)
+
+    def may_give(self, node: ast.expr) -> bool:
+        """May it be one, or what a part of the object gives, of which nothing is known here?"""
+        return self._unknown.gives(node)
+
+    def _of_open_test(self, node: ast.expr) -> Taint:
+        if isinstance(node, ast.Compare):
+            return Taint.OPEN if self._unknown.compares(node) or self._unknown.looks_in(node) else Taint.NO
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._of_open_test(node.operand)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
+            return self._of_open_test(node.args[0])
+        return max(map(self._of_open_test, node.values)) if isinstance(node, ast.BoolOp) else Taint.NO
+
+    @cached_property
+    def _unknown(self) -> Unknown:
+        unpacked = [
+            *self._unpackings(),
+            *((s.targets[0], s.value) for s in self.function.statements if _unpacks_call(s)),
+        ]
+        bindings = [*self._bindings, *((name, value) for target, value in unpacked for name in _names_in(target))]
+        return Unknown(
+            self.function.node, bindings, lambda node: self.of(node) is not Taint.NO, self._scope.imports.qualified
+        )
+
+    def of(self, node: ast.expr) -> Taint:
+        """The taint of the value of `node`."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, Taint.NO)
+        if isinstance(node, ast.Constant):
+            return Taint.NO
+        if isinstance(node, ast.Attribute):
+            return Taint.MAYBE if self._scope.is_buffer(node) else Taint.NO
+        if isinstance(node, ast.Call):
+            return self._of_call(node)
+        if isinstance(node, ast.Compare):
+            if is_membership(node):
+                return self.of(node.comparators[0])
+            if not all(isinstance(op, COMPARED) for op in node.ops):
+                return Taint.NO
+            return max(map(self.of, (node.left, *node.comparators)))
+        if isinstance(node, ast.BinOp):
+            return max(self.of(node.left), self.of(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return self.of(node.operand)
+        if isinstance(node, ast.BoolOp):
+            return max(map(self.of, node.values))
+        if isinstance(node, ast.IfExp):
+            return max(self.of(node.body), self.of(node.orelse))
+        if isinstance(node, (ast.Subscript, ast.NamedExpr)):
+            return self.of(node.value)
+        return Taint.NO
+
+    def _of_call(self, call: ast.Call) -> Taint:
+        qualified = self._scope.imports.qualified(call.func)
+        name = qualified.rpartition(".")[2] or _bare_name(call.func)
+        if name in tensor_ops.TENSOR_RESULT or name in _OF_TENSORS:
+            if qualified.startswith(TORCH):
+                return Taint.YES
+            if isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
+                sure = name in _OF_TENSORS or self.of(call.func.value) > Taint.NO
+                return Taint.YES if sure else Taint.MAYBE
+        if name in _USUAL_OF_TENSORS and isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
+            return self.of(call.func.value)
+        if name in _BUILTINS and isinstance(call.func, ast.Name):
+            return max(map(self.of, call.args), default=Taint.NO)
+        if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
+            counted = call.func.value  # ``x[mask].numel()`` counts data; any other size does not
+            selects = isinstance(counted, ast.Subscript) and isinstance(counted.slice, (ast.Name, ast.Compare))
+            return Taint.MAYBE if selects else Taint.NO
+        helper = self._helper(call.func)
+        return min(Taint.MAYBE, self._scope.evidence(helper).returned) if helper is not None else Taint.NO
+
+    @cached_property
+    def returned(self) -> Taint:
+        """The taint of what the function returns."""
+        self.__dict__["returned"] = Taint.NO  # for a function that calls itself
+        statements = self.function.statements
+        values = [node.value for node in statements if isinstance(node, ast.Return) and node.value]
+        return max(map(self.of, values), default=Taint.NO)
+
+    def _helper(self, callee: ast.expr) -> Function | None:
+        if isinstance(callee, ast.Name):
+            return self._scope.functions.get(callee.id)
+        if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id == "self":
+            prefix = self.function.qualname.rpartition(".")[0]
+            return self._scope.functions.get(f"{prefix}.{callee.attr}")
+        return None
+
+
+def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
+    """Does the form of the expression say that it compares, element by element?"""
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.Compare):
+        return all(isinstance(op, COMPARED) for op in node.ops)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return is_comparison(node.operand, known)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return is_comparison(node.left, known) or is_comparison(node.right, known)
+    return False
+
+
+def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:
+    """Is it ``a, b = function(x)``?"""
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.targets[0], ast.Tuple)
+    )
+
+
+def _bare_name(callee: ast.expr) -> str:
+    return callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _is_calculated(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("max", "min")
+    return isinstance(node, (ast.BinOp, ast.Name, ast.ListComp))
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def _text_of(annotation: ast.expr) -> str:
+    if isinstance(annotation, ast.Constant):
+        return annotation.value.replace(" ", "") if isinstance(annotation.value, str) else ""
+    return _spelled(annotation).replace(" ", "")
+
+
+def _spelled(node: ast.expr) -> str:
+    """What `ast.unparse` gives, a hundred times as fast for the usual annotations."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+        return f"{_spelled(node.value)}.{node.attr}"
+    plain = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+    if plain and isinstance(node.slice, (ast.Name, ast.Attribute, ast.Subscript)):  # type: ignore[attr-defined]
+        return f"{_spelled(node.value)}[{_spelled(node.slice)}]"  # type: ignore[attr-defined]
+    return ast.unparse(node)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        return [(target.id, value)]
+    displays = isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List))
+    if not displays or len(target.elts) != len(value.elts):  # type: ignore[attr-defined]
+        return []
+    return [pair for inner in zip(target.elts, value.elts, strict=True) for pair in _pairs(*inner)]  # type: ignore[attr-defined]
