@@ -10,7 +10,8 @@ from .trap import codes as trap
 from .value import codes as value
 from .where import codes as where
 
-BY_RULE = {name: texts for rule in (defer, where, trap, value, sweep, grad) for name, texts in rule.REFUSALS.items()}
+_RULES = (defer.REFUSALS, where.REFUSALS, trap.REFUSALS, value.REFUSALS, sweep.REFUSALS, grad.REFUSALS)
+BY_RULE = {name: texts for refused in _RULES for name, texts in refused.items()}
 REFUSALS = refusals.REFUSALS | {code: text for texts in BY_RULE.values() for code, text in texts.items()}
 # What a statement that is mended does otherwise than in eager.
 TOLD = frozenset({"GM101-T14"})
