@@ -456,7 +456,7 @@ def test_fingerprint_sees_an_edit_of_the_rewriter(tmp_path: Path, monkeypatch: p
         (package / name).write_bytes((package / name).read_bytes() + b"\n")
         seen.add(fingerprint(RULES))
     assert len(seen) == 6
-    traced = package / "rules" / "effects" / "traced_defer.py"  # is no part of what rewritten modules are made by
+    traced = package / "rules" / "defer" / "traced.py"  # is no part of what rewritten modules are made by
     traced.write_bytes(traced.read_bytes() + b"\n")
     assert fingerprint(RULES) in seen
 
