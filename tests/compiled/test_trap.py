@@ -151,6 +151,20 @@ def test_h18_the_state_when_a_guard_fails(backend: str) -> None:
     assert (module.before, module.after) == (3, 2)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_h18_the_state_when_a_guard_fails_whatever_the_sizes_are(backend: str) -> None:
+    """H: what the graph has written is put back, too, where the sizes are symbols."""
+    compiled = torch.compile(MENDED.Stateful.forward, backend=backend, fullgraph=True, dynamic=True)
+    for size in (3, 4, 5):
+        module = MENDED.Stateful()
+        x, y = torch.ones(size), -torch.ones(size)
+        compiled(module, x)
+        with pytest.raises(ValueError, match="negative"):
+            compiled(module, y)
+        assert (module.before, module.after) == (2, 1)
+        assert (y.tolist(), y._version) == ([0.0] * size, 1)
+
+
 def test_h60_what_python_stores_waits_for_the_guards_where_the_graph_has_written_much() -> None:
     """H: of large memory no copies are made in every call; what the graph has written there stays."""
     module = MENDED.Large()

@@ -634,6 +634,18 @@ def f(self, x, y, n, flag):
     return y
 """
     ),
+    "a write behind a guard that fails, where sizes are symbols": Program(
+        """\
+def f(self, x, y, n, flag):
+    if not (y == x).all():
+        raise ValueError
+    self.s.mul_(2)
+""",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        vary=True,
+    ),
     "a branch between what is squeezed, a size that the data decides, and another": Program(
         """\
 def f(self, x, y, n, flag):

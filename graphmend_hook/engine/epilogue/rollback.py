@@ -32,11 +32,11 @@ def reader_of(inputs: Sequence[torch.fx.Node], compilation: Compilation) -> Code
         return None
     if any(fake.requires_grad and not fake.is_leaf for fake in fakes):
         return None  # it is part of an autograd graph from then on
-    if sum(fake.numel() * fake.element_size() for fake in fakes) > MOST:
-        return None
     sources = [argument.source for argument in arguments]
     found = frame_guards.inputs_at(sources, compilation)
     if found is None or not all(one is example_of(node) for one, node in zip(found, inputs, strict=True)):
+        return None
+    if sum(one.numel() * one.element_size() for one in found) > MOST:
         return None
     return compile(f"[{', '.join(map(frame_guards.name_of, sources))}]", "<inputs>", "eval")
 

@@ -91,12 +91,16 @@ def written_inputs(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
 
 
 def has_plain_memory(tensor: Any) -> bool:
-    """Is it a tensor without ways of its own, of a known size, of which no two elements share memory?"""
+    """Is it a tensor without ways of its own, of which no two elements share memory?
+
+    A stride that is a symbol is not 0, which Dynamo takes for a constant.
+    """
     if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor) or tensor.is_quantized:
         return False
-    if tensor.layout is not torch.strided or not all(type(size) is int for size in (*tensor.shape, *tensor.stride())):
+    if tensor.layout is not torch.strided:
         return False
-    return not any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    sizes = [size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if type(step) is int and step == 0]
+    return all(type(size) is int and size <= 1 for size in sizes)
 
 
 def are_apart(compilation: Compilation, relied_on: set[int], written: set[int]) -> bool:
