@@ -23,7 +23,8 @@ from .speculated import COMPARISONS, Speculation
 
 Found = TypeVar("Found")
 MOST_STATEMENTS = 60
-_MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
+# Statements of a branch whose test may be a tensor, though nothing says so: most are not, and each costs code.
+_MOST_OPEN = 6
 # ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
 _ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both

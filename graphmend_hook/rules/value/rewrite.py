@@ -113,7 +113,7 @@ class ValueCandidate:
         assert isinstance(answer, ast.expr)
         text = "ANSWER if GM.compiling() else ORIGINAL"
         if isinstance(self.statement, ast.While) and node is self.statement.test:
-            text = f"({text},)[0]"  # one jump back: of two Dynamo takes the second for a loop around the first
+            text = f"({text},)[0]"  # with one jump back: Dynamo takes a second one for an outer loop
         return expression(text, node, ANSWER=answer, ORIGINAL=node)
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
