@@ -1,8 +1,8 @@
 """Records what the tests compile: ``GRAPHMEND_FROZEN=FOLDER python -m pytest -p bench.frozen_calls tests/compiled``.
 
-FOLDER gets a copy of each module of programs that a test has mended, and `calls.pickle` with what was compiled of them
-and called with, so that `bench.frozen` can do the same with another version of the hook, whatever has become of the
-tests.  What cannot be pickled (a closure) is left out.  A test may fail while it is recorded.
+FOLDER, to which several runs may add, gets a copy of each module of programs that a test has mended, and `calls.pickle`
+with what was compiled of them and called with, so that `bench.frozen` can do the same with another version of the hook,
+whatever has become of the tests.  What cannot be pickled (a closure) is left out.  A test may fail while it is recorded.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def pytest_unconfigure() -> None:
     for helper in Path("tests/compiled").glob("*.py"):
         if not helper.name.startswith(("test_", "conftest")) and not (folder / helper.name).exists():
             shutil.copy(helper, folder)
-    (folder / "calls.pickle").write_bytes(pickle.dumps((sorted(_texts), kept)))
+    file = folder / "calls.pickle"
+    modules, known = pickle.loads(file.read_bytes()) if file.exists() else ((), {})
+    file.write_bytes(pickle.dumps((sorted({*modules, *_texts}), {**known, **kept})))
 
 
 def _different(entries: list[Entry]) -> list[Entry]:
