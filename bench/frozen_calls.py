@@ -2,7 +2,7 @@
 
 FOLDER, to which several runs may add, gets a copy of each module of programs that a test has mended, and `calls.pickle`
 with what was compiled of them and called with, so that `bench.frozen` can do the same with another version of the hook,
-whatever has become of the tests.  What cannot be pickled (a closure) is left out.  A test may fail while it is recorded.
+whatever has become of the tests.  What cannot be pickled (a closure) is left out.  A test may fail while recorded.
 """
 
 from __future__ import annotations
