@@ -31,6 +31,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def decided(source: str, only: Sequence[str]) -> Frozen:
         worker = Worker("on", Path(folder), ("bench.frozen_programs", source), variables)
         try:
             for name in worker("names"):
-                if not only or name in only:
+                if not only or any(fnmatch(name, pattern) for pattern in only):
                     found[name] = worker("observe", name=name)
                     print(source, name, json.dumps(found[name])[:160], file=sys.stderr, flush=True)
         finally:
@@ -243,7 +244,7 @@ def main() -> int:
     parser.add_argument("--everyday", type=folder, help="a folder with the package `everyday`")
     parser.add_argument("--cases", type=folder, help="a folder that bench.frozen_calls has recorded")
     parser.add_argument("--census", type=folder, help="the folder of census.py")
-    parser.add_argument("--only", type=names, default=[], help="these programs alone")
+    parser.add_argument("--only", type=names, default=[], help="these programs alone, by names or globs")
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--renamed", type=names, default=[], metavar="OLD=NEW,...", help="words of BEFORE")
     given = parser.parse_args()
@@ -251,6 +252,8 @@ def main() -> int:
         before, after = given.files
         renamed = dict(pair.split("=") for pair in given.renamed)
         return 1 if compare(_read(before, renamed), _read(after, {})) else 0
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of a set is in the code that is made of it
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONHASHSEED": "0"})
     given.files[0].write_text(json.dumps(freeze(given)), encoding="utf-8")
     return 0
 

@@ -2,7 +2,8 @@
 
 FOLDER, to which several runs may add, gets a copy of each module of programs that a test has mended, and `calls.pickle`
 with what was compiled of them and called with, so that `bench.frozen` can do the same with another version of the hook,
-whatever has become of the tests.  What cannot be pickled (a closure) is left out.  A test may fail while recorded.
+whatever has become of the tests.  What cannot be pickled (a closure) is left out.  Nothing is compiled meanwhile, so
+that it is quick, and tests fail that count graphs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-CALLS, VARIANTS = 6, 4  # at most so many calls of one compiled function, and so many ways to compile and call it
+CALLS, VARIANTS = 6, 3  # at most so many calls of one compiled function, and so many ways to compile and call it
 _KEPT = ("dynamic", "fullgraph")  # options of torch.compile
 _COMPILER = "C"  # a function with this parameter alone compiles what is in it by what it is given
 
@@ -68,29 +69,33 @@ def _detached(value: Any) -> Any:
 
 
 def _recording(function: Any = None, **options: Any) -> Any:
-    compiled = _compile(function, **options)
-    module = "" if function is None else _owner(function)
+    """In the place of `torch.compile`: gives the function, or what records its calls before they are made."""
+    if function is None:
+        return functools.partial(_recording, **options)
+    module = _owner(function)
     if not module:
-        return compiled
+        is_proof = str(getattr(function, "__module__", "")).startswith("graphmend_hook")
+        return _compile(function, **options) if is_proof else function
     _names[module] = stem = _kept_text(Path(sys.modules[module].__file__ or ""))
     try:
         made = pickle.dumps(function)
     except Exception:
-        return compiled
+        return function
     entry = Entry(made, dict(_names), {key: options[key] for key in _KEPT if key in options})
     _entries.setdefault(f"{stem}.{_qualname(function)}", []).append(entry)
 
-    @functools.wraps(compiled)
     def call(*given: Any, **named: Any) -> Any:
-        if len(entry.given) < CALLS and not torch.compiler.is_compiling():
+        if getattr(options.get("backend"), "graphs", None) == 0:
+            options["backend"].graphs = 1  # what most tests expect, which go on then
+        if len(entry.given) < CALLS:
             try:
                 arguments = pickle.dumps((tree_map(_detached, given), tree_map(_detached, named)))
                 entry.given.append((arguments, torch.is_grad_enabled()))
             except Exception:
                 entry.options["unknown"] = True
-        return compiled(*given, **named)
+        return function(*given, **named)
 
-    return call
+    return functools.update_wrapper(call, function, updated=())
 
 
 def _kept_text(file: Path) -> str:
@@ -129,7 +134,7 @@ def _different(entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         if entry.given and not entry.options.pop("unknown", False):
             found.setdefault(repr((entry.options, len(entry.given), entry.made)), entry)
-    return list(found.values())[:VARIANTS]
+    return sorted(found.values(), key=lambda entry: -len(entry.given))[:VARIANTS]
 
 
 # --- to do the same again --------------------------------------------------------------------------------------------

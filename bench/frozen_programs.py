@@ -7,17 +7,16 @@ this one, which has proved the hook's mechanisms and has imported what all of th
 
 from __future__ import annotations
 
-import os
+import graphmend_hook  # before the libraries are imported
 
-if "GRAPHMEND_MODULES" in os.environ:
-    import graphmend_hook  # before the libraries are imported
-
+# isort: split
 import contextlib
 import functools
 import gc
 import hashlib
 import importlib
 import json
+import os
 import random
 import re
 import signal
@@ -188,15 +187,16 @@ class Watch:
 
 
 def _name(target: Any) -> str:
-    """Of an operation of a graph; the hook's own have the name alone, wherever they stand."""
-    module = getattr(target, "__module__", None) or ""
-    name = getattr(target, "__name__", None) or str(target)
-    return name if isinstance(target, str) or module.startswith(_OURS) else f"{module}.{name}"
+    """Of an operation of a graph; the hook's own are all one, whatever they are called."""
+    if isinstance(target, str):
+        return target
+    name = f"{getattr(target, '__module__', None) or ''}.{getattr(target, '__name__', None) or target}"
+    return _OURS if "graphmend" in name else name
 
 
 def _place(path: str, line: int, function: str) -> str:
     parts = Path(path).parts
-    if _OURS in parts:
+    if Path(graphmend_hook.__file__).parent in Path(path).parents:
         return f"{_OURS}:{function}"
     return f"{'/'.join(parts[-3:] if 'site-packages' in parts else parts[-1:])}:{line} {function}"
 
