@@ -36,8 +36,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from graphmend_hook.config import RULE_NAMES  # what is not public of the package stands here alone
 from graphmend_hook.rewrite import active_rules, changes_of, rewrite
+from graphmend_hook.settings.config import RULE_NAMES  # what is not public of the package stands here alone
 
 from .arms import Worker
 from .frozen_programs import source_of
