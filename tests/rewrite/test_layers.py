@@ -25,7 +25,7 @@ LAYERS = {
     "source": {"diagnostics"},
     "rules": {"diagnostics", "source"},
     "codes": {"engine"},
-    "traced": {"engine"},
+    "traced": {"engine", "source"},
     "order": {"rules", "settings"},
     "rewrite": {"diagnostics", "order", "rules", "source"},
     "cells": {"diagnostics", "rewrite", "rules", "source"},

@@ -188,7 +188,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 20
+    version = 21
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -88,7 +88,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 15
+    version = 16
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
