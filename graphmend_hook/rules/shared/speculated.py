@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...source import tensor_ops
 from ...source.names import root_of, unpacks
+from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
 from ..base import Declined
-
-if TYPE_CHECKING:
-    from .lower import Lowering
 
 # Operators, by the names that the module `operator` has for them.
 ARITHMETIC: dict[type[ast.AST], str] = {
@@ -49,6 +47,18 @@ _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
+class Lowers(Protocol):
+    """What makes tests fit for traced code (`lower.Lowering`); kept: the names that a test binds."""
+
+    scope: ModuleScope
+    place: Place
+    kept: set[str]
+
+    def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr: ...
+
+    def count_statement(self) -> None: ...
+
+
 class Speculation:
     """Expressions that may be evaluated though Python might not get to them, and the names that they need.
 
@@ -57,7 +67,7 @@ class Speculation:
     stored: the attributes that are assigned to, and the locals that stand for them.
     """
 
-    def __init__(self, lowering: Lowering, around: Speculation | None = None) -> None:
+    def __init__(self, lowering: Lowers, around: Speculation | None = None) -> None:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
