@@ -31,6 +31,19 @@ class Experts(nn.Module):
         return self.chosen_experts(x, chosen)
 
 
+class Thawed(Experts):
+    """An expert that is frozen until the call."""
+
+    def __init__(self):
+        super().__init__()
+        self.experts[0][0].requires_grad_(False)
+
+    def forward(self, x, chosen):
+        weight = self.experts[0][0].weight
+        weight.requires_grad = True
+        return self.chosen_experts(x, chosen)
+
+
 class Residual(Experts):
     """The weights of an expert are used by the steps of two loops."""
 

@@ -82,6 +82,24 @@ def test_training(name: str, backend: str, trained_input: bool) -> None:
     assert not [code for code, *_ in refusals.seen if code.startswith("GM105")]
 
 
+@pytest.mark.parametrize("chosen", [CHOICES[0], CHOICES[1]])
+def test_a_weight_that_is_told_to_require_a_gradient(chosen: list[int]) -> None:
+    """It is told before it is given to a gate, which would hand on another tensor."""
+    plain, mended = models("Thawed")
+    counting = Counting("aot_eager")
+    compiled = torch.compile(mended, backend=counting, dynamic=False)
+    x = torch.arange(15.0).reshape(5, 3) / 15
+    for model in (plain, compiled):
+        model(x, torch.tensor(chosen)).square().sum().backward()
+    assert counting.graphs == 1
+    assert mended.experts[0][0].weight.requires_grad
+    torch.testing.assert_close(
+        [parameter.grad for parameter in mended.parameters() if parameter.grad is not None],
+        [parameter.grad for parameter in plain.parameters() if parameter.grad is not None],
+    )
+    assert [one.grad is None for one in mended.parameters()] == [one.grad is None for one in plain.parameters()]
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_weights_that_two_experts_share(backend: str) -> None:
     assert same("Residual", backend, True, tied=True).graphs == 1

@@ -69,8 +69,9 @@ def test_its_backward_pass_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((graph.is_backward, graph.sizevars.shape_env in cuda_graphs._captured))
         return codegen(graph)
 
-    def keep_out(compilation: Any, _module: Any) -> None:
+    def keep_out(compilation: Any, _module: Any, compiler: Any) -> Any:
         cuda_graphs._captured[compilation.output.shape_env] = True
+        return compiler
 
     monkeypatch.setattr(cuda_graphs, "keep_out", keep_out)
     monkeypatch.setattr(GraphLowering, "codegen", look)

@@ -23,6 +23,7 @@ import torch
 from ..door.frame_guards import OWN_GUARD
 from ..door.own_code import is_own
 from ..door.tracer import SourceLine, Trace, log, record, traced_code
+from ..graph_end.order import Verdict
 from .compilation import Compilation, trace_anew
 from .refusals import Place
 
@@ -100,7 +101,7 @@ def is_spent_at(trace: Trace) -> bool:
         sites.met.append(_Site(line, trace.place, guards, decisions))
     compilation.before_end(_look)
     compilation.at_end(_remember)
-    compilation.judge(_judge)
+    compilation.judge(Verdict.GUARDS, _judge)
     return False
 
 

@@ -19,10 +19,10 @@ from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ..door.own_code import forget_own_guards
+from ..graph_end.order import Change, GraphEnd, Look, Verdict, Wrap, Wrapper
 from . import defects
 
 Part = TypeVar("Part")
-Judge = Callable[["Compilation", torch.fx.GraphModule], None]
 End = Callable[["Compilation", "BaseException | None"], None]
 
 
@@ -103,11 +103,11 @@ class Compilation(Parts):
         self.code: CodeType = output.root_tx.f_code
         self.one_graph: bool = output.root_tx.one_graph
         self.undo = contextlib.ExitStack()
-        self._judges: list[Judge] = []
+        self._graph_end = GraphEnd()
         self._ends: list[End] = []
         self._looks: list[Callable[[Compilation], None]] = []
         self._outer = sys.exc_info()[1]  # no exception of this attempt
-        output.register_finalizer_fns.append(self._judge)
+        output.register_finalizer_fns.append(self._reach_graph_end)
         # Dynamo cleans up in a ``finally``; what is raised there takes the place of the exception that is on its way.
         output.cleanup = self._end
 
@@ -116,10 +116,17 @@ class Compilation(Parts):
         """Is the compiled code kept for other processes, without what this one has put around it?"""
         return getattr(self.output, "package", None) is not None
 
-    def judge(self, look: Judge) -> None:
-        """Call `look` once with the graph when it is complete, before a backend has it."""
-        if look not in self._judges:
-            self._judges.append(look)
+    def judge(self, verdict: Verdict, look: Look) -> None:
+        """Call `look` with the graph when it is complete, where the verdict stands; it does not change the graph."""
+        self._graph_end.ask(verdict, look)
+
+    def change(self, change: Change, make: Look) -> None:
+        """Call `make` with the graph after all verdicts, where the change stands; it changes the graph."""
+        self._graph_end.ask(change, make)
+
+    def wrap_compiler(self, wrapper: Wrapper, wrap: Wrap) -> None:
+        """Give the graph to the compiler that `wrap` makes of the one before it."""
+        self._graph_end.ask(wrapper, wrap)
 
     def before_end(self, look: Callable[[Compilation], None]) -> None:
         """Call `look` once when the trace is over, while Dynamo still knows what it has done; it gives no orders."""
@@ -131,9 +138,8 @@ class Compilation(Parts):
         if action not in self._ends:
             self._ends.append(action)
 
-    def _judge(self, module: torch.fx.GraphModule) -> None:
-        for look in self._judges:
-            self.call(look, module)
+    def _reach_graph_end(self, module: torch.fx.GraphModule) -> None:
+        self._graph_end.run(module, self.output, self.call)
 
     def _end(self) -> None:
         error = sys.exc_info()[1]
@@ -157,16 +163,21 @@ class Compilation(Parts):
             return False
         return True
 
-    def call(self, action: Callable[[Compilation, Any], None], about: object) -> None:
-        """Call `action` with this attempt and `about`; if it fails, the frame is traced as without us."""
+    def call(self, action: Callable[[Compilation, Any], None], about: object) -> bool:
+        """Call `action` with this attempt and `about`; if it fails, the frame is traced as without us.
+
+        False where it was not called, or has failed and the trace goes on, as under ``fullgraph=True``.
+        """
         try:
             if not (isinstance(about, BaseException) and defects.is_fatal(about)):
                 action(self, about)
+                return True
         except Exception as error:
             if is_order(error):
                 raise
             defects.report("a look at a trace", error)
             self.give_up()
+        return False
 
     def before(self, answer: Callable[..., Any], look: Callable[..., None]) -> Callable[..., Any]:
         """What does as `answer`, a function of Dynamo's, but first calls `look` with this attempt and the arguments."""

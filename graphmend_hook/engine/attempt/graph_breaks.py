@@ -11,6 +11,7 @@ import torch
 
 from ..door.own_code import OWN_FILES
 from ..door.tracer import SourceLine, Trace, place_of, record
+from ..graph_end.order import Verdict
 from . import refusals
 from .compilation import Compilation, is_graph_break
 from .refusals import Place
@@ -39,7 +40,7 @@ def note(trace: Trace) -> None:
         places = trace.compilation.attempts.of(_Seen).places
         while places:
             refusals.seen.pop((_CODE, *places.pop()), None)
-        trace.compilation.judge(_judge_graph)
+        trace.compilation.judge(Verdict.BREAK, _judge_graph)
         trace.compilation.at_end(_judge_end)
     mended.lines.add(trace.line)
 

@@ -22,6 +22,7 @@ from ..epilogue.rerun import Plan, see_switches
 from ..facts.operations import divides_whole_numbers
 from ..facts.writes import operations
 from ..graph_end import dead_code
+from ..graph_end.order import Verdict
 from ..numbers.size_guards import respect_limits
 from . import skipped_frames
 from .compilation import Compilation
@@ -90,7 +91,7 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     dead_code.see_to(compilation)
     skipped_frames.remember(compilation)
     respect_limits(compilation)
-    compilation.judge(see_switches)
+    compilation.judge(Verdict.SWITCHES, see_switches)
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:
@@ -157,7 +158,7 @@ def expect_no_trap(trace: Trace) -> None:
     The guard may be what keeps zeros away, and there a kernel of Inductor's that divides by one ends the process.
     """
     if torch.__version__ < "2.13":
-        trace.compilation.judge(_judge_divisions)
+        trace.compilation.judge(Verdict.DIVISIONS, _judge_divisions)
 
 
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -196,7 +197,7 @@ def expect_no_switch(trace: Trace) -> None:
     """
     if not trace.is_in_a_context:
         trace.compilation.of(Ending).modes.append(Modes())
-        trace.compilation.judge(_judge_modes)
+        trace.compilation.judge(Verdict.MODES, _judge_modes)
 
 
 def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:

@@ -18,6 +18,7 @@ from ..door.missing_guards import BREAKS, Read, reads_of, sources_of, which_are_
 from ..door.tracer import Trace
 from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
+from ..graph_end.order import Verdict
 from .compilation import Compilation
 from .orders import trace_as_written
 
@@ -32,7 +33,7 @@ def remember(compilation: Compilation) -> None:
         setattr(frame, BREAKS, is_left)
         is_inner = True
         if is_left:
-            compilation.judge(_judge)
+            compilation.judge(Verdict.SKIPPED, _judge)
 
 
 def _would_be_left(frame: Any, is_inner: bool) -> bool:

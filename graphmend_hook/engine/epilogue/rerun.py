@@ -28,6 +28,7 @@ from ..door.torch_modes import SWITCHING
 from ..door.tracer import Trace
 from ..facts.operations import facts_of, name_of
 from ..facts.writes import fakes_of, operations, written_inputs
+from ..graph_end.order import Verdict
 from .rollback import reader_of
 
 
@@ -82,8 +83,8 @@ def expect_guard(trace: Trace) -> None:
 
 def keep(compilation: Compilation) -> Plan:
     """See to it that the frame is run again if the graph that Dynamo is tracing fails."""
-    compilation.judge(see_switches)
-    compilation.judge(_prepare)
+    compilation.judge(Verdict.SWITCHES, see_switches)
+    compilation.judge(Verdict.RERUN, _prepare)
     return compilation.of(Plan)
 
 

@@ -19,17 +19,19 @@ from ..attempt import defects
 from ..attempt.compilation import Compilation
 from ..door.tracer import log
 from ..facts.writes import fakes_of
+from .order import Compiler
 
 _SCHEDULER = "torch._inductor.scheduler"  # which `torch.compile` has imported by then, if its backend is Inductor
 _captured = WeakIdKeyDictionary()  # environments of symbols that have such numbers; a backward pass has them too
 
 
-def keep_out(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+def keep_out(compilation: Compilation, module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
     """Let no CUDA graph that becomes of the graph, or of its backward pass, have a size that the data decides."""
     if any(fake.device.type not in ("cpu", "meta") for node in module.graph.nodes for fake in fakes_of(node)):
         _captured[compilation.output.shape_env] = True
         if _SCHEDULER in sys.modules:
             _teach()
+    return compiler
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from ..door.variables import Variable, is_tensor, is_wrapper, tensor_node
 from ..facts.operations import converts, facts_by_name, may_fail, name_of, written_nodes
 from ..facts.writes import bodies_of, memory_of
 from . import saved_tensors
+from .order import Change
 
 _TEXT = "graphmend_hook: a count is never below zero"
 _FUNCTION = "autograd_function_apply"  # a function of autograd: its bodies are forward and backward pass
@@ -59,8 +60,8 @@ def remember_all(compilation: Compilation, value: Variable) -> None:
 def see_to(compilation: Compilation) -> None:
     """Keep a backend from removing, or computing anew in the backward pass, what a graph break would have kept."""
     if not compilation.output.export:
-        compilation.judge(_use_all)
-    compilation.judge(saved_tensors.keep_results)
+        compilation.change(Change.USED, _use_all)
+    compilation.change(Change.SAVED, saved_tensors.keep_results)
 
 
 def _use_all(compilation: Compilation, module: torch.fx.GraphModule) -> None:

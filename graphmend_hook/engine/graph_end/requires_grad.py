@@ -22,6 +22,7 @@ from ..epilogue.rerun import Plan, keep
 from ..facts.operations import is_of_torch, name_of, written_nodes
 from ..facts.uses import Uses
 from ..facts.writes import fakes_of, memory_of
+from .order import Compiler, Verdict, Wrapper
 
 
 @dataclass
@@ -59,24 +60,29 @@ def tell_input(trace: Trace, node: torch.fx.Node, tensor: Variable) -> bool:
     tensor.realize().requires_grad = True
     compilation.of(_Inputs).nodes.append(node)
     keep(compilation)  # it runs again as it was written, where its graph fails
-    compilation.judge(_install)
+    compilation.judge(Verdict.INPUTS, _judge_inputs)
+    compilation.wrap_compiler(Wrapper.TOLD, _tell)
     compilation.at_end(_expect_graph)
     return True
 
 
-def _install(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    inputs, given, uses = compilation.of(_Inputs), [*module.graph.find_nodes(op="placeholder")], Uses(module)
-    if not all(node in given and _is_read(node, uses) for node in inputs.nodes):
+def _judge_inputs(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    given, uses = module.graph.find_nodes(op="placeholder"), Uses(module)
+    if not all(node in given and _is_read(node, uses) for node in compilation.of(_Inputs).nodes):
         tell_as_written(compilation)
-    places, compiler = [given.index(node) for node in inputs.nodes], compilation.output.call_user_compiler
+
+
+def _tell(compilation: Compilation, module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
+    inputs, given = compilation.of(_Inputs), [*module.graph.find_nodes(op="placeholder")]
+    places = [given.index(node) for node in inputs.nodes]
 
     def compile_and_tell(graph: torch.fx.GraphModule, examples: Sequence[Any], *args: Any) -> Callable[..., Any]:
         with _telling(examples, places, even_after=False):  # as a backend sees them
             compiled = compiler(graph, examples, *args)
         return _called(compiled, places)
 
-    compilation.output.call_user_compiler = compile_and_tell
     inputs.is_told = True
+    return compile_and_tell
 
 
 def _expect_graph(compilation: Compilation, error: BaseException | None) -> None:

@@ -89,7 +89,6 @@ class _Keeping:
                 self._resting |= memory_of([node]) | writes
             self._keep_moved(node, writes)
             self._copies = {each: copy for each, copy in self._copies.items() if writes.isdisjoint(memory_of([each]))}
-        self._module.recompile()
 
     def _copies_input(self, node: Node) -> bool:
         is_copy = name_of(node) == "clone" or node.kwargs.get("copy") is True

@@ -9,8 +9,8 @@ alone is detached if none of them had rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,9 +22,10 @@ from ..epilogue.rerun import may_run_again
 from ..facts.object_identity import asks_for_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
+from .order import Change, Compiler, Wrapper
 
 Indices = tuple[torch.fx.Node, ...]  # of steps
-Positions = Mapping[Indices, list[int]]  # of inputs or outputs
+Positions = dict[Indices, list[int]]  # of inputs or outputs
 Placed = list[tuple[list[int], list[int]]]  # the same, with the positions of the indices among themselves
 
 
@@ -41,8 +42,31 @@ class Step:
     source: torch.fx.Node
 
 
+@dataclass
+class _Found:
+    """What steps alone use, or give, by the indices of the steps.  gates: positions of inputs; detached: of outputs.
+
+    count: of the outputs that the program has.
+    """
+
+    gates: Positions = field(default_factory=dict)
+    detached: Positions = field(default_factory=dict)
+    count: int = 0
+
+    @property
+    def indices(self) -> list[torch.fx.Node]:
+        """Those of all steps."""
+        return [*dict.fromkeys(index for through in (*self.gates, *self.detached) for index in through)]
+
+
+def see_to_absent(compilation: Compilation) -> None:
+    """Put gates before the graph where `keep_absent` finds that it needs some."""
+    compilation.change(Change.INDICES, _give_indices)
+    compilation.wrap_compiler(Wrapper.GATES, _with_gates)
+
+
 def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: Sequence[Step]) -> bool:
-    """See to it that nothing gets a gradient from the graph that eager leaves without; False where that cannot be.
+    """Can it be that nothing gets a gradient from the graph that eager leaves without?  Find where there are gates.
 
     Nor may anything that the graph gives require a gradient where no step had rows and eager's requires none.
     """
@@ -63,7 +87,7 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
         return False  # what is behind a step is told apart by another one
     if any(step.adding in written for step in steps):
         return False  # whether an input that is written to requires a gradient from then on is for its rows to say
-    gates: dict[Indices, list[int]] = {}
+    gates: Positions = {}
     for place, node in enumerate(inputs):
         through = [step for step in steps if node in origins.through[step]]
         if through and node not in given:
@@ -71,7 +95,7 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
             if len(reached) > 1 or not _may_have_a_gate(node):
                 return False  # more than one: by which result a gradient comes is told by nothing
             gates.setdefault(_indices(through), []).append(place)
-    detached: dict[Indices, list[int]] = {}
+    detached: Positions = {}
     for position, found in behind.items():
         if found.isdisjoint(trained):
             detached.setdefault(_indices(step for step in steps if step.adding in found), []).append(position)
@@ -79,8 +103,8 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
         return False
     if gates and not may_run_again(compilation, module):
         return False  # as it has to be where a hook is registered later; nor may it write to what has a gate
-    if gates or detached:
-        _install(compilation, module, gates, detached)
+    placed = compilation.of(_Found)
+    placed.gates, placed.detached, placed.count = gates, detached, len(results)
     return True
 
 
@@ -171,27 +195,26 @@ class HooksError(RuntimeError):
     """A tensor with a gate has hooks by now: its frame is run as it was written, and then compiled so."""
 
 
-def _install(compilation: Compilation, module: torch.fx.GraphModule, gates: Positions, detached: Positions) -> None:
-    """Let the graph hand out the indices too, and what a backend makes of it be called with gates.
-
-    gates: positions of inputs, and detached: positions of outputs, by the indices of their steps.
-    """
-    indices = [*dict.fromkeys(index for through in (*gates, *detached) for index in through)]
-    placed = [
-        [(places, [indices.index(index) for index in through]) for through, places in positions.items()]
-        for positions in (gates, detached)
-    ]
+def _give_indices(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Let the graph hand out the indices of the steps, too."""
     output = module.graph.output_node()
     (results,) = output.args
     assert isinstance(results, (tuple, list))
-    output.args = ((*results, *indices),)
-    module.recompile()
-    compiler, count = compilation.output.call_user_compiler, len(results)
+    output.args = ((*results, *compilation.of(_Found).indices),)
+
+
+def _with_gates(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
+    found = compilation.of(_Found)
+    indices = found.indices
+    gates, detached = (
+        [(places, [indices.index(index) for index in through]) for through, places in positions.items()]
+        for positions in (found.gates, found.detached)
+    )
 
     def compile_with_gates(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-        return _gated(compiler(*args, **kwargs), placed[0], placed[1], count)
+        return _gated(compiler(*args, **kwargs), gates, detached, found.count)
 
-    compilation.output.call_user_compiler = compile_with_gates
+    return compile_with_gates if indices else compiler
 
 
 def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: int) -> Callable[..., Any]:

@@ -188,10 +188,10 @@ def _is_not_about_examples(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("propagate_real_tensors")
 
 
-def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
-    """Did an example decide?  Forget it, now that the graph is made; trace anew where nothing may rest on it."""
+def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """If an example has decided, forget it, now that the graph is made; trace anew where nothing may rest on it."""
     if not supposes(compilation):
-        return False
+        return
     is_for_one_number, is_false = _is_for_one_number(compilation), _is_false_of_examples(compilation)
     compilation.output.shape_env.real_tensor_prop_unbacked_vals.clear()
     if is_false and decides_by_call(compilation):
@@ -200,7 +200,6 @@ def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
         decide_nothing(compilation, "a decision depends on the very value of a captured number")
     if _is_trained(module):
         decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
-    return True
 
 
 def remember(compilation: Compilation) -> None:

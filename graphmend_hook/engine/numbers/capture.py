@@ -47,6 +47,7 @@ from ..facts import ranges
 from ..facts.schemas import only_gives, overloads_of
 from ..facts.writes import fakes_of, memory_of, operations, written_by
 from ..graph_end import cuda_graphs
+from ..graph_end.order import Change, Compiler, Verdict, Wrapper
 from . import assumptions, not_captured, runtime_asserts
 from .arithmetic import before_arithmetic
 
@@ -305,7 +306,7 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     if not compilation.one_graph and (not_captured.is_known(trace) or not_captured.is_of_many_pieces(trace)):
         captured.denied = Denied.BY_WORTH
         _allow(compilation, False)  # the operation as it is written would find it allowed since the first
-        compilation.judge(_allow_backend)
+        compilation.wrap_compiler(Wrapper.SYMBOLS, _allow_backend)
         return False
     restart.expect_success_of(compilation, _capture_less)
     before_arithmetic(compilation, _need)
@@ -313,10 +314,11 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
-    compilation.judge(assumptions.judge_branch)
-    compilation.judge(_judge_shapes)
-    compilation.judge(_judge_assertions)
-    compilation.judge(cuda_graphs.keep_out)
+    compilation.judge(Verdict.BRANCH, assumptions.judge_branch)
+    compilation.judge(Verdict.SHAPES, _judge_shapes)
+    compilation.judge(Verdict.EXAMPLES, _judge_examples)
+    compilation.change(Change.ASSERTED, _assert)
+    compilation.wrap_compiler(Wrapper.CUDA_GRAPHS, cuda_graphs.keep_out)
     captured.given.add(f"allow_{kind}")
     _allow(compilation, True)
     if not compilation.one_graph:
@@ -347,15 +349,20 @@ def _allow(compilation: Compilation, allowed: bool) -> None:
     shapes.settings = dataclasses.replace(shapes.settings, **dict.fromkeys(given, allowed))
 
 
-def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
     _allow(compilation, True)
+    return compiler
 
 
-def _judge_assertions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
+def _judge_examples(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if _supposes(compilation):
         assumptions.remember(compilation)
-    by_example = assumptions.conclude(compilation, module)
+    assumptions.conclude(compilation, module)
+
+
+def _assert(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Read the numbers as they were written if what the graph asserts of them cannot be asserted of data."""
+    by_example = assumptions.supposes(compilation)
     facts = [
         fact for fact in runtime_asserts.facts(compilation.output) if by_example or runtime_asserts.is_left_out(fact)
     ]

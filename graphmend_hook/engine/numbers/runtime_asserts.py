@@ -24,6 +24,7 @@ from ..attempt.compilation import Compilation
 from ..door.question import question
 from ..door.tracer import Trace, log
 from ..door.variables import is_wrapper
+from ..graph_end.order import Change
 from . import first_call
 
 _ASSERTION = torch.ops.aten._assert_scalar.default
@@ -73,8 +74,6 @@ def assert_of_data(module: torch.fx.GraphModule, bounds: Mapping[str, tuple[Any,
                 log.debug("not asserted of data: %s (%s)", node.format_node(), error)
                 return False
             module.graph.call_function(torch._assert_async, (test, f"{_TEXT}: {_asserted_by(node)}"))
-    if counted:
-        module.recompile()
     return True
 
 
@@ -97,7 +96,7 @@ def assert_on_host(test: torch.Tensor, text: str) -> None:
 
 @question(otherwise=None)
 def _expect_others(trace: Trace) -> None:
-    trace.compilation.judge(_read_together)
+    trace.compilation.change(Change.ONE_COPY, _read_together)
 
 
 def _read_together(_compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -118,7 +117,6 @@ def _read_together(_compilation: Compilation, module: torch.fx.GraphModule) -> N
         copies = [node.args[0] for node in nodes]
         for dead in (*nodes, *copies):
             module.graph.erase_node(dead)
-    module.recompile()
 
 
 def facts(output: Any) -> list[Any]:

@@ -13,6 +13,7 @@ import torch
 
 from ..attempt.compilation import Compilation
 from ..attempt.orders import trace_as_written
+from ..graph_end.order import Verdict
 
 _BOUNDING = frozenset({"<", "<=", ">", ">=", "!="})
 
@@ -37,7 +38,7 @@ class SizeGuards:
 
 def respect_limits(compilation: Compilation) -> None:
     """Trace the frame as it was written if a size is not what the user says that it may be."""
-    compilation.judge(_judge_graph)
+    compilation.judge(Verdict.SIZES, _judge_graph)
     compilation.at_end(_judge_end)
 
 

@@ -17,6 +17,7 @@ from ...engine.epilogue.deferral import tracing
 from ...engine.epilogue.queue import ITEM
 from ...engine.facts.operations import is_of_torch
 from ...engine.facts.writes import operations
+from ...engine.graph_end.order import Verdict
 from .traced import append, record, refusal_here
 
 
@@ -106,7 +107,7 @@ def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str
 @question(otherwise=None)
 def _expect_no_other_draws(trace: Trace) -> None:
     """Trace anew if the graph has operations of other libraries, which may draw from the same generator before us."""
-    trace.compilation.judge(_judge)
+    trace.compilation.judge(Verdict.DRAWS, _judge)
 
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:

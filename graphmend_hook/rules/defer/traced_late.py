@@ -19,6 +19,7 @@ from ...engine.door.unguarded import PLAIN, can_be_loaded, guard_type
 from ...engine.door.variables import Variable, is_unread
 from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
+from ...engine.graph_end.order import Verdict
 
 _CONTAINERS = (list, tuple, dict)
 _SIZED = (*_CONTAINERS, set, frozenset, deque)
@@ -138,7 +139,7 @@ def _stays(trace: Trace, value: Variable, found: Any) -> None:
     """Guard the type of a container; if the frame changes it by the end of the graph, it is read where it stands."""
     guard_type(trace, value)
     trace.compilation.of(ReadLater).found.append((found, trace.line))
-    trace.compilation.judge(_judge)
+    trace.compilation.judge(Verdict.READ_LATER, _judge)
     trace.compilation.before_end(_look)
     trace.compilation.at_end(_judge_end)
 

@@ -21,6 +21,7 @@ from ...engine.door.question import question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable, python_of
 from ...engine.epilogue.deferral import constant_of
+from ...engine.graph_end.order import Verdict
 
 _LEVELS = frozenset({"debug", "info", "warning", "error", "critical", "log"})
 _PLAIN = (str, int, float, bool, complex, bytes, type(None), type, torch.dtype, torch.device)
@@ -135,7 +136,7 @@ def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
     key = (_is_fit, id(logger), method)
     frame_guards.install(trace.compilation, key, [target.source], is_fit, f"what {method} shows is plain")
     trace.compilation.of(_Shown).objects += shown
-    trace.compilation.judge(_judge_graph)
+    trace.compilation.judge(Verdict.LOGGERS, _judge_graph)
     trace.compilation.before_end(_look)
     trace.compilation.at_end(_judge)
     return ""

@@ -20,6 +20,7 @@ from ...engine.facts.object_identity import asks_for_gradients, watch_gradients
 from ...engine.facts.operations import name_of, written_nodes
 from ...engine.facts.uses import Uses
 from ...engine.facts.writes import fakes_of, memory_of, memory_of_inference, operations, written_by
+from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.requires_grad import ToldOrders, hands_on, tell_as_written, tell_input
 from ..defer.traced import record
 from ..shared.traced_operations import is_tensor
@@ -64,7 +65,7 @@ def _is_seen_to(trace: Trace, tensor: Variable) -> bool:
     told = compilation.of(Told)
     watch_gradients(compilation)
     told.tensors[node] = torch.is_grad_enabled()
-    compilation.judge(_judge)
+    compilation.judge(Verdict.GRADIENTS, _judge)
     return True
 
 

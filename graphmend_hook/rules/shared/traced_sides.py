@@ -47,6 +47,7 @@ from ...engine.facts.writes import (
     operations,
     written_by,
 )
+from ...engine.graph_end.order import Verdict
 from ...engine.numbers.size_guards import SizeGuards
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
@@ -319,7 +320,7 @@ def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
         trace_without(trace.compilation, trace.line, "an attribute is created where that cannot wait")
     trace.compilation.of(Created).attributes.add(key)
     trace.compilation.of(Created).line = trace.line
-    trace.compilation.judge(_judge_creation)
+    trace.compilation.judge(Verdict.CREATED, _judge_creation)
     trace.compilation.at_end(_judge_creation)
     return not _why_not_begun(trace)
 
@@ -460,7 +461,7 @@ def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None
 
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
     read = _Read(trace.line, trace.code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
-    trace.compilation.judge(_judge_writes)
+    trace.compilation.judge(Verdict.SELECTED, _judge_writes)
     before_questions(trace.compilation, _judge_question)
     trace.compilation.of(Reads).found.append(read)
 

@@ -21,7 +21,8 @@ from ...engine.door.variables import Variable, is_plain_tensor, is_unbacked, ten
 from ...engine.facts.object_identity import watch_gradients
 from ...engine.facts.operations import is_total
 from ...engine.facts.writes import fakes_of
-from ...engine.graph_end.undefined_gradients import Step, keep_absent
+from ...engine.graph_end.order import Verdict
+from ...engine.graph_end.undefined_gradients import Step, keep_absent, see_to_absent
 from ...engine.numbers.capture import is_uncaptured
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Harmful, is_harmful, trace_without
@@ -130,6 +131,7 @@ def _end(trace: Trace) -> None:
             watch_gradients(trace.compilation)
             _, _, index, source = adding[0].args
             steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
+            see_to_absent(trace.compilation)
         else:
             code = code or "GM105-T02"
     if code:
@@ -179,7 +181,7 @@ def _room_for(trace: Trace, count: int) -> _Steps | None:
     if steps.count + count > _MOST:
         record("GM105-T03")
         return None
-    compilation.judge(_judge)
+    compilation.judge(Verdict.STEPS, _judge)
     return steps
 
 

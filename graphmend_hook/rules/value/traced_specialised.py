@@ -15,6 +15,7 @@ from ...engine.epilogue import queue
 from ...engine.facts.operations import only_writes
 from ...engine.facts.writes import memory_of, operations, written_by
 from ...engine.graph_end import dead_code
+from ...engine.graph_end.order import Verdict
 
 SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
@@ -183,7 +184,7 @@ def _check_few(compilation: Compilation, now: set[tuple[str, str]], is_number: b
         others = {other for combination in seen for name, other in combination if name == key} - {answer}
         if key in answers.changing or len(others) >= _MOST_NUMBERS:
             raise Unknown("GM104-T05")
-    compilation.judge(_remember)
+    compilation.judge(Verdict.VALUES, _remember)
     guarded_now |= now
 
 
