@@ -80,7 +80,8 @@ class Wrapper(Enum):
 
 Step = Verdict | Change | Wrapper
 ORDER: tuple[Step, ...] = (*Verdict, *Change, *Wrapper)
-# What has to have run, without an exception of ours, for a step to be made; it is asked for with it.
+# What has to have run, without an exception of ours, for a step to be made; it is asked for with it.  The other changes
+# look at the graph by themselves.
 NEEDS: dict[Step, tuple[Step, ...]] = {
     Change.INDICES: (Verdict.STEPS,),  # which finds them
     Change.ASSERTED: (Verdict.SHAPES, Verdict.RERUN, Verdict.EXAMPLES),
