@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..diagnostics import CODES
-from ..engine.attempt import refusals as _engine  # noqa: F401
-from .defer import codes as _defer
-from .grad import codes as _grad  # noqa: F401
-from .shared import codes as _shared  # noqa: F401
-from .sweep import codes as _sweep  # noqa: F401
-from .trap import codes as _trap  # noqa: F401
-from .value import codes as _value  # noqa: F401
-from .where import codes as _where  # noqa: F401
+from ..engine.attempt import refusals as engine
+from .defer import codes as defer
+from .grad import codes as grad
+from .shared import codes as shared
+from .sweep import codes as sweep
+from .trap import codes as trap
+from .value import codes as value
+from .where import codes as where
 
 # Why a statement is left as it was written while Dynamo traces.
 REFUSALS = {name: code.sentence for name, code in CODES.items() if "-T" in name}
 # What a statement that is mended does otherwise than in eager.
-TOLD = frozenset({_defer.HAD_AGAIN})
+TOLD = frozenset({defer.HAD_AGAIN})
