@@ -50,7 +50,7 @@ def _known_names(tree: ast.Module, namespace: Mapping[str, Any]) -> list[ast.stm
     """
     names = sorted(NamesIn.code(tree).read & namespace.keys() - {"__name__"})
     statements = ast.parse("\n".join(_binding(name, namespace[name]) for name in names)).body
-    for statement in statements:  # an opt-out before the first statement of the cell is one before these
+    for statement in statements:  # an opt-out comment at the head of the cell holds for these too
         statement.lineno = statement.end_lineno = first_line(tree.body[0])
     return statements
 

@@ -18,8 +18,9 @@ from ..product.report.exit import report_at_exit
 from ..product.report.ledger import HookRecord, ModuleRecord, Status, ledger
 from ..settings.config import Form, Kind, Setting, Settings, settings_of_kind
 from .allowlist import Allowlist
-from .loader import Mender, MendingFinder
+from .loader import MendingFinder
 from .looking import spec_of
+from .mender import Mender
 from .reach import by_location, children, late
 from .unreached import note_unreached
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..diagnostics import GraphmendError
 from ..product.report.ledger import Ledger, ModuleRecord, Status
 from ..settings.config import Settings
-from .loader import Mender
+from .mender import Mender
 
 _CHUNK = 8
 _mender: Mender | None = None  # of this process

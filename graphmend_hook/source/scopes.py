@@ -8,11 +8,11 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 from .flow import Flow
 from .names import DEFINITIONS, Imports, NamesIn, root_name, walk
 from .optout import first_line
-from .taint import Evidence
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _MAKERS = frozenset(f"torch.{name}" for name in ("arange", "as_tensor", "empty", "full", "ones", "tensor", "zeros"))
@@ -116,17 +116,10 @@ class ModuleScope:
     places: list[Place] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
     lowered: dict[ast.expr, ast.expr] = field(default_factory=dict)
-    _evidence: dict[str, Evidence] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)  # what others have found out of functions, by their names
 
     def __post_init__(self) -> None:
         self._walk(self.tree.body, None, "", False, ())
-
-    def evidence(self, function: Function) -> Evidence:
-        """What speaks for the values of `function` being tensor data."""
-        known = self._evidence.get(function.qualname)
-        if known is None or known.function is not function:
-            known = self._evidence[function.qualname] = Evidence(function, self)
-        return known
 
     def may_hold(self, word: bytes, node: ast.stmt | ast.expr) -> bool:
         """Does the word stand on the lines of `node`?  Asked before a walk over it, which takes far longer."""

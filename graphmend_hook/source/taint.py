@@ -8,14 +8,12 @@ import weakref
 from collections.abc import Collection, Iterator
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from . import tensor_ops
 from .names import root_name, walk
+from .scopes import Function, ModuleScope
 from .unknown import COMPARED, Unknown, is_membership
-
-if TYPE_CHECKING:
-    from .scopes import Function, ModuleScope
 
 # ``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors.
 _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
@@ -40,12 +38,21 @@ class Taint(IntEnum):
     YES = 3
 
 
+def evidence_of(function: Function, scope: ModuleScope) -> Evidence:
+    """What speaks for the values of `function` being tensor data; made once."""
+    known: Evidence | None = scope.memory.get(function.qualname)
+    if known is None or known.function is not function:
+        known = scope.memory[function.qualname] = Evidence(function, scope)
+    return known
+
+
 class Evidence:
     """Taint of the names and expressions of one function."""
 
     def __init__(self, function: Function, scope: ModuleScope) -> None:
         self.function = function
-        self._scope: ModuleScope = weakref.proxy(scope)  # which keeps this: a circle would keep the whole syntax tree
+        # Weakly, since the scope keeps this: a circle of references would keep the whole syntax tree.
+        self._scope: ModuleScope = scope if isinstance(scope, weakref.ProxyType) else weakref.proxy(scope)
         self._tests: dict[ast.expr, Taint] = {}
 
     @cached_property
@@ -251,7 +258,7 @@ class Evidence:
             selects = isinstance(counted, ast.Subscript) and isinstance(counted.slice, (ast.Name, ast.Compare))
             return Taint.MAYBE if selects else Taint.NO
         helper = self._helper(call.func)
-        return min(Taint.MAYBE, self._scope.evidence(helper).returned) if helper is not None else Taint.NO
+        return min(Taint.MAYBE, evidence_of(helper, self._scope).returned) if helper is not None else Taint.NO
 
     @cached_property
     def returned(self) -> Taint:

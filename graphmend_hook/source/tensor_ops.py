@@ -1,12 +1,15 @@
 """What the schemas of torch's operations do not say, by name, as data: what may fail, gradients, cost.
 
-What they do say, writes, random numbers and aliases, `dynamo.operations` reads there. A name stands for the function
-of torch, that of torch.nn.functional and the method of Tensor alike. No argument called `out`, `inplace` or `alpha` is
-covered, nor are complex, quantized and sparse tensors. What is said here is measured by
+What they do say, writes, random numbers and aliases, `engine.facts.operations` reads there. A name stands for the
+function of torch, that of torch.nn.functional and the method of Tensor alike. No argument called `out`, `inplace` or
+`alpha` is covered, nor are complex, quantized and sparse tensors. What is said here is measured by
 `tests/compiled/test_tensor_ops.py`, and against the schemas by `tests/compiled/test_operations.py`.
 """
 
 from __future__ import annotations
+
+import functools
+from typing import NamedTuple
 
 
 def _names(text: str) -> frozenset[str]:
@@ -109,6 +112,37 @@ FITTING = _names("clamp clamp_max clamp_min clip full full_like masked_fill new_
 CONTIGUOUS_ONLY = _names("copysign float_power isin logsigmoid pow roll xlogy")
 # An operand that requires a gradient: some of their forms have none, which an error says that comes with the gradient.
 WITHOUT_GRADIENT = _names("floor_divide remainder")
+_OF_OPERATORS = WITHOUT_GRADIENT  # they are made for an operator of Python alone, of two tensors
+
+
+class Operation(NamedTuple):
+    """What is known of an operation by its name; see the tables above.
+
+    operands: how many of its leading parameters may be tensors.
+    """
+
+    operands: int
+    is_smooth: bool
+    needs_floats: bool
+    refuses_booleans: bool
+    needs_integers: bool
+    needs_elements: bool
+    numbers_must_fit: bool
+    must_be_contiguous: bool
+    is_without_gradient: bool
+
+
+@functools.cache
+def operation(name: str) -> Operation:
+    """What the tables above say of the operation; of an operator of Python, of the operation that it is on tensors."""
+    name = OPERATORS.get(name, name)
+    tables = (FLOATING_ONLY, NO_BOOLEANS, INTEGERS_ONLY, NOT_EMPTY, FITTING, CONTIGUOUS_ONLY, WITHOUT_GRADIENT)
+    return Operation(_operands(name), name in SMOOTH or name == "getitem", *(name in table for table in tables))
+
+
+def _operands(name: str) -> int:
+    return OPERANDS.get(name, 2 if name in _OF_OPERATORS else 1)
+
 
 # In torch.nn.functional they take `inplace`, by position too.
 INPLACE = _names("elu hardsigmoid hardswish leaky_relu mish relu relu6 selu silu")

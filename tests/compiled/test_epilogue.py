@@ -551,7 +551,7 @@ def test_a_tracer_that_cannot_be_asked_declines(
 
 def test_an_error_of_our_own_is_fatal_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferral, "_is_redirected", lambda trace: trace.no_such_attribute)
-    with pytest.raises(Exception, match=r"'why_not_deferrable' of the tracer failed at .*place\.py"):
+    with pytest.raises(Exception, match=r"'why_not_deferrable' of the tracer failed at .*deferral\.py"):
         torch.compile(MENDED.say, backend="eager")(torch.ones(2))
 
 

@@ -25,7 +25,7 @@ import graphmend_hook
 from graphmend_hook import diagnostics
 from graphmend_hook.diagnostics import ConfigError, DefectError, StrictError
 from graphmend_hook.hook import allowlist
-from graphmend_hook.hook import loader as loader_module
+from graphmend_hook.hook import mender as mender_module
 from graphmend_hook.hook.allowlist import Allowlist
 from graphmend_hook.hook.cache import Cache
 from graphmend_hook.hook.install import Hook
@@ -477,7 +477,7 @@ def test_line_events_are_those_of_the_stock_import(call: str, hooked: Hooked, wr
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Defer, "match"), (EffectCall, "emit"), (Cache, "get"), (Cache, "put"), (loader_module, "rewrite")],
+    [(Defer, "match"), (EffectCall, "emit"), (Cache, "get"), (Cache, "put"), (mender_module, "rewrite")],
     ids=lambda value: getattr(value, "__name__", value),
 )
 @pytest.mark.parametrize("error", [RuntimeError("of ours"), RecursionError(), MemoryError()], ids=repr)
@@ -518,7 +518,7 @@ def test_one_failure_of_many_modules_is_said_once(
     def fail(*args: object) -> None:
         raise RuntimeError("the same")
 
-    monkeypatch.setattr(loader_module, "rewrite", fail)
+    monkeypatch.setattr(mender_module, "rewrite", fail)
     for name in names:
         write(f"{name}.py", NOISY)
     install(*names)
@@ -617,8 +617,8 @@ def test_two_hooks_mend_once(
     for modules in patterns:
         install(*(pattern.format(root=tmp_path) for pattern in modules))
     calls = []
-    stock = loader_module.rewrite
-    monkeypatch.setattr(loader_module, "rewrite", lambda *args: calls.append(1) or stock(*args))
+    stock = mender_module.rewrite
+    monkeypatch.setattr(mender_module, "rewrite", lambda *args: calls.append(1) or stock(*args))
     module = importlib.import_module("gm_shared")
     assert is_mended(module)
     assert (len(calls), sys.gm_runs) == (1, 1)  # type: ignore[attr-defined]

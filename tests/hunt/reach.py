@@ -1,7 +1,7 @@
 """Which lines of the package a hunt reaches: ``python -m tests.hunt.reach FILE [FILE ...]``.
 
 FILE is what ``python -m tests.hunt --reach FILE`` keeps.  A line counts as reached if the interpreter ran it or Dynamo
-traced it in one of them; those of `rules/` and `dynamo/` that none reached are listed.
+traced it in one of them; those of `rules/` and `engine/` that none reached are listed.
 """
 
 from __future__ import annotations

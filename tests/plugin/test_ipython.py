@@ -372,7 +372,7 @@ def test_what_was_run_and_cannot_be_mended(session, write):
     """An error of ours is said once, and the cells go on."""
     write("script.py", F)
     broken = """
-    from graphmend_hook.hook import late
+    from graphmend_hook.hook.reach import late
     def fail(*_):
         raise MemoryError("ours")
     late.mend = fail

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
+from ..attempt import defects
 from .own_code import OWN_FILES
-from .tracer import log
 from .variables import Variable, is_unread, type_of
 
 _KEPT = "graphmend_reads"  # the attribute of a translator with its reads, and of Dynamo's `OutputGraph`
@@ -126,7 +126,7 @@ def _try(look: Callable[..., None], *given: Any, **named: Any) -> None:
     try:
         look(*given, **named)
     except Exception as error:
-        log.debug("a read is not seen: %s", error)
+        defects.report(f"{look.__name__} of what traced code reads", error)
 
 
 def _catching(answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,13 +217,29 @@ def _inlined(translator: Any) -> None:
     if first is None or is_unread(first):
         return
     owner = first.realize()
-    value = getattr(owner, "value", None)
+    value = _object_of(owner)
     kind = value if isinstance(value, type) else type(value)
     if isinstance(value, torch.nn.Module):
         _add("hooks", owner, fact=_hooks, of=translator.parent)
         _add("hooks of all modules", fact=_hooks_of_all, of=translator.parent)
     if _defined(kind, code.co_name) is not None:
         _add("a method", fact=_defined, given=(kind, code.co_name), of=translator.parent)
+
+
+def _object_of(variable: Variable) -> Any:
+    """The object that Dynamo keeps for the variable; None where it keeps none, as for a list of objects."""
+    try:
+        return getattr(variable, "value", None)
+    except NotImplementedError:
+        return None
+
+
+def _constant_of(variable: Variable) -> list[Any]:
+    """The constant of Python that it is, in a list; none where it is no constant, as a number that is a symbol."""
+    try:
+        return [variable.as_python_constant()]
+    except NotImplementedError:
+        return []
 
 
 def _hooks(module: torch.nn.Module) -> list[int]:
@@ -262,7 +278,7 @@ def _called(function: Variable, _translator: Any, operands: Any, *_: Any, **_nam
     asked = getattr(function, "fn", None) or getattr(function, "_fn", None)
     if asked in _ASKED and operands:
         owner, *named = operands[:2]  # a number that nothing has looked at stays one
-        values = [each.as_python_constant() for each in named if not is_unread(each) and each.is_python_constant()]
+        values = [value for each in named if not is_unread(each) for value in _constant_of(each)]
         if asked in _OF_KINDS or not is_unread(owner):
             _ASKED[asked](owner if is_unread(owner) else owner.realize(), *values)
 
@@ -273,7 +289,7 @@ def _asked_for_an_attribute(owner: Variable, name: str, *_: Any) -> None:
 
 
 def _deleted(owner: Variable, name: str) -> None:
-    value = getattr(owner, "value", None)
+    value = _object_of(owner)
     if isinstance(value, torch.nn.Module) and not _has(name, value):
         _add("what is not there is deleted")  # Dynamo goes on
     _add("an attribute", owner, fact=_has, given=(name,))
@@ -281,7 +297,7 @@ def _deleted(owner: Variable, name: str) -> None:
 
 def _asked_for_its_kind(owner: Variable, *kinds: Any) -> None:
     """With `isinstance` or `issubclass`: what a metaclass says."""
-    value = getattr(owner, "value", None) if not is_unread(owner) else None
+    value = _object_of(owner) if not is_unread(owner) else None
     value = value if isinstance(value, type) else type_of(owner)
     for kind in kinds[0] if kinds and isinstance(kinds[0], tuple) else kinds:
         if isinstance(kind, abc.ABCMeta):
@@ -321,7 +337,7 @@ def _hashed(_tracker: Any, variable: Variable) -> None:
         if type(part).__name__ == "WeakRefVariable":
             _add("a weak reference is a key")
         elif _is_object(part):
-            if isinstance(getattr(type(getattr(part, "value", None)), "__eq__", None), types.FunctionType):
+            if isinstance(getattr(type(_object_of(part)), "__eq__", None), types.FunctionType):
                 _add("__eq__ of its own")
             _add("which objects are the same", part, fact=which_are_the_same)
 

@@ -61,7 +61,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def compilation_id() -> tuple[int, int]:
-    """Which frame of Dynamo's count is compiled, and for the how manieth time."""
+    """The number of the frame that Dynamo compiles, and how often it has been compiled before."""
     from torch._guards import CompileContext
 
     current = CompileContext.current_compile_id()

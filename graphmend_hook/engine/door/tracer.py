@@ -152,7 +152,7 @@ def gives_for_nothing(trace: Trace, parts: set[CodeType]) -> bool:
     """Is the innermost function of the program called by a statement of its own, ``check(x)``, which drops the result?
 
     It is a global of the caller's, and its arguments are names and constants: so nothing else is called there.
-    parts: what calls functions that are parts of one, as sides of a branch are.
+    parts: code of ours that calls a part of a function, such as the side of a branch, as a function of its own.
     """
     frame = next(each for each in trace.frames_outside() if each.parent is None or each.parent.f_code not in parts)
     caller = frame.parent

@@ -1,4 +1,4 @@
-"""What nothing uses: AOTAutograd takes it out of a graph, with the random numbers that it draws and what it raises.
+"""Dead code: AOTAutograd removes what no output uses, with the random numbers that it draws and what it raises.
 
 Behind a break it stays: what is asked for its truth is a result of the graph that ends there, and the program keeps
 what was drawn in a name.  So these are used in a graph that would have ended there.
@@ -57,7 +57,7 @@ def remember_all(compilation: Compilation, value: Variable) -> None:
 
 
 def see_to(compilation: Compilation) -> None:
-    """See to it that a backend drops nothing of the graph that breaks have kept, nor computes it anew too late."""
+    """Keep a backend from removing, or computing anew in the backward pass, what a graph break would have kept."""
     if not compilation.output.export:
         compilation.judge(_use_all)
     compilation.judge(saved_tensors.keep_results)

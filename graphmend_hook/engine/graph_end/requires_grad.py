@@ -1,8 +1,8 @@
-"""Tensors that the frame tells to require a gradient: inputs of its graph, and what operations do with such tensors.
+"""Inputs of a graph on which the frame calls ``requires_grad_()``, and what operations do with such tensors.
 
-Dynamo does not trace that an input is told, and need not: what the trace has come to after it sees the input as it is
-then, and the input itself is told when the graph is called.  Dynamo guards on an input as the frame finds it; so a
-frame whose input requires a gradient by now has other code.
+Dynamo does not trace that call, and need not: operations behind it see the input as it is then, and the input itself is
+set when the graph is called.  Dynamo guards on an input as the frame finds it; so a frame whose input requires a
+gradient by now has other code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gradients that eager does not make: those of what only steps without rows have used.
+"""Undefined gradients: eager leaves `grad` as it is for a tensor that only skipped steps of a loop use.
 
 A graph holds every step of a loop, also one that eager skips, and its backward pass gives zeros to the weights of such
 a step.  Eager leaves their `grad` alone, and an optimizer tells the difference.  So the graph hands out the indices of
@@ -155,7 +155,7 @@ def _has_gradient(node: torch.fx.Node) -> bool:
 def _may_have_a_gate(node: torch.fx.Node) -> bool:
     """Is it a plain leaf without hooks?
 
-    What a tensor that is no leaf was made by may make zeros of no gradient.
+    If it is no leaf, the operation that made it may turn an undefined gradient into zeros.
     """
     tensor: Any = example_of(node) if node.meta.get("grapharg") is not None else None
     is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)

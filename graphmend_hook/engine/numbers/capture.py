@@ -51,7 +51,7 @@ from . import assumptions, not_captured, runtime_asserts
 from .arithmetic import before_arithmetic
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
-_EVERY = range(sys.maxsize)  # capture
+_EVERY = range(sys.maxsize)  # the numbers of all captures
 _LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})

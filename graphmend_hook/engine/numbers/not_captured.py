@@ -27,7 +27,7 @@ Function = tuple[str, str]  # its file and its name, with that of its class from
 class Undecided:
     """What a frame remembers of attempts that captured something and were given up.
 
-    lines: whose numbers decide what is not known; functions: that were traced; attempts: how many they were.
+    lines: where a number was captured on which a decision failed; functions: those traced; attempts: how many.
     """
 
     lines: set[SourceLine] = field(default_factory=set)

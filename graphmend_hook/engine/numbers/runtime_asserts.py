@@ -177,7 +177,7 @@ def _holds(condition: torch.fx.Node, bounds: Mapping[str, tuple[Any, Any]]) -> b
     number, bound = condition.args if len(condition.args) == 2 else (None, None)
     if not isinstance(number, torch.fx.Node) or type(bound) is not int:
         return False
-    symbol = getattr(number.meta.get("example_value"), "node", None)  # up to torch 2.12 what is taken for granted of it
+    symbol = getattr(number.meta.get("example_value"), "node", None)  # None up to torch 2.12
     least = 0 if number.target is _OFFSET else -math.inf
     low, high = bounds.get(str(getattr(symbol, "_expr", "")), (least, math.inf))
     if condition.target is operator.ge:

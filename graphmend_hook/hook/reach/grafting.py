@@ -12,17 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import runtime
 from ...diagnostics import notice, say_failed
 from ...product.report.ledger import Status
 from ...source.templates import RUNTIME
 from ..looking import kind_of, namespace_of
+from ..mender import Mender
 from .twins import Twins, some_of
-
-if TYPE_CHECKING:
-    from ..loader import Mender
 
 _OURS = "_graphmend_hook_grafts"
 

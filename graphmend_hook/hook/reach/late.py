@@ -34,8 +34,8 @@ from ...settings.config import Settings
 from ...settings.syntax import is_unmendable
 from ...source.templates import RUNTIME
 from ..allowlist import Allowlist, PatternSet
-from ..loader import Mender
 from ..looking import bases_of, is_module, namespace_of, spec_of
+from ..mender import Mender
 from .twins import Twins, some_of
 
 log = logging.getLogger("graphmend_hook")

@@ -162,7 +162,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
     why = refusal_here(is_warning, False, values, silent)
     if not why and method in _ONCE and holds_tensor(values):
-        why = MAY_CHANGE  # what is told once is known by its arguments, and a copy is another one
+        why = MAY_CHANGE  # ``warning_once`` compares arguments, and the copy of a tensor is another object
     if not why and completes(target):
         why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
     if not (why or silent or method in _ONCE):

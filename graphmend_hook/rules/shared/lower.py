@@ -14,7 +14,7 @@ from typing import TypeVar
 from ...diagnostics import Refusal
 from ...source.names import root_name, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import Taint
+from ...source.taint import Taint, evidence_of
 from ...source.templates import OWN, constant, expression, name
 from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
 from ...source.unknown import is_membership
@@ -24,7 +24,8 @@ from .speculated import COMPARISONS, Speculation
 
 Found = TypeVar("Found")
 MOST_STATEMENTS = 60
-_MOST_OPEN = 6  # of a branch for which nothing speaks: it is asked what may be known, and the rest is code for nothing
+# Statements of a branch whose test may be a tensor, though nothing says so: most are not, and each costs code.
+_MOST_OPEN = 6
 # ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
 _ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
@@ -40,7 +41,7 @@ class Lowering:
         self.place = place
         self.scope = scope
         self.kept: set[str] = set()
-        self._evidence = scope.evidence(place.function)
+        self._evidence = evidence_of(place.function, scope)
         self._fresh = 0
         self._operands = 0
         self._statements = 0
@@ -271,7 +272,7 @@ def heard(found: Found, tests: Sequence[ast.expr], place: Place, scope: ModuleSc
 
 def _are_open(tests: Sequence[ast.expr], place: Place, scope: ModuleScope) -> bool:
     """Does nothing speak for the tests being of tensors, nor against it?"""
-    evidence = scope.evidence(place.function)
+    evidence = evidence_of(place.function, scope)
     return bool(tests) and all(evidence.of_test(test) is Taint.OPEN for test in tests)
 
 
@@ -280,6 +281,6 @@ def of_data(test: ast.expr, place: Place, scope: ModuleScope, code: str) -> Lowe
 
     The refusal, under the rule's `code`, where nothing in the function can be rewritten.
     """
-    if scope.evidence(place.function).of_test(test) is Taint.NO:
+    if evidence_of(place.function, scope).of_test(test) is Taint.NO:
         return None
     return unsuitable(place, scope, code) or Lowering(place, scope)

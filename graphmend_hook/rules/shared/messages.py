@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ...source import tensor_ops
 from ...source.names import NamesIn, walk
@@ -13,10 +13,9 @@ from ..base import Declined
 from ..defer.known_calls import QUIET_CALLS
 from ..defer.late import is_builtin_in, late
 from .codes import BARE_RAISE, NOT_RAISED_LATER
+from .speculated import Speculation
 
-if TYPE_CHECKING:
-    from .side import Side
-
+Leaf = Callable[..., ast.expr]  # makes a value of an effect or a guard of an expression
 _DELIVERY = Template("def DELIVERY(TARGET, VALUES):\n    STATEMENT")
 _METADATA = frozenset({"size", "dim", "numel", "stride", "element_size", "nelement"})
 _SWALLOWED = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration"})
@@ -42,9 +41,9 @@ class Captures:
     than a look.  What is left, the message itself, is evaluated when the guard has failed.
     """
 
-    def __init__(self, side: Side, evaluated: ast.expr | None = None) -> None:
+    def __init__(self, side: Speculation, leaf: Leaf, evaluated: ast.expr | None = None) -> None:
         self.leaves: list[ast.expr] = []
-        self._side, self._scope, self._evaluated = side, side.lowering.scope, evaluated
+        self._side, self._made, self._scope, self._evaluated = side, leaf, side.lowering.scope, evaluated
         self._classes = {part.name for part in self._scope.tree.body if isinstance(part, ast.ClassDef)}
         self._inner: frozenset[str] = frozenset()
         self._is_builtin = is_builtin_in(side.lowering.place, self._scope)
@@ -151,5 +150,5 @@ class Captures:
         text = ast.unparse(node)
         if text not in self._texts:
             self._texts[text] = len(self.leaves)
-            self.leaves.append(self._side.leaf(node, late(node, self._is_builtin)))
+            self.leaves.append(self._made(node, late(node, self._is_builtin)))
         return expression(f"VALUES[{self._texts[text]}]", node)

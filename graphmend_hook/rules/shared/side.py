@@ -29,10 +29,9 @@ from .codes import (
     OTHER_NAME,
     OTHER_STATEMENT,
 )
-from .lower import Lowering
 from .messages import Captures, class_raised
 from .shared_calls import Lazy
-from .speculated import Speculation
+from .speculated import Lowers, Speculation
 
 _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
@@ -59,7 +58,7 @@ class Side(Speculation):
     body: the statements of its function; ended: control does not reach their end; raises: they may raise.
     """
 
-    def __init__(self, lowering: Lowering, around: Side | None = None) -> None:
+    def __init__(self, lowering: Lowers, around: Side | None = None) -> None:
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
         self.ended = self.raises = False
@@ -86,7 +85,7 @@ class Side(Speculation):
         evaluated: an expression in it that has been evaluated already, under the name TEST.
         raised: the class of the exception, or the name of a builtin one, if the statement is no ``raise``.
         """
-        captures = Captures(self, evaluated)
+        captures = Captures(self, self.leaf, evaluated)
         delivery, text = captures.delivery_of(statement), constant(ast.unparse(statement), statement)
         raised = raised or class_raised(statement)
         check: list[ast.stmt] = []

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...source import tensor_ops
 from ...source.names import root_of, unpacks
+from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
 from ..base import Declined
 from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE, OTHER_NAME
-
-if TYPE_CHECKING:
-    from .lower import Lowering
 
 # Operators, by the names that the module `operator` has for them.
 ARITHMETIC: dict[type[ast.AST], str] = {
@@ -50,6 +48,18 @@ _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
+class Lowers(Protocol):
+    """What makes tests fit for traced code (`lower.Lowering`); kept: the names that a test binds."""
+
+    scope: ModuleScope
+    place: Place
+    kept: set[str]
+
+    def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr: ...
+
+    def count_statement(self) -> None: ...
+
+
 class Speculation:
     """Expressions that may be evaluated though Python might not get to them, and the names that they need.
 
@@ -58,7 +68,7 @@ class Speculation:
     stored: the attributes that are assigned to, and the locals that stand for them.
     """
 
-    def __init__(self, lowering: Lowering, around: Speculation | None = None) -> None:
+    def __init__(self, lowering: Lowers, around: Speculation | None = None) -> None:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
@@ -131,8 +141,7 @@ class Speculation:
     def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
         """The operator of that name in the module `operator`."""
         values = [self.value(operand) for operand in operands]
-        at, traits = values[0], _traits(tensor_ops.OPERATORS.get(operation, operation))
-        return expression("GM.operate(GIVEN)", at, GIVEN=[constant(operation, at), constant(traits, at), *values])
+        return expression("GM.operate(GIVEN)", values[0], GIVEN=[constant(operation, values[0]), *values])
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
@@ -194,11 +203,10 @@ class Speculation:
         if builtin or qualified in _PLAIN_TORCH:
             return self._of_module(func) if in_torch else func, []
         if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
-            known = [constant(bare, node), constant(_traits(bare), node)]
             if in_torch:
-                return expression("GM.attempt", node), [*known, self._of_module(func)]
+                return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
             if isinstance(func, ast.Attribute):
-                return expression("GM.attempt_method", node), [*known, self.value(func.value)]
+                return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
         raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
 
 
@@ -208,26 +216,6 @@ def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
     if bare == "where":
         return given == (3 if in_torch else 2)
     return not (bare in tensor_ops.INPLACE and in_torch and len(node.args) > 1)
-
-
-def _traits(operation: str) -> str:
-    """What the runtime checks of the operands of an operation: how many may be tensors, and words for the rest."""
-    words = [str(tensor_ops.OPERANDS.get(operation, 2 if operation in _BINARY else 1))]
-    words += [word for word, operations in _TRAITS.items() if operation in operations]
-    return " ".join(words)
-
-
-_TRAITS = {
-    "smooth": tensor_ops.SMOOTH,
-    "floating": tensor_ops.FLOATING_ONLY,
-    "numeric": tensor_ops.NO_BOOLEANS,
-    "integral": tensor_ops.INTEGERS_ONLY,
-    "filled": tensor_ops.NOT_EMPTY,
-    "fitting": tensor_ops.FITTING,
-    "contiguous": tensor_ops.CONTIGUOUS_ONLY,
-    "untrained": tensor_ops.WITHOUT_GRADIENT,
-}
-_BINARY = frozenset({"floor_divide", "remainder"})
 
 
 def _text(node: ast.expr) -> str:

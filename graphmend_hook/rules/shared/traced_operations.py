@@ -33,6 +33,7 @@ from ...engine.door.variables import (
 from ...engine.door.variables import is_tensor as is_any_tensor
 from ...engine.facts.operations import finds_extreme
 from ...engine.facts.writes import memory_of
+from ...source.tensor_ops import Operation, operation
 
 _NUMBERS = (bool, int, float)
 # Beside tensors, what an operation may be given while it is tried: nothing that has methods of the program's.
@@ -85,46 +86,46 @@ _NOT: bool | None = None
 
 
 @question(otherwise=_NOT)
-def may_be_tried(
-    trace: Trace, known: tuple[str, str], function: Variable, arguments: Variable, options: Variable
-) -> bool | None:
+def may_be_tried(trace: Trace, name: str, function: Variable, arguments: Variable, options: Variable) -> bool | None:
     """May the gradient of the operation be infinite?  None: it may fail, in the trace or when the graph runs.
 
-    known: the name that the operation has in torch, and what is known of it (`tensor_ops`).
+    name: that of the operation in torch, or of the operator in Python.
     """
-    name, traits = known
-    if _can_fail(trace, traits, arguments, options) or not _succeeds(trace, name, function, arguments, options):
+    if _can_fail(trace, operation(name), arguments, options):
         return None
-    return _may_be_infinite(name, traits, arguments.realize().items, _named(options))
+    if not _succeeds(trace, name, function, arguments, options):
+        return None
+    return _may_be_infinite(name, arguments.realize().items, _named(options))
 
 
-def can_fail(traits: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Could an operation with those traits fail on whatever data, outside of Dynamo's traces?"""
+def can_fail(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Could the operation fail on whatever data, outside of Dynamo's traces?"""
+    known = operation(name)
     values = [*arguments, *options.values()]
-    if any(map(_is_real, values[int(traits[0]) :])):
+    if any(map(_is_real, values[known.operands :])):
         return True
     tensors, numbers = [*filter(_is_real, arguments)], [value for value in values if type(value) in _NUMBERS]
-    if _are_unfit(traits, tensors, {*map(type, numbers)}):
+    if _are_unfit(known, tensors, {*map(type, numbers)}):
         return True
-    return "fitting" in traits and not _all_fit(numbers, tensors, options.get("dtype"))
+    return known.numbers_must_fit and not _all_fit(numbers, tensors, options.get("dtype"))
 
 
-def _can_fail(trace: Trace, traits: str, arguments: Variable, options: Variable) -> bool:
+def _can_fail(trace: Trace, known: Operation, arguments: Variable, options: Variable) -> bool:
     items, named = arguments.realize().items, _named(options)
     values = [*items, *named.values()]
-    if any(map(is_any_tensor, values[int(traits[0]) :])):
+    if any(map(is_any_tensor, values[known.operands :])):
         return True
     variables = [*filter(is_any_tensor, items)]
     if not all(map(is_plain_tensor, variables)):
         return True
     tensors = [fake_of(variable) for variable in variables]
     if any(is_unbacked(tensor.shape) for tensor in tensors):
-        return not ("filled" in traits and len(values) == 1 and _is_reduced(trace, variables[0]))
+        return not (known.needs_elements and len(values) == 1 and _is_reduced(trace, variables[0]))
     numbers = [value for value in values if type_of(value) in _NUMBERS]
-    if _are_unfit(traits, tensors, {*map(type_of, numbers)}):
+    if _are_unfit(known, tensors, {*map(type_of, numbers)}):
         return True
     dtype = fake_of(named["dtype"]) if "dtype" in named else None
-    return "fitting" in traits and not _all_fit([*map(fake_of, numbers)], tensors, dtype)
+    return known.numbers_must_fit and not _all_fit([*map(fake_of, numbers)], tensors, dtype)
 
 
 def _named(options: Variable) -> dict[str, Variable]:
@@ -137,23 +138,23 @@ def _is_reduced(trace: Trace, tensor: Variable) -> bool:
     return any(user.args == (node,) and finds_extreme(user) for user in trace.graph.nodes)
 
 
-def _are_unfit(traits: str, tensors: list[torch.Tensor], of_numbers: set[type]) -> bool:
+def _are_unfit(known: Operation, tensors: list[torch.Tensor], of_numbers: set[type]) -> bool:
     """Is the operation not made for such operands?  of_numbers: the types of those that are numbers of Python."""
-    return ("numeric" in traits and bool in of_numbers) or any(_is_unfit(traits, tensor) for tensor in tensors)
+    return (known.refuses_booleans and bool in of_numbers) or any(_is_unfit(known, tensor) for tensor in tensors)
 
 
-def _is_unfit(traits: str, tensor: torch.Tensor) -> bool:
+def _is_unfit(known: Operation, tensor: torch.Tensor) -> bool:
     floating = tensor.dtype.is_floating_point
     return bool(
         tensor.layout is not torch.strided
         or tensor.dtype.is_complex
         or tensor.is_quantized
-        or ("floating" in traits and not floating)
-        or ("integral" in traits and floating)
-        or ("filled" in traits and not is_known(tensor.numel() > 0))
-        or ("numeric" in traits and tensor.dtype is torch.bool)
-        or ("contiguous" in traits and not is_contiguous(tensor))
-        or ("untrained" in traits and tensor.requires_grad and torch.is_grad_enabled())
+        or (known.needs_floats and not floating)
+        or (known.needs_integers and floating)
+        or (known.needs_elements and not is_known(tensor.numel() > 0))
+        or (known.refuses_booleans and tensor.dtype is torch.bool)
+        or (known.must_be_contiguous and not is_contiguous(tensor))
+        or (known.is_without_gradient and tensor.requires_grad and torch.is_grad_enabled())
     )
 
 
@@ -176,9 +177,9 @@ def _fits(number: Any, dtype: torch.dtype) -> bool:
     return is_whole and is_sure(number >= limits.min) and is_sure(number <= limits.max)
 
 
-def _may_be_infinite(name: str, traits: str, operands: list[Variable], options: dict[str, Variable]) -> bool:
+def _may_be_infinite(name: str, operands: list[Variable], options: dict[str, Variable]) -> bool:
     """Is a gradient computed with the operation that may be infinite where its operands are finite?"""
-    if "smooth" in traits or not torch.is_grad_enabled():
+    if operation(name).is_smooth or not torch.is_grad_enabled():
         return False
     if not any(is_any_tensor(value) and fake_of(value).requires_grad for value in operands):
         return False

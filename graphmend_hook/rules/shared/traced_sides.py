@@ -69,7 +69,7 @@ class Harmful:
 
 @dataclass
 class HarmfulElsewhere:
-    """The same of functions that it calls, which do not see the write themselves, as frames of their own."""
+    """The same places in functions that the frame calls: compiled by themselves, these would not see the write."""
 
     lines: set[SourceLine | None] = field(default_factory=set)
 
@@ -514,7 +514,7 @@ def _covers(written: torch.Tensor, sources: Iterable[torch.fx.Node]) -> bool:
 
 
 def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
-    """Which object a selected tensor is, or views, among the others or by itself, is for the data to decide."""
+    """The data decides which tensor a selection gives; so the program may not ask which object it is, or views."""
     reads = {read.selected: read for read in compilation.of(Reads).found}
     met: set[torch.fx.Node] = set()
     for node in {tensor_node(tensor) for tensor in tensors}:

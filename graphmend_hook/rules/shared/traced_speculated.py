@@ -70,32 +70,29 @@ def unheard(raised: Any) -> None:
         raise Unspeculable(HANDLER_AROUND)
 
 
-def attempt(name: str, traits: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The call of a torch function of that name, if it cannot fail on these values.
-
-    traits: what is known of the operation, as words (`tensor_ops`), and how many operands may be tensors.
-    """
+def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The call of a torch function of that name, if it cannot fail on these values."""
     if in_trace():
-        may_be_infinite = traced_operations.may_be_tried((name, traits), function, arguments, options)
+        may_be_infinite = traced_operations.may_be_tried(name, function, arguments, options)
         if may_be_infinite is None:
             raise Unspeculable(MAY_FAIL, name)
         return function(*(_sheltered(name, arguments) if may_be_infinite else arguments), **options)
-    if traced_operations.can_fail(traits, arguments, options):
+    if traced_operations.can_fail(name, arguments, options):
         raise Unspeculable(MAY_FAIL, name)
     return _tried(function, arguments, options)
 
 
-def attempt_method(name: str, traits: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
+def attempt_method(name: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
     """The call of a tensor's method, if it cannot fail on these values."""
     if not is_tensor(receiver):
         raise Unspeculable(MAY_FAIL)
-    result = attempt(name, traits, getattr(torch.Tensor, name), receiver, *arguments, **options)
+    result = attempt(name, getattr(torch.Tensor, name), receiver, *arguments, **options)
     if name == "to" and traced_operations.gives_back(result, receiver):
         return receiver
     return result
 
 
-def operate(name: str, traits: str, *operands: Any) -> Any:
+def operate(name: str, *operands: Any) -> Any:
     """The operator of that name in the module `operator`, if it cannot fail on these values."""
     of_tensors = traced_operations.takes_tensors(name, operands)
     if of_tensors is None:
@@ -106,7 +103,7 @@ def operate(name: str, traits: str, *operands: Any) -> Any:
         for operand in operands:
             inert(operand)
     function = getattr(operator, name)
-    return attempt(name, traits, function, *operands) if of_tensors else function(*operands)
+    return attempt(name, function, *operands) if of_tensors else function(*operands)
 
 
 def _is_little(name: str, left: Any, right: Any = None) -> bool:
@@ -126,7 +123,7 @@ def item_of(container: Any, index: Any) -> Any:
             return _row(container, index)
         if not (is_tensor(container) and _is_static(index)):
             raise Unspeculable(MAY_FAIL)
-        return attempt("getitem", "1 smooth", operator.getitem, container, index)
+        return attempt("getitem", operator.getitem, container, index)
     kind = type(container)
     if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
         raise Unspeculable(MAY_FAIL)

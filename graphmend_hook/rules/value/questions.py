@@ -8,7 +8,7 @@ from typing import Any
 
 from ...source.names import enclosed_in, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import STRANGERS, Taint, is_comparison
+from ...source.taint import STRANGERS, Taint, evidence_of, is_comparison
 from ...source.templates import OWN, name
 from ...source.unknown import is_held_by_self, is_membership
 from . import forms, groups, sizes
@@ -34,7 +34,7 @@ class Questions:
 
     def __init__(self, place: Place, scope: ModuleScope, root: ast.AST) -> None:
         self._place, self._scope = place, scope
-        self._evidence = scope.evidence(place.function)
+        self._evidence = evidence_of(place.function, scope)
         self.found: dict[int, Question] = {}
         self.kept: dict[int, str] = {}
         self.enclosed = enclosed_in(root)

@@ -110,7 +110,7 @@ class ValueCandidate:
         assert isinstance(answer, ast.expr)
         text = "ANSWER if GM.compiling() else ORIGINAL"
         if isinstance(self.statement, ast.While) and node is self.statement.test:
-            text = f"({text},)[0]"  # one jump back: of two Dynamo takes the second for a loop around the first
+            text = f"({text},)[0]"  # with one jump back: Dynamo takes a second one for an outer loop
         return expression(text, node, ANSWER=answer, ORIGINAL=node)
 
     def _answer(self, node: ast.AST) -> ast.AST | None:
@@ -185,7 +185,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 20
+    version = 21
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

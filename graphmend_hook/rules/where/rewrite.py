@@ -43,7 +43,7 @@ import re
 from ...diagnostics import Refusal
 from ...source.names import enclosed_in, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import Taint
+from ...source.taint import Taint, evidence_of
 from ...source.templates import Template, constant, expression, replaced
 from ..base import Declined, Ready, unsuitable
 from ..shared.blocks import following, has_effect, returns
@@ -68,7 +68,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 15
+    version = 16
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
@@ -128,7 +128,7 @@ def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:
     statement = place.statement
     if not isinstance(statement, _SIMPLE) or not scope.may_hold(b"else", statement):
         return []
-    enclosed, evidence = enclosed_in(statement), scope.evidence(place.function)
+    enclosed, evidence = enclosed_in(statement), evidence_of(place.function, scope)
     nodes = [node for node in walk(statement) if isinstance(node, ast.IfExp) and id(node) not in enclosed]
     taints = [evidence.of_test(node.test) for node in nodes]
     most = max(taints, default=Taint.NO)
