@@ -17,6 +17,11 @@ the package, with its lines. No file imports itself through others (`tests/rewri
 """
 
 
+def files() -> list[Path]:
+    """The modules of the package; what has another name than one is a text that it shows."""
+    return sorted(file for file in PACKAGE.rglob("*.py") if file.stem.isidentifier())
+
+
 def modules_of(file: Path, types: bool = False) -> set[Path]:
     """The files of its package that `file` imports, wherever in it; with `types` those for the sake of types too."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -67,4 +72,4 @@ def page(files: Mapping[Path, set[Path]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(page({file: modules_of(file) for file in sorted(PACKAGE.rglob("*.py"))})))
+    print("\n".join(page({file: modules_of(file) for file in files()})))

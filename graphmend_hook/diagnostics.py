@@ -35,6 +35,55 @@ class Outcome(Enum):
     LEFT = "left while tracing"  # mended, and yet a traced value showed that the original has to run: it breaks
 
 
+class Code(NamedTuple):
+    """A stable code, which is never used again for another meaning, and all that is said of it.
+
+    sentence: what reports say; of a refusal while rewriting (GMnnn-Rnn) the obligation that a statement does not meet.
+    remedy: what to do about it.  because: why, where the docs say more of it than the sentence.
+    """
+
+    code: str
+    sentence: str
+    remedy: str = ""
+    because: str = ""
+
+    @property
+    def rule(self) -> str:
+        return rule_of(self.code)
+
+    @property
+    def is_obligation(self) -> bool:
+        return "-R" in self.code and bool(self.rule)
+
+
+# By what a code begins with: several rules have effects and branches.
+RULE_OF_CODE = {
+    "GM101": "defer",
+    "GM102": "where",
+    "GM103": "trap",
+    "GM104": "value",
+    "GM105": "sweep",
+    "GM106": "grad",
+}
+CODES: dict[str, Code] = {}  # of refusals, by their names, once `rules.codes` is imported
+
+
+def rule_of(code: str) -> str:
+    """The name of the rule that most often gives the code, "" for one that is no rule's."""
+    return RULE_OF_CODE.get(code.partition("-")[0], "")
+
+
+def code(name: str, sentence: str, remedy: str = "", because: str = "") -> str:
+    """Write down what is said of the code of that name, and give the name: traced code hands on no more than that."""
+    CODES[name] = Code(name, sentence, remedy, because)
+    return name
+
+
+def of_rules(*names: str, sentence: str, remedy: str, because: str) -> tuple[str, ...]:
+    """The codes, of one or several rules, of an obligation that a rule finds while it takes a statement apart."""
+    return tuple(code(name, sentence, remedy, because) for name in names)
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a candidate is left alone: a stable code and the sentence that tells a person why and what to do."""

@@ -39,7 +39,7 @@ def connect() -> None:
 def _put_in_place() -> None:
     global connected
     from .engine.attempt import refusals
-    from .rules.codes import REFUSALS, TOLD
+    from .rules.codes import TOLD
 
     try:
         from . import called
@@ -47,7 +47,7 @@ def _put_in_place() -> None:
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return
     connected = True
-    refusals.sentences, refusals.told = REFUSALS, TOLD
+    refusals.told = TOLD
     globals().update({name: value for name, value in vars(called).items() if not name.startswith("_")})
 
 

@@ -6,9 +6,9 @@ import re
 
 import links
 
-from graphmend_hook.product.commands.examples import EXAMPLES
-from graphmend_hook.product.commands.remedies import remedy
-from graphmend_hook.product.commands.rules import Code, codes, page
+from graphmend_hook.diagnostics import Code
+from graphmend_hook.product.commands.examples import example_of
+from graphmend_hook.product.commands.rules import codes, page
 from graphmend_hook.pytest_plugin import _ini, _option
 from graphmend_hook.rules.order import ORDER
 from graphmend_hook.settings.config import SETTINGS, Setting, Settings
@@ -74,9 +74,9 @@ def _entry(code: Code) -> list[str]:
     meaning = f"Declined while rewriting, unless {code.sentence}." if code.is_obligation else f"{code.sentence}."
     lines = [f"### {code.code}\n", _escaped(_sentence(meaning.rstrip(".")))]
     if code.rule:
-        lines += ["", f"**What to do.** {remedy(code.code)}"]
-    example = EXAMPLES.get(code.code)
-    for words, program in example.parts() if example is not None else ():
+        lines += ["", f"**What to do.** {code.remedy}"]
+    example = example_of(code.code)
+    for words, program in example.parts if example is not None else ():
         lines += ["", words] if words else []
         lines += ["", f"```python\n{program}```"] if program else []
     return lines
@@ -93,7 +93,7 @@ def appendix(name: str) -> str:
     if rule is None:
         return ""
     mine = [code for code in codes().values() if code.rule == rule.name]
-    rows = [f"| [{code.code}](codes.md#{code.code.lower()}) | {_escaped(remedy(code.code))} |" for code in mine]
+    rows = [f"| [{code.code}](codes.md#{code.code.lower()}) | {_escaped(code.remedy)} |" for code in mine]
     table = ["| code | what to do |", "|---|---|", *rows]
     manual = [f"`graphmend rules {rule.name}` prints it.\n", f"```text\n{page(rule)}\n```", ""]
     return "\n".join(["\n## Remedies\n", *table, "\n## Manual page\n", *manual])

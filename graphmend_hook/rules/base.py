@@ -10,6 +10,7 @@ from typing import Protocol
 from ..diagnostics import Refusal
 from ..source.scopes import ModuleScope, Place
 from .defer.known_calls import FOREIGN_COMPILERS
+from .shared.codes import OTHER_COMPILER, READS_FRAME, SUSPENDS
 
 
 class Candidate(Protocol):
@@ -54,33 +55,36 @@ class Rule(Protocol):
 
 
 class Declined(Exception):  # noqa: N818  control flow, not an error
-    """How a rule gives up a statement that it is taking apart; the refusal says why."""
+    """How a rule gives up a statement that it is taking apart; the refusal says why.
 
-    def __init__(self, number: str, text: str) -> None:
-        super().__init__(number, text)
-        self.number, self.text = number, text
+    codes: that of each rule which may give it (`diagnostics.of_rules`).
+    """
+
+    def __init__(self, codes: tuple[str, ...], text: str) -> None:
+        super().__init__(codes, text)
+        self.codes, self.text = codes, text
 
     def refusal(self, rule_code: str) -> Refusal:
-        return Refusal(f"{rule_code}-{self.number}", self.text)
+        """With the code that begins with `rule_code`; where there is none, with that of another rule."""
+        return Refusal(next((code for code in self.codes if code.startswith(rule_code)), self.codes[0]), self.text)
 
 
-def compiled_elsewhere(place: Place, scope: ModuleScope) -> bool:
-    """Does a decorator of another compiler read the function's code?"""
+def compiled_elsewhere(place: Place, scope: ModuleScope, rule_code: str) -> Refusal | None:
+    """The refusal, under the rule's code, if a decorator of another compiler reads the function's code."""
     for function in place.function.lineage():
         for decorator in function.node.decorator_list:
             maker = getattr(decorator, "func", decorator)
             if scope.imports.qualified(maker).partition(".")[0] in FOREIGN_COMPILERS:
-                return True
-    return False
+                return Declined(OTHER_COMPILER, "another compiler compiles the function").refusal(rule_code)
+    return None
 
 
-def unsuitable(place: Place, scope: ModuleScope, code: str) -> Refusal | None:
-    """The refusal, under the rule's `code`, if nothing data-dependent in the function can be rewritten."""
+def unsuitable(place: Place, scope: ModuleScope, rule_code: str) -> Refusal | None:
+    """The refusal, under the rule's code, if nothing data-dependent in the function can be rewritten."""
     function = place.function
     if function.is_async or function.is_generator:
-        return Refusal(f"{code}-R10", "the function is a coroutine or a generator")
+        return Declined(SUSPENDS, "the function is a coroutine or a generator").refusal(rule_code)
     if function.reads_its_frame:
-        return Refusal(f"{code}-R11", "the function reads its own frame (locals, exec, eval, frame objects)")
-    if compiled_elsewhere(place, scope):
-        return Refusal(f"{code}-R12", "another compiler compiles the function")
-    return None
+        text = "the function reads its own frame (locals, exec, eval, frame objects)"
+        return Declined(READS_FRAME, text).refusal(rule_code)
+    return compiled_elsewhere(place, scope, rule_code)

@@ -12,14 +12,15 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import graphmend_hook
 from graphmend_hook.cli import main
-from graphmend_hook.product.commands.examples import EXAMPLES, Example
-from graphmend_hook.product.commands.remedies import REMEDIES, remedy
+from graphmend_hook.diagnostics import Code
+from graphmend_hook.product.commands import examples
 from graphmend_hook.product.commands.rules import codes
 from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.codes import TOLD
@@ -28,6 +29,7 @@ from graphmend_hook.settings.options import add_settings, given
 
 RULES = active_rules(RULE_NAMES)
 OF_RULES = [code for code in codes().values() if code.rule]
+EXAMPLES = {code.code: example for code in OF_RULES if (example := examples.example_of(code.code))}
 HEAD = """\
 import contextlib
 import functools
@@ -94,23 +96,22 @@ def inputs_of(code: str) -> list[tuple[Any, ...]]:
     return by_code.get(code) or by_rule.get(code[:5]) or [(torch.ones(3), torch.tensor(2))]
 
 
-@pytest.mark.parametrize("code", [code.code for code in OF_RULES])
-def test_every_refusal_has_one(code: str) -> None:
-    text = remedy(code)
-    assert text.endswith(".")
-    assert text[0].isupper()
+@pytest.mark.parametrize("code", OF_RULES, ids=lambda code: code.code)
+def test_every_refusal_has_one(code: Code) -> None:
+    assert code.remedy.endswith(".")
+    assert code.remedy[0].isupper()
 
 
-def test_none_is_left_over_or_said_twice() -> None:
-    used = {code.code if code.code in REMEDIES else code.code.partition("-")[2] for code in OF_RULES}
-    assert used == {*REMEDIES}
-    own = [text for key, text in REMEDIES.items() if "-T" in key]
+def test_none_is_said_twice() -> None:
+    own = [code.remedy for code in OF_RULES if "-T" in code.code]
     assert len({*own}) == len(own)
 
 
 def test_every_refusal_has_an_example() -> None:
     assert {*EXAMPLES, *WITHOUT_EXAMPLE} == {code.code for code in OF_RULES}
     assert EXAMPLES.keys().isdisjoint(WITHOUT_EXAMPLE)
+    files = {file.stem for file in Path(examples.__file__).parent.glob("*.py")}
+    assert files == {*EXAMPLES, "__init__"}, "each is of a code"
 
 
 @pytest.mark.parametrize("code", [code for code in EXAMPLES if "-R" in code])
@@ -242,7 +243,7 @@ def traced(monkeypatch: pytest.MonkeyPatch, write: Any) -> Callable[..., Traced]
 
 @pytest.mark.parametrize("code", [code for code in EXAMPLES if "-T" in code])
 def test_it_is_declined_while_tracing(code: str, traced: Callable[..., Traced]) -> None:
-    example: Example = EXAMPLES[code]
+    example = EXAMPLES[code]
     name = f"{code}_before".replace("-", "_")
     found = traced(code, example.before, example.flags_before, name, unlike_eager=code == SHOWS_ITS_CALLER)
     assert code in found.codes
@@ -252,7 +253,7 @@ def test_it_is_declined_while_tracing(code: str, traced: Callable[..., Traced]) 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_following_it_helps(code: str, traced: Callable[..., Traced]) -> None:
     """One graph, or one for each value of a number, with nothing left."""
-    example: Example = EXAMPLES[code]
+    example = EXAMPLES[code]
     found = traced(code, example.after, example.flags_after, f"{code}_after".replace("-", "_"))
     assert found.error is None
     assert found.codes == set()

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 
 from graphmend_hook import cli
-from graphmend_hook.diagnostics import Outcome
+from graphmend_hook.diagnostics import RULE_OF_CODE, Outcome
 from graphmend_hook.product import commands
 from graphmend_hook.product.commands import rules as manual
 from graphmend_hook.product.explain.baseline import compare
@@ -28,7 +28,7 @@ from graphmend_hook.product.explain.text import show, show_compared
 from graphmend_hook.product.explain.verdicts import Verdicts
 from graphmend_hook.product.report.text import PLAIN
 from graphmend_hook.rewrite import active_rules, rewrite
-from graphmend_hook.rules.codes import REFUSALS, RULE_OF_CODE
+from graphmend_hook.rules.codes import REFUSALS
 from graphmend_hook.settings.config import RULE_NAMES
 
 HERE = Path(__file__).parent
@@ -178,6 +178,7 @@ def test_the_report_knows_the_rule_of_every_refusal() -> None:
     known = {code.code.partition("-")[0]: code.rule for code in manual.codes().values() if "-T" in code.code}
     assert known == {**RULE_OF_CODE, "GM100": ""}
     assert {code.partition("-")[0] for code in REFUSALS} == known.keys()
+    assert {*RULE_OF_CODE.values()} == {*RULE_NAMES}
 
 
 def test_texts_of_codes_load_no_rule_and_no_torch(python: Any) -> None:
@@ -185,5 +186,5 @@ def test_texts_of_codes_load_no_rule_and_no_torch(python: Any) -> None:
     loaded = set(done.stdout.split())
     assert "torch" not in loaded
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("graphmend_hook.rules.")} == {
-        *("defer", "where", "grad", "sweep", "trap", "value", "codes"),
+        *("defer", "where", "grad", "shared", "sweep", "trap", "value", "codes"),
     }

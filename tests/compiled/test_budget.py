@@ -10,6 +10,7 @@ import pytest
 import torch
 from observing import HERE, Kept, import_file, import_mended
 
+from graphmend_hook.diagnostics import CODES
 from graphmend_hook.engine.attempt import refusals
 
 PATH = HERE / "budget_cases.py"
@@ -99,7 +100,7 @@ def test_the_third_compilation_breaks_again(name: str) -> None:
 def test_the_report_has_the_guard() -> None:
     run(MENDED, "CountsAtTheEnd")
     (found,) = [known for known in refusals.seen if known[0] == "GM100-T02"]
-    assert "it breaks again" in refusals.sentences["GM100-T02"]
+    assert "it breaks again" in CODES["GM100-T02"].sentence
     assert refusals.about(found) == " (self.calls)" and found[3] == "forward"
 
 

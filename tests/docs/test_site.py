@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pages
 import pytest
 
-from bench.structure import PACKAGE, modules_of
-from graphmend_hook.product.commands.examples import EXAMPLES
-from graphmend_hook.product.commands.remedies import remedy
+from bench.structure import PACKAGE, files, modules_of
+from graphmend_hook.product.commands.examples import example_of
 from graphmend_hook.product.commands.rules import codes
+from graphmend_hook.rules.codes import TOLD
 from graphmend_hook.rules.order import ORDER
 from graphmend_hook.settings.config import SETTINGS
 
@@ -20,6 +21,7 @@ import docstrings
 import generated
 import layers
 import links
+import tables
 
 CODES = codes()
 
@@ -29,10 +31,9 @@ def test_every_code_has_its_remedy() -> None:
     for code in CODES.values():
         entry = text.partition(f"\n### {code.code}\n")[2].partition("\n##")[0]
         assert entry.strip(), code
-        assert not code.rule or remedy(code.code) in entry, code
-    for example in EXAMPLES.values():
-        assert example.before in text
-        assert example.after in text
+        assert code.remedy in entry, code
+        example = example_of(code.code)
+        assert example is None or (example.before in entry and example.after in entry), code
 
 
 def test_every_setting_has_all_its_names() -> None:
@@ -81,11 +82,20 @@ def test_a_layer_imports_only_what_is_below_it() -> None:
         within = (number for part, number in height.items() if file.is_relative_to(PACKAGE / part))
         return next(within, height.get(file.stem) if file.parent == PACKAGE else None)
 
-    for file in PACKAGE.rglob("*.py"):
+    for file in files():
         own = height_of(file)
         if own is not None and not file.name.startswith("traced") and file.name != "codes.py":
             for other in modules_of(file):
                 assert (height_of(other) or own) >= own, (file, other)
+
+
+def test_the_tables_of_codes_are_those_of_the_package() -> None:
+    found = []
+    for page in sorted((pages.ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert text == tables.filled(text), (page, "python docs/site/tables.py makes them anew")
+        found += re.findall(r"^\| (GM\d{3}-[RT]\d\d) \|", text, re.MULTILINE)
+    assert sorted(found) == sorted(code.code for code in CODES.values() if code.rule and code.code not in TOLD)
 
 
 def test_docstrings_become_lists() -> None:

@@ -9,23 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import graphmend_hook
-from bench.structure import modules_of
+from bench.structure import files, modules_of
+from graphmend_hook.diagnostics import CODES
+from graphmend_hook.rewrite import SWITCHED_OFF
+from graphmend_hook.rules import codes as _codes  # noqa: F401  all of them
 from graphmend_hook.rules.order import ORDER
 
 PACKAGE = Path(graphmend_hook.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
+FILES = files()
 RULES = PACKAGE / "rules"
 # A part may import what it names; one that is not here fails.  Of the rules there are four: what rewrites, what is traced
-# (files named `traced`), the codes of what is traced (`codes.py`), and the order, which alone knows every rule.
+# (files named `traced`), the codes of what either leaves (`codes.py`), and the order, which alone knows every rule.
 LAYERS = {
     "version": set(),
     "diagnostics": set(),
     "program": set(),
     "settings": {"diagnostics", "program", "version"},
     "source": {"diagnostics"},
-    "rules": {"diagnostics", "source"},
-    "codes": {"engine"},
-    "traced": {"engine", "source"},
+    "rules": {"codes", "diagnostics", "source"},
+    "codes": {"diagnostics", "engine"},
+    "traced": {"codes", "engine", "source"},
     "order": {"rules", "settings"},
     "rewrite": {"diagnostics", "order", "rules", "source"},
     "cells": {"diagnostics", "rewrite", "rules", "source"},
@@ -38,7 +41,7 @@ LAYERS = {
         "version",
     },
     "runner": {"hook", "program", "settings"},
-    "explain": {"diagnostics", "engine", "report", "rewrite", "settings", "version"},
+    "explain": {"codes", "diagnostics", "engine", "report", "rewrite", "settings", "version"},
     "doctor": {
         "codes",
         "diagnostics",
@@ -111,12 +114,24 @@ def test_a_folder_is_imported_without_its_files() -> None:
         assert not modules_of(file, types=True) | imported_from_elsewhere(file), file
 
 
+CODE = re.compile(r"GM\d{3}-[RT]\d\d")
+
+
+def test_a_code_is_written_once() -> None:
+    """With what is said of it; the constant that it gives is used elsewhere."""
+    texts = {file: file.read_text(encoding="utf-8") for file in FILES}
+    written = [code for text in texts.values() for code in re.findall(rf'"({CODE.pattern})"', text)]
+    assert sorted(written) == sorted({*CODES, SWITCHED_OFF.code})
+    for file in (*(file for file in FILES if file.name == "codes.py"), PACKAGE / "engine/attempt/refusals.py"):
+        for name in re.findall(r"^([A-Z_]+) = (?:code|of_rules)\(", texts[file], re.MULTILINE):
+            users = [text for other, text in texts.items() if other != file]
+            assert any(re.search(rf"import .*\b{name}\b|\.{name}\b", text, re.DOTALL) for text in users), (file, name)
+
+
 def test_a_rule_spells_its_codes() -> None:
     """The adapter says in words of its own why something cannot be done."""
-    for file in FILES:
-        if PACKAGE / "engine" in file.parents and file.name != "capture.py":
-            codes = set(re.findall(r"GM\d\d\d-[RT]\d\d", file.read_text(encoding="utf-8")))
-            assert codes <= {"GM100-T01", "GM100-T02", "GM100-T03"}, file
+    of_engine = set(CODE.findall((PACKAGE / "engine/attempt/refusals.py").read_text(encoding="utf-8")))
+    assert of_engine == {"GM100-T01", "GM100-T02", "GM100-T03", "GM104-T09"}
 
 
 def test_only_what_is_traced_knows_torch() -> None:
@@ -191,7 +206,7 @@ def test_installing_the_hook_imports_no_more_than_it_needs(python: Any) -> None:
 def test_every_code_is_documented_once() -> None:
     from graphmend_hook.diagnostics import NOTICES
 
-    text = "\n".join(file.read_text(encoding="utf-8") for file in PACKAGE.glob("**/*.py"))
+    text = "\n".join(file.read_text(encoding="utf-8") for file in FILES)
     for code in NOTICES:
         assert text.count(f'notice("{code}"') + text.count(f'say_once("{code}"') >= 1, code
 

@@ -25,7 +25,7 @@ from ..door.own_code import is_own
 from ..door.tracer import SourceLine, Trace, log, record, traced_code
 from ..graph_end.order import Verdict
 from .compilation import Compilation, trace_anew
-from .refusals import Place
+from .refusals import COMPILED_AGAIN, Place
 
 _MOST_FAILED = 2  # compiled codes of a frame
 # How guards begin that something is there, or is not: of an attribute that a call makes they fail once.
@@ -116,7 +116,7 @@ def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> 
         site = inherited.behind[key]
         inherited.left.add(site.line)
         spent.names.add(key[0])
-        record("GM100-T02", " ".join(text.split()), site.place)
+        record(COMPILED_AGAIN, " ".join(text.split()), site.place)
 
 
 def _failures(compilation: Compilation) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     for name, site in again:
         spent.names.add(name)
         inherited.left.add(site.line)
-        record("GM100-T02", name, site.place)
+        record(COMPILED_AGAIN, name, site.place)
     trace_anew("a guard that a freed break has brought in fails too often")
 
 

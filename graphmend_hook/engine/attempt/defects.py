@@ -25,7 +25,7 @@ def report(what: str, error: Exception) -> None:
     file, line, function = (inside[-1].filename, inside[-1].lineno or 0, inside[-1].name) if inside else ("?", 0, "?")
     if defects_are_fatal():
         raise DefectError(f"{what} failed at {file}:{line} in {function}") from error
-    if refusals.add("GM100-T01", (file, line, function)):
+    if refusals.add(refusals.OWN_ERROR, (file, line, function)):
         place = f"{os.path.basename(file)}:{line}"
         log.warning(
             "%s",

@@ -14,9 +14,7 @@ from ..door.tracer import SourceLine, Trace, place_of, record
 from ..graph_end.order import Verdict
 from . import refusals
 from .compilation import Compilation, is_graph_break
-from .refusals import Place
-
-_CODE = "GM100-T03"
+from .refusals import ENDED_BY_DYNAMO, Place
 
 
 @dataclass
@@ -39,7 +37,7 @@ def note(trace: Trace) -> None:
     if not mended.lines:
         places = trace.compilation.attempts.of(_Seen).places
         while places:
-            refusals.seen.pop((_CODE, *places.pop()), None)
+            refusals.seen.pop((ENDED_BY_DYNAMO, *places.pop()), None)
         trace.compilation.judge(Verdict.BREAK, _judge_graph)
         trace.compilation.at_end(_judge_end)
     mended.lines.add(trace.line)
@@ -70,4 +68,4 @@ def _see(compilation: Compilation, place: Place, reason: str) -> None:
     refusals.decided.discard(place[:2])
     if not refusals.is_left(place):
         compilation.attempts.of(_Seen).places.append(place)
-        record(_CODE, reason.strip().partition("\n")[0].partition(":")[0], place)
+        record(ENDED_BY_DYNAMO, reason.strip().partition("\n")[0].partition(":")[0], place)

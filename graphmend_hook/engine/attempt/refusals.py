@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-# The codes of this adapter.  Rules declare their own, and `rules.codes` has them all.
-REFUSALS = {
-    "GM100-T01": "an error of graphmend_hook's own while it was traced; please report it",
-    "GM100-T02": "the frame would be compiled a third time because of a guard that it has only since it does not break "
-    "here: it breaks again",
-    "GM100-T03": "Dynamo ends the graph at the statement, or leaves the frame to eager there, for a reason of its own",
-}
+from ...diagnostics import code
 
-sentences = REFUSALS  # of every code, once rewritten code can be traced (`runtime.connect`)
+# The codes of this adapter.  Rules declare their own, and `rules.codes` has them all.
+OWN_ERROR = code("GM100-T01", "an error of graphmend_hook's own while it was traced; please report it")
+COMPILED_AGAIN = code(
+    "GM100-T02",
+    "the frame would be compiled a third time because of a guard that it has only since it does not break here: "
+    "it breaks again",
+)
+ENDED_BY_DYNAMO = code(
+    "GM100-T03",
+    "Dynamo ends the graph at the statement, or leaves the frame to eager there, for a reason of its own",
+)
+NUMBERS_GIVEN_UP = code(
+    "GM104-T09",
+    "numbers that were captured on the way here were given up, and are read as they were written",
+    "Look at the line that the reason names; `# graphmend: off[value]` there saves the attempts.",
+    "numbers that were captured on the way here were given up, and are read as they were written; in parentheses why, "
+    "and after how many attempts",
+)
+
 told: frozenset[str] = frozenset()  # the codes of what is no refusal, once rewritten code can be traced
 Place = tuple[str, int, str]  # file, line, function
 NOWHERE: Place = ("?", 0, "?")  # where no code of the program is being traced

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._guards import TracingContext
 
+from ...diagnostics import CODES
 from ..attempt import refusals
 from ..attempt.compilation import Compilation, compilation_of
 from ..attempt.refusals import NOWHERE, Place
@@ -108,7 +109,7 @@ def record(code: str, operation: str = "", place: Place | None = None) -> None:
         frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
         place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else NOWHERE
     if refusals.add(code, place, operation):
-        why = refusals.sentences.get(code, "") + refusals.about((code, *place))
+        why = CODES[code].sentence + refusals.about((code, *place))
         log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)
 
 

@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 from ..attempt import restart
 from ..attempt.compilation import Compilation, trace_anew
 from ..attempt.orders import Orders, is_as_written
-from ..attempt.refusals import Place
+from ..attempt.refusals import NUMBERS_GIVEN_UP, Place
 from ..attempt.restart import Failure
 from ..door import frame_guards
 from ..door.question import question
@@ -266,7 +266,7 @@ def _capture_first(
     if not is_uncaptured(compilation):
         given_up = not_captured.remember(compilation, lines)
         place = place or next(iter(compilation.of(Captured).places), None)
-        record("GM104-T09", f"{reason}; attempts given up: {given_up}", place)
+        record(NUMBERS_GIVEN_UP, f"{reason}; attempts given up: {given_up}", place)
         orders = _orders(compilation)
         orders.most, orders.not_negative, orders.above_one = count, False, ()
         assumptions.forbid(compilation)

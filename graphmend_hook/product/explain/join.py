@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ...rules.value.codes import OF_AN_INPUT
 from ..report.sources import Frame, module_of, statement_at
 from .observe import Graph
-from .verdicts import ADD, OF_INPUT, Start, Verdicts, start_of
+from .verdicts import ADD, Start, Verdicts, start_of
 
 SCHEMA = 2
 Json = dict[str, Any]
@@ -183,7 +184,7 @@ def breaks_of(before: Iterable[Json], after: Iterable[Json], verdicts: Verdicts)
         callers = tuple(Caller(stack, count) for stack, count in met.most_common() if stack)
         who = tuple(dict.fromkeys(each.get("process", "") for each in mended or without))
         values: tuple[str, ...] = ()
-        if verdict.code == OF_INPUT and any(each["inputs"] for each in mended):
+        if verdict.code == OF_AN_INPUT and any(each["inputs"] for each in mended):
             values = tuple(sorted({name for each in mended for name in each["inputs"]}))
             verdict = verdict._replace(advice=f"if few values are met: {verdicts.values_flag(*values)}")
         reason = _short(shown["reason"])

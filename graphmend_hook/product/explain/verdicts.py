@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...diagnostics import TOO_EARLY
+from ...engine.attempt.refusals import ENDED_BY_DYNAMO
+from ...rules.value.codes import OF_AN_INPUT
 from ..report.sources import Frame, module_of, statement_at
 from ..report.text import shorten
 from .together import default_set
 
-OF_DYNAMO = "GM100-T03"  # the refusal that gives Dynamo's own reason, which has hints of its own
-OF_INPUT = "GM104-T02"  # the refusal that naming an input by `--values` takes away
 ADD = "add it: "  # the advice for a module that is not among those that are mended
 _TO_PYTORCH = "file an issue"  # a hint with this in it is for the developers of PyTorch
 Report = dict[str, Any]
@@ -59,7 +59,7 @@ class Verdicts:
         self._traced: dict[Start, Report] = {}
         for each in report["traced"]:  # the first counts, but for one that an option takes away
             start = start_of(each["path"], each["line"])
-            if start not in self._traced or each["code"] == OF_INPUT:
+            if start not in self._traced or each["code"] == OF_AN_INPUT:
                 self._traced[start] = each
 
     def of_removed(self, stack: list[Frame]) -> Verdict:
@@ -81,7 +81,7 @@ class Verdicts:
             if caller != start and (known is None or known["rule"] != "trap"):
                 continue
             refusal = self._traced.get(caller)
-            if refusal is not None and refusal["code"] != OF_DYNAMO:
+            if refusal is not None and refusal["code"] != ENDED_BY_DYNAMO:
                 return _refused(refusal["code"], f"left in place while tracing: {refusal['reason']}")
             if known is not None and known["outcome"] == "declined":
                 return _refused(known["code"], f"declined: {known['reason']}")

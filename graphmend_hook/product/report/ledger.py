@@ -14,13 +14,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ...diagnostics import Site
+from ...diagnostics import Site, rule_of
 from ...engine.attempt import refusals
 from ...engine.door import trust
 from ...rules.codes import REFUSALS
 from ...settings.config import Settings
 from ...version import __version__
-from .left import mark, rule_of
+from .left import mark
 
 Document = dict[str, Any]
 SCHEMA = 2  # raised when a field goes away or changes its meaning, not when one is added

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...diagnostics import Outcome
-from ...rules.codes import RULE_OF_CODE, TOLD
+from ...diagnostics import Outcome, rule_of
+from ...rules.codes import TOLD
 
 Entry = dict[str, Any]
 Place = tuple[str, int]
-
-
-def rule_of(code: str) -> str:
-    """The rule that most often gives the code, "" for one that is no rule's."""
-    return RULE_OF_CODE.get(code.partition("-")[0], "")
 
 
 def mark(modules: Iterable[Entry], traced: Iterable[Entry]) -> None:

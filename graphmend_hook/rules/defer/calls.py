@@ -11,6 +11,7 @@ from ...source.scopes import ModuleScope, Place
 from ...source.templates import RUNTIME, Filling, Template, constant, expression
 from ..base import compiled_elsewhere
 from . import partials
+from .codes import IN_COROUTINE, MAY_BE_CAUGHT, NEEDS_ITS_MOMENT, READS_FRAME, TEXT_MAY_CHANGE, TO_A_FILE, UNPACKED
 from .known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS, WITHOUT_LEVEL
 from .late import Late, is_builtin_in, late
 from .leaves import Leaves
@@ -47,16 +48,16 @@ else:
 _SETTLED = Template("VALUES = GM.settled(VALUES)")
 _STREAMS = {"sys.stdout", "sys.stderr"}
 
-FRAME = Refusal("GM101-R01", "the call reads the exception or the stack, or waits for others; drop {keyword}=")
-STARRED = Refusal("GM101-R02", "the call unpacks arguments; write them out")
-CAUGHT = Refusal("GM101-R03", "a handler in the function could catch what the call raises; move it out of the try")
-INSPECTED = Refusal("GM101-R04", "the function reads its own frame (locals, exec, eval, frame objects)")
-FOREIGN = Refusal("GM101-R05", "another compiler compiles the function")
-FILE = Refusal("GM101-R06", "print writes to a file object; only sys.stdout and sys.stderr can wait")
+CODE = "GM101"
+FRAME = Refusal(NEEDS_ITS_MOMENT, "the call reads the exception or the stack, or waits for others; drop {keyword}=")
+STARRED = Refusal(UNPACKED, "the call unpacks arguments; write them out")
+CAUGHT = Refusal(MAY_BE_CAUGHT, "a handler in the function could catch what the call raises; move it out of the try")
+INSPECTED = Refusal(READS_FRAME, "the function reads its own frame (locals, exec, eval, frame objects)")
+FILE = Refusal(TO_A_FILE, "print writes to a file object; only sys.stdout and sys.stderr can wait")
 NOISY = Refusal(
-    "GM101-R09", "text is formatted before a later argument makes a call; make that call in a statement before"
+    TEXT_MAY_CHANGE, "text is formatted before a later argument makes a call; make that call in a statement before"
 )
-COROUTINE = Refusal("GM101-R07", "the function is a coroutine, which torch.compile does not trace")
+COROUTINE = Refusal(IN_COROUTINE, "the function is a coroutine, which torch.compile does not trace")
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def _refusal(place: Place, call: ast.Call, scope: ModuleScope) -> Refusal | None
         return COROUTINE
     if place.function.reads_its_frame:
         return INSPECTED
-    return FOREIGN if compiled_elsewhere(place, scope) else None
+    return compiled_elsewhere(place, scope, CODE)
 
 
 def may_be_silent(call: ast.Call) -> bool:

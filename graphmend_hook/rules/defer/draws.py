@@ -13,6 +13,8 @@ from ...source.names import walk
 from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import Template
 from ..base import Ready, compiled_elsewhere
+from .calls import CODE
+from .codes import DRAW_NOT_COMPARED
 from .known_calls import DRAWS
 
 _DEFERRED = Template(
@@ -32,7 +34,7 @@ _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.UnaryOp, ast.unaryop, ast.expr_context)
 
 NEEDED = Refusal(
-    "GM101-R10",
+    DRAW_NOT_COMPARED,
     "the number is used elsewhere than left of < and its kin, or its call is not plain; draw it where it is used",
 )
 
@@ -44,7 +46,7 @@ def match(place: Place, at: ast.Assign, call: ast.Call, scope: ModuleScope) -> R
     target, function = at.targets[0], place.function
     if len(at.targets) > 1 or not isinstance(target, ast.Name) or not _is_plain(call):
         return NEEDED
-    if function.is_async or function.reads_its_frame or compiled_elsewhere(place, scope):
+    if function.is_async or function.reads_its_frame or compiled_elsewhere(place, scope, CODE):
         return NEEDED
     if not _is_only_compared(target.id, function):
         return NEEDED

@@ -32,21 +32,8 @@ After
     ``name = np.random.uniform(0, 1)`` (`draws`) draws after the graph, where the trace does not get to a place
     that looks at the number.
 
-Obligations proved here, each with its refusal
-    GM101-R01  no keyword that reads the exception or the stack, or has processes wait for each other
-    GM101-R02  nothing is unpacked but the function's own ``*args`` and ``**kwargs``, as Python has made them
-    GM101-R03  no handler in the function could catch what the call raises, unless a logger that is off may say nothing
-    GM101-R04  the function does not read its own frame
-    GM101-R05  no other compiler compiles the function
-    GM101-R06  ``print`` goes to sys.stdout or sys.stderr
-    GM101-R07  the function is not a coroutine: Dynamo does not trace those
-    GM101-R08  the call's value is not used
-    GM101-R09  no argument that is evaluated after text is formatted could change the text
-    GM101-R10  a number that is drawn is only the left side of comparisons, and its call is plain
-    GM101-R11  no clock is read
-
-Obligations checked on the traced values (`traced_defer`), each falling back to the original statement
-    GM101-T01 to GM101-T18, listed in `codes`.
+Obligations
+    `codes` has them.  Those checked while tracing fall back to the original statement (`traced`).
 
 The native alternative, and what it loses
     ``torch._dynamo.config.reorderable_logging_functions`` loses every call in an inlined frame;
@@ -63,6 +50,7 @@ from ...source.scopes import ModuleScope, Place
 from ...source.templates import Template
 from ..base import Ready
 from . import calls, draws
+from .codes import READS_CLOCK, VALUE_USED
 from .known_calls import CLOCKS, LOGGER_METHODS
 
 _LOOKED_UP = Template(
@@ -74,11 +62,11 @@ else:
 """
 )
 
-USED = Refusal("GM101-R08", "the call's value is used; make the call a statement of its own")
+USED = Refusal(VALUE_USED, "the call's value is used; make the call a statement of its own")
 
 
 CLOCK = Refusal(
-    "GM101-R11", "a clock is read, and a graph has no moment to do so; read it outside of the compiled code"
+    READS_CLOCK, "a clock is read, and a graph has no moment to do so; read it outside of the compiled code"
 )
 
 

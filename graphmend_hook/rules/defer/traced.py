@@ -28,6 +28,20 @@ from ...engine.epilogue.deferral import Hindrance, tracing
 from ...engine.epilogue.rerun import expect_failure, expect_guard
 from ...engine.graph_end import dead_code
 from . import traced_callers
+from .codes import (
+    CACHED,
+    DRAWN_AGAIN,
+    FORBIDDEN,
+    HAD_AGAIN,
+    HANDLER_AROUND,
+    IN_FINALLY,
+    MAY_CHANGE,
+    NEEDS_ITS_BREAKS,
+    NO_EPILOGUE,
+    REDIRECTED,
+    UNKNOWN_CALL,
+    WARNING_RAISES,
+)
 from .traced_callers import completes, function_of
 from .traced_library_loggers import is_function, is_lookup, logger_of_library, warns, why_no_logger
 from .traced_silent_loggers import is_silent
@@ -148,7 +162,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
     why = refusal_here(is_warning, False, values, silent)
     if not why and method in _ONCE and holds_tensor(values):
-        why = "GM101-T04"  # ``warning_once`` compares arguments, and the copy of a tensor is another object
+        why = MAY_CHANGE  # ``warning_once`` compares arguments, and the copy of a tensor is another object
     if not why and completes(target):
         why = why_not_fixed(target.args) or why_not_fixed(target.keywords.values())
     if not (why or silent or method in _ONCE):
@@ -162,22 +176,22 @@ def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silen
     is_warning, repeats, silent: as `deferral.hindrance` has them.
     """
     if not queue.understood:
-        return "GM101-T09"
+        return NO_EPILOGUE
     why = why_not_deferrable(is_warning, repeats, silent, values) or why_items_differ(values, 0)
-    return why or ("GM101-T12" if not silent and follows_what_may_raise() else "")
+    return why or (IN_FINALLY if not silent and follows_what_may_raise() else "")
 
 
 _CODES = {
     None: "",
-    Hindrance.NOT_REACHED: "GM101-T09",
-    Hindrance.RAISED: "GM101-T07",
-    Hindrance.REDIRECTED: "GM101-T05",
-    Hindrance.CONTAINER: "GM101-T04",
-    Hindrance.CAUGHT: "GM101-T10",
-    Hindrance.AS_WRITTEN: "GM101-T11",
-    Hindrance.FORBIDDEN: "GM101-T06",
-    Hindrance.REPEATED: "GM101-T08",
-    Hindrance.CACHED: "GM101-T17",
+    Hindrance.NOT_REACHED: NO_EPILOGUE,
+    Hindrance.RAISED: WARNING_RAISES,
+    Hindrance.REDIRECTED: REDIRECTED,
+    Hindrance.CONTAINER: MAY_CHANGE,
+    Hindrance.CAUGHT: HANDLER_AROUND,
+    Hindrance.AS_WRITTEN: NEEDS_ITS_BREAKS,
+    Hindrance.FORBIDDEN: FORBIDDEN,
+    Hindrance.REPEATED: DRAWN_AGAIN,
+    Hindrance.CACHED: CACHED,
 }
 
 
@@ -191,7 +205,7 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bo
 def _tell_once(trace: Trace) -> None:
     """Tell in the report that eager has the effect once more, in backward; a break would leave no graph at all."""
     if deferral.is_recomputed(trace):
-        record_here("GM101-T14")
+        record_here(HAD_AGAIN)
 
 
 @question(otherwise=False)
@@ -207,17 +221,17 @@ def _why_unknown(target: object, method: str) -> str:
     """The code of the refusal if it is no logger with that method, and no function that is known; else ""."""
     # The type goes first: Dynamo can tell it of more objects than it can compare.
     if method and isinstance(target, logging.Logger):
-        return "" if _is_inherited(target, method) else "GM101-T01"
+        return "" if _is_inherited(target, method) else UNKNOWN_CALL
     if method:
         return why_no_logger(target, method)
     target = function_of(target)
     if isinstance(target, (FunctionType, BuiltinFunctionType)):
-        return "" if _is_builtin(target) or is_function(target) else "GM101-T01"
+        return "" if _is_builtin(target) or is_function(target) else UNKNOWN_CALL
     if not isinstance(target, MethodType):
-        return "GM101-T01"
+        return UNKNOWN_CALL
     if is_function(target):
         return ""
-    return _why_unknown(target.__self__, target.__name__) if target.__name__ in _LEVELLED else "GM101-T01"
+    return _why_unknown(target.__self__, target.__name__) if target.__name__ in _LEVELLED else UNKNOWN_CALL
 
 
 def _is_builtin(target: object) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from ...engine.door.callers import are_known, constant_of, standing_at
+from .codes import READS_STACK, SHOWS_CALLER
 
 # The arguments of a call, where one may say which caller is shown; None in the place of a text.
 Shown = tuple[tuple[Any, ...], dict[str, Any]]
@@ -37,13 +38,13 @@ def refusal(target: Any, method: str, shown: Shown) -> str:
     positional, keywords = _completed(target, shown)
     for keyword in _READING:
         if keyword in keywords and keywords[keyword] is not None and keywords[keyword] is not False:
-            return "GM101-T16"
+            return READS_STACK
     if _is_warning(target, method) and len(positional) > _LEVEL + 1:
-        return "GM101-T16"
+        return READS_STACK
     level = constant_of(_level(target, method, shown))
     if level is None:
-        return "GM101-T16"
-    return "" if level <= 1 or are_known(level - 1) else "GM101-T15"
+        return READS_STACK
+    return "" if level <= 1 or are_known(level - 1) else SHOWS_CALLER
 
 
 def standing(delivery: Delivery, target: Any, method: str, shown: Shown) -> tuple[Delivery, Any]:

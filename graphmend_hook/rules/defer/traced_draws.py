@@ -18,6 +18,7 @@ from ...engine.epilogue.queue import ITEM
 from ...engine.facts.operations import is_of_torch
 from ...engine.facts.writes import operations
 from ...engine.graph_end.order import Verdict
+from .codes import MAY_CHANGE, NUMBER_LOOKED_AT, UNKNOWN_CALL
 from .traced import append, record, refusal_here
 
 
@@ -79,11 +80,11 @@ def number_of(drawn: Drawn) -> Any:
 def _refusal(target: Callable[..., Any], values: tuple[Any, ...]) -> str:
     for value in values:
         if type(value) is not int and type(value) is not float:
-            return "GM101-T04"
+            return MAY_CHANGE
     return _refusal_of_numbers(target, values) or refusal_here(False, True, values, False)
 
 
-@question(otherwise="GM101-T01")
+@question(otherwise=UNKNOWN_CALL)
 def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str:
     """The code unless it is a method of numpy's global generator that gives a number, which may be drawn later.
 
@@ -92,16 +93,16 @@ def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str
     """
     numpy, function, numbers = sys.modules.get("numpy"), python_of(target), fake_of(values)
     if not all(type(number) in (int, float) for number in numbers):
-        return "GM101-T01"
+        return UNKNOWN_CALL
     if numpy is None or getattr(function, "__self__", None) is not numpy.random.mtrand._rand:
-        return "GM101-T01"
+        return UNKNOWN_CALL
     try:
         drawn = getattr(numpy.random.RandomState(0), function.__name__)(*numbers)
     except (TypeError, ValueError):
-        return "GM101-T01"
+        return UNKNOWN_CALL
     if not isinstance(drawn, int | float):
-        return "GM101-T01"
-    return "GM101-T13" if trace.compilation.attempts.of(DrawOrders).at_once else ""
+        return UNKNOWN_CALL
+    return NUMBER_LOOKED_AT if trace.compilation.attempts.of(DrawOrders).at_once else ""
 
 
 @question(otherwise=None)

@@ -22,6 +22,7 @@ from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable, python_of
 from ...engine.epilogue.deferral import constant_of
 from ...engine.graph_end.order import Verdict
+from .codes import LOGGER_CHANGES, NO_EPILOGUE, UNKNOWN_CALL
 
 _LEVELS = frozenset({"debug", "info", "warning", "error", "critical", "log"})
 _PLAIN = (str, int, float, bool, complex, bytes, type(None), type, torch.dtype, torch.device)
@@ -109,16 +110,16 @@ class _LookedUp(list[Any]):
     """The loggers that were looked up while tracing."""
 
 
-@question(otherwise="GM101-T01")
+@question(otherwise=UNKNOWN_CALL)
 def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
     """The code of the refusal if the method of the object is not known to log, or may show other things later."""
     cls = target.python_type()
     kind = _kind_of(cls)
     if kind is None or method not in kind.methods or target.source is None:
-        return "GM101-T01"
+        return UNKNOWN_CALL
     found = frame_guards.inputs_at([target.source], trace.compilation)
     if found is None:
-        return "GM101-T09"
+        return NO_EPILOGUE
     [logger] = found
 
     must_be_new = any(logger is each for each in trace.compilation.of(_LookedUp))
@@ -129,10 +130,10 @@ def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
         return type(logger) is cls and _is_fit(kind, logger, method)
 
     if not is_fit(logger):
-        return "GM101-T18"
+        return LOGGER_CHANGES
     shown = [logger, kind.holder(logger)]
     if any(each is changing for each in shown for changing in trace.compilation.attempts.of(_Changing)):
-        return "GM101-T18"
+        return LOGGER_CHANGES
     key = (_is_fit, id(logger), method)
     frame_guards.install(trace.compilation, key, [target.source], is_fit, f"what {method} shows is plain")
     trace.compilation.of(_Shown).objects += shown

@@ -15,6 +15,7 @@ from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
 from ...engine.door.variables import Variable, fake_of, is_unread, python_of
 from ...engine.epilogue import deferral, queue
+from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
 
 # What a container may hold, and how deep: every item costs tracing time.
 _MOST_ITEMS = 32
@@ -29,7 +30,7 @@ def _why_it_differs(value: object, depth: int) -> str:
     if is_unread_plain(value) or is_late(value):
         return ""
     if deferral.is_drawn(value):
-        return "GM101-T04"
+        return MAY_CHANGE
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
@@ -39,17 +40,17 @@ def _why_it_differs(value: object, depth: int) -> str:
         return why_items_differ(value, depth + 1) or why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
     if isinstance(value, torch.Tensor):
         if kind is not torch.Tensor or value.requires_grad:
-            return "GM101-T02"
-        return "GM101-T03" if deferral.is_transformed() else ""  # there it is a wrapper that cannot be kept
+            return SHOWS_AUTOGRAD
+        return TENSOR_IN_TRANSFORM if deferral.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
-    return "" if kind is complex or kind is bytes or kind is type else "GM101-T04"
+    return "" if kind is complex or kind is bytes or kind is type else MAY_CHANGE
 
 
 def why_items_differ(values: Collection[object], depth: int) -> str:
     """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
     if depth > _DEEPEST or len(values) > _MOST_ITEMS:
-        return "GM101-T04"
+        return MAY_CHANGE
     for value in values:
         why = _why_it_differs(value, depth)
         if why:
@@ -61,7 +62,7 @@ def why_not_fixed(values: Collection[object]) -> str:
     """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
     for value in values:
         if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
-            return "GM101-T04"
+            return MAY_CHANGE
     return ""
 
 

@@ -24,15 +24,11 @@ Also
     made without, and then told or not, as above. So is ``torch.zeros_like(other).requires_grad_()``, assigned or
     returned.
 
-Obligations proved here, each with its refusal
-    GM106-R10, R11, R12 as those of GM102 (`where`)
-
-Obligations checked on the traced values
-    GM106-T01  it is a plain tensor of floats, and no function transform is at work
-    GM106-T02  it is made by the graph and does not leave it, each operation on it gives what requires a gradient, or
-        runs without, nothing writes to it, and no traced function asks for one; where that is found wrong at the end,
-        the trace starts anew as it is written.  Or it is an input of the graph that was not used before, which is
-        told when the graph is called
+Obligations
+    `codes` and `shared.codes` have them.  The tensor is made by the graph and does not leave it, each operation on it
+    gives what requires a gradient, or runs without, nothing writes to it, and no traced function asks for one; where
+    that is found wrong at the end, the trace starts anew as it is written.  Or it is an input of the graph that was not
+    used before, which is told when the graph is called.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.requires_grad import ToldOrders, hands_on, tell_as_written, tell_input
 from ..defer.traced import record
 from ..shared.traced_operations import is_tensor
+from .codes import CAN_BE_TOLD, NOT_PLAIN
 
 
 @dataclass
@@ -40,10 +41,10 @@ def is_trained_anyway(tensor: Any) -> bool:
     if tensor.requires_grad:
         return bool(tensor.is_leaf)  # eager lets no other be told
     if not tensor.dtype.is_floating_point or is_transformed():
-        record("GM106-T01")
+        record(NOT_PLAIN)
         return False
     if not _is_seen_to(tensor):
-        record("GM106-T02")
+        record(CAN_BE_TOLD)
         return False
     expect_success()
     return True

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ...source.names import walk
 from ...source.scopes import Place
 from ..base import Declined
+from .codes import LEAVES_EARLY, OTHER_NAME, OTHER_STATEMENT
 
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
@@ -19,10 +20,10 @@ def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
         for node in walk(statement):
             if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
                 if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
-                    raise Declined("R08", f"a side writes to `{ast.unparse(node)}`")
+                    raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(node)}`")
                 found.setdefault(ast.unparse(node), node)
     if len(found) > len({slot.attr for slot in found.values()}):
-        raise Declined("R04", "a side writes to the same attribute through two names")
+        raise Declined(OTHER_NAME, "a side writes to the same attribute through two names")
     return list(found.values())
 
 
@@ -61,7 +62,7 @@ def _always_raises(block: Sequence[ast.stmt]) -> bool:
 def following(place: Place) -> list[ast.stmt]:
     """What follows an early return, up to the end of the function."""
     if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
-        raise Declined("R06", "the branch returns from inside a loop, a `with` or a `try`")
+        raise Declined(LEAVES_EARLY, "the branch returns from inside a loop, a `with` or a `try`")
     tail = place.block[place.index + 1 :]
     inside = [*place.inside]
     while inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
@@ -69,7 +70,7 @@ def following(place: Place) -> list[ast.stmt]:
         around = inside[-1] if inside else place.function.node
         block = next((block for block in _blocks_of(around) if outer in block), None)
         if block is None:
-            raise Declined("R06", "the branch returns early, and what follows it does not end in a `return`")
+            raise Declined(LEAVES_EARLY, "the branch returns early, and what follows it does not end in a `return`")
         tail = [*tail, *block[block.index(outer) + 1 :]]
     return [*tail]
 

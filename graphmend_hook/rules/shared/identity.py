@@ -9,6 +9,7 @@ from ...source.names import root_name, root_of, walk
 from ...source.scopes import Place
 from ...source.tensor_ops import INPLACE, OF_THE_OBJECT, SPECULABLE, VIEWS
 from ..base import Declined
+from .codes import LOOKED_AT
 
 _OF_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)  # a list and a dict find what is the same before what is equal
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -30,7 +31,7 @@ def check_identity(place: Place, names: Iterable[str]) -> None:
         if isinstance(node, (ast.expr, ast.stmt)) and (loops or node.lineno > last):
             for culprit in _touched(node):
                 if culprit in aliases and not (node.lineno < statement.lineno and _is_made_anew(culprit, node, loops)):
-                    raise Declined("R17", f"`{culprit}` is written in place later, or looked at as an object")
+                    raise Declined(LOOKED_AT, f"`{culprit}` is written in place later, or looked at as an object")
 
 
 def _is_made_anew(name: str, node: ast.expr | ast.stmt, loops: list[ast.stmt]) -> bool:

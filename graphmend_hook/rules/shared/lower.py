@@ -19,6 +19,7 @@ from ...source.templates import OWN, constant, expression, name
 from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
 from ...source.unknown import is_membership
 from ..base import Declined, unsuitable
+from .codes import CHAINED, NOT_SPECULABLE, TOO_BIG
 from .speculated import COMPARISONS, Speculation
 
 Found = TypeVar("Found")
@@ -50,7 +51,7 @@ class Lowering:
         """Take note of a statement of a side; raises Declined where there are too many."""
         self._statements += 1
         if self._statements > self._most:
-            raise Declined("R07", f"the sides have more than {self._most} statements")
+            raise Declined(TOO_BIG, f"the sides have more than {self._most} statements")
 
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of_test(node)
@@ -109,7 +110,7 @@ class Lowering:
         speculated = self._short_circuit(node, rest, early)
         self._operands += 1
         if self._operands > _MOST_OPERANDS:
-            raise Declined("R07", f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
+            raise Declined(TOO_BIG, f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
         join, temporary = "GM.either" if isinstance(node.op, ast.Or) else "GM.both", self._temporary()
         return expression(
             f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
@@ -149,7 +150,7 @@ class Lowering:
             kept: ast.expr = right
             if right is not node.comparators[-1] and not isinstance(right, (ast.Constant, ast.Name)):
                 if self._operand(right, None) is not None:
-                    raise Declined("R01", "the test chains comparisons, and reads a number in the middle; use `and`")
+                    raise Declined(CHAINED, "the test chains comparisons, and reads a number in the middle; use `and`")
                 temporary = self._temporary()
                 self.kept.add(temporary)
                 kept, right = expression("(T := A)", right, T=temporary, A=right), name(temporary, right)  # noqa: PLW2901
@@ -226,7 +227,7 @@ class Lowering:
             return expression("GM.one_value(A)", node, A=self._value(owner, side))
         called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
-            raise Declined("R02", f"`{called}` of a tensor gives Python what only the graph knows")
+            raise Declined(NOT_SPECULABLE, f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
 
     def _is_close(self, node: ast.Call) -> bool:

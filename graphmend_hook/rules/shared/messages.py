@@ -12,6 +12,7 @@ from ...source.templates import OWN, Template, expression, name, replaced
 from ..base import Declined
 from ..defer.known_calls import QUIET_CALLS
 from ..defer.late import is_builtin_in, late
+from .codes import BARE_RAISE, NOT_RAISED_LATER
 from .speculated import Speculation
 
 Leaf = Callable[..., ast.expr]  # makes a value of an effect or a guard of an expression
@@ -54,14 +55,14 @@ class Captures:
         Raises Declined where a value cannot be read ahead of time.
         """
         if isinstance(statement, ast.Raise) and statement.exc is None:
-            raise Declined("R13", "a bare `raise` has no exception of its own")
+            raise Declined(BARE_RAISE, "a bare `raise` has no exception of its own")
         spelling = getattr(class_raised(statement), "id", "")
         if spelling in _SWALLOWED:
-            raise Declined("R14", f"Python itself may catch `{spelling}`, as `getattr` and loops do")
+            raise Declined(NOT_RAISED_LATER, f"Python itself may catch `{spelling}`, as `getattr` and loops do")
         if any(isinstance(node, _SUSPENDING) for node in walk(statement)):
-            raise Declined("R14", "the exception's expression assigns or suspends")
+            raise Declined(NOT_RAISED_LATER, "the exception's expression assigns or suspends")
         if "super" in NamesIn.code(statement).read:
-            raise Declined("R14", "the exception's expression calls super()")
+            raise Declined(NOT_RAISED_LATER, "the exception's expression calls super()")
         self._inner = NamesIn.code(statement).bound
         self._check_globals(statement)
         return _DELIVERY.fill(statement, STATEMENT=replaced(statement, self._instead))
@@ -76,10 +77,10 @@ class Captures:
         """What the message reads of a class must be the same at the end of the graph, so must what it calls."""
         for node in walk(statement):
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in self._classes:
-                raise Declined("R14", f"the exception reads `{ast.unparse(node)}`, which may change")
+                raise Declined(NOT_RAISED_LATER, f"the exception reads `{ast.unparse(node)}`, which may change")
             if isinstance(node, ast.Call) and not isinstance(statement, ast.Expr) and not self._is_steady(node.func):
                 called = ast.unparse(node.func)
-                raise Declined("R14", f"the exception calls `{called}`, which may read what changes")
+                raise Declined(NOT_RAISED_LATER, f"the exception calls `{called}`, which may read what changes")
 
     def _is_steady(self, callee: ast.expr) -> bool:
         """Is it a class, a builtin, a method that reads a value, or a function that reads no variable of the module?"""

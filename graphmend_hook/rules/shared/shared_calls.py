@@ -18,6 +18,7 @@ from ...source.names import NamesIn, unpacks, walk
 from ...source.templates import OWN, Template, constant, name, replaced
 from ..base import Declined
 from ..defer.known_calls import MODULE_METHODS
+from .codes import MAY_BE_UNBOUND, OTHER_NAME, OTHER_STATEMENT
 from .lower import Lowering
 
 _LAZY = Template(
@@ -76,12 +77,12 @@ def _without_lazy(
         lazy, (owner, attribute) = rest.pop(0), slot
         assert isinstance(lazy, ast.If)
         if _is_seen_elsewhere(attribute, at, lowering.scope.tree):
-            raise Declined("R04", f"`{attribute}`, created when it is first needed, is looked at elsewhere")
+            raise Declined(OTHER_NAME, f"`{attribute}`, created when it is first needed, is looked at elsewhere")
         flow, names = place.function.flow, NamesIn.code(lazy)
         if names.bound & (flow.needed_after(at) | NamesIn.code(*rest).read):
-            raise Declined("R08", "what creates a lazy attribute binds a name that is read later")
+            raise Declined(OTHER_STATEMENT, "what creates a lazy attribute binds a name that is read later")
         if (names.read & place.function.names.bound) - flow.bound_before(at):
-            raise Declined("R03", "what creates a lazy attribute reads a name that may be unbound")
+            raise Declined(MAY_BE_UNBOUND, "what creates a lazy attribute reads a name that may be unbound")
         made = Lazy(owner, attribute, f"{OWN}lazy{sum(map(len, hoisted.lazy))}")
         hoisted.before += _LAZY.fill(
             at,

@@ -20,6 +20,15 @@ from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.late import Late
 from .blocks import masked_write_apart, returns, slots_of
 from .branch import Branch
+from .codes import (
+    BOTH_RAISE,
+    BOUND_ON_ONE_SIDE,
+    EFFECT_IN_SIDE,
+    LEAVES_EARLY,
+    NOT_SPECULABLE,
+    OTHER_NAME,
+    OTHER_STATEMENT,
+)
 from .messages import Captures, class_raised
 from .shared_calls import Lazy
 from .speculated import Lowers, Speculation
@@ -134,7 +143,7 @@ class Side(Speculation):
             case ast.Expr():
                 self._effect(statement)
             case _:
-                raise Declined("R08", f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
+                raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
 
     def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
         lowered = self.value(value)
@@ -146,7 +155,7 @@ class Side(Speculation):
     def _target(self, target: ast.expr) -> ast.expr:
         if isinstance(target, ast.Name):
             if any(re.match(rf"{re.escape(target.id)}\b", text) for text in self.stored):
-                raise Declined("R04", f"`{target.id}` is rebound where its attributes are written")
+                raise Declined(OTHER_NAME, f"`{target.id}` is rebound where its attributes are written")
             self.assigned.add(target.id)
             return target
         if isinstance(target, ast.Attribute):
@@ -155,18 +164,19 @@ class Side(Speculation):
             return name(spelling, target, ast.Store())
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
-        raise Declined("R08", "a side writes into a container or unpacks with a star")
+        raise Declined(OTHER_STATEMENT, "a side writes into a container or unpacks with a star")
 
     def _effect(self, statement: ast.Expr) -> None:
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
-            raise Declined("R09", f"{found.code}: {found.text}")
+            raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
         if not isinstance(found, EffectCall):
             raise Declined(
-                "R02", f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken"
+                NOT_SPECULABLE,
+                f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken",
             )
         if found.shown is not None:
-            raise Declined("R09", "the effect may show one of its callers")
+            raise Declined(EFFECT_IN_SIDE, "the effect may show one of its callers")
         leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]
         receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
         self.body += _EFFECT.fill(
@@ -229,7 +239,7 @@ def assigning(
     (then, then_write), (orelse, else_write) = map(masked_write_apart, (then, orelse))
     slots = slots_of(then, orelse)
     if not {slot.attr for slot in slots}.isdisjoint(each.attribute for created in lazy for each in created):
-        raise Declined("R04", "an attribute that is created when it is first needed is assigned to once more")
+        raise Declined(OTHER_NAME, "an attribute that is created when it is first needed is assigned to once more")
     sides = around.inner(), around.inner()
     for side, created in zip(sides, lazy, strict=True):
         for each in created:
@@ -241,7 +251,7 @@ def assigning(
             side.write(write)
     falling = [side for side in sides if not side.ended]
     if not falling:
-        raise Declined("R15", "both sides raise")
+        raise Declined(BOTH_RAISE, "both sides raise")
     for side, block in zip(sides, (then, orelse), strict=True):
         if side.ended:
             _check_shared(around, block, "raises")
@@ -251,7 +261,9 @@ def assigning(
         if all(spelling in side.bound | side.assigned for side in falling):
             names.append(spelling)
         elif needed is not None:
-            raise Declined("R05", f"`{spelling}` is bound on one side only and read later; bind it before the branch")
+            raise Declined(
+                BOUND_ON_ONE_SIDE, f"`{spelling}` is bound on one side only and read later; bind it before the branch"
+            )
     for side in falling:
         side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
     return _branch_of(sides, names, slots)
@@ -260,7 +272,7 @@ def assigning(
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
     """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
     if slots_of(then, orelse):
-        raise Declined("R06", "a side that returns also assigns to an attribute")
+        raise Declined(LEAVES_EARLY, "a side that returns also assigns to an attribute")
     sides = around.inner(), around.inner()
     for side, block in zip(sides, (then, orelse), strict=True):
         side.run(block)
@@ -275,7 +287,9 @@ def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:
     """Raise Declined if a side that `ends`, and so hands on no names, binds one that other functions can see."""
     shared = NamesIn.code(*block).bound & around.lowering.place.function.flow.captured
     if shared:
-        raise Declined("R06", f"a side that {ends} also assigns to `{min(shared)}`, which other functions can see")
+        raise Declined(
+            LEAVES_EARLY, f"a side that {ends} also assigns to `{min(shared)}`, which other functions can see"
+        )
 
 
 def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:

@@ -16,6 +16,7 @@ from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
 from ..base import Declined
+from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE, OTHER_NAME
 
 # Operators, by the names that the module `operator` has for them.
 ARITHMETIC: dict[type[ast.AST], str] = {
@@ -126,7 +127,7 @@ class Speculation:
                 return found if isinstance(op, ast.In) else expression("not A", node, A=found)
             case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
                 if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
-                    raise Declined("R17", "a side compares by identity")
+                    raise Declined(LOOKED_AT, "a side compares by identity")
                 operands = [self.value(operand) for operand in others]
                 return ast.copy_location(ast.Compare(self.value(left), ops, operands), node)
             case ast.BoolOp(op, [*values, last]):
@@ -135,7 +136,7 @@ class Speculation:
             case ast.IfExp(test, body, orelse):
                 decided = expression("GM.plain(A)", test, A=self.test(test))
                 return ast.copy_location(ast.IfExp(decided, self.value(body), self.value(orelse)), node)
-        raise Declined("R02", f"`{_text(node)}` may only be evaluated if its side is taken")
+        raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may only be evaluated if its side is taken")
 
     def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
         """The operator of that name in the module `operator`."""
@@ -145,7 +146,7 @@ class Speculation:
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
             if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
-                raise Declined("R03", f"`{node.id}` may be unbound where it would be read; assign it before")
+                raise Declined(MAY_BE_UNBOUND, f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:
                 self.reads.add(node.id)
         elif node.id in self.lowering.kept and node.id not in self._kept:  # by the test, outside
@@ -159,7 +160,7 @@ class Speculation:
                 self.reads.add(spelling)
             return name(spelling, node)
         if any(key.rpartition(".")[2] == node.attr for key in self.stored):
-            raise Declined("R04", f"`.{node.attr}` is written through one name and read through another")
+            raise Declined(OTHER_NAME, f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
         call = "GM.unrelated(A, NAME)" if self.has_stored() else "GM.attribute(A, NAME)"
@@ -179,7 +180,9 @@ class Speculation:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
-            raise Declined("R02", "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken")
+            raise Declined(
+                NOT_SPECULABLE, "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken"
+            )
         function, arguments = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
         if self.has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
@@ -195,7 +198,7 @@ class Speculation:
         """What is called in its place, and its arguments before those of the call."""
         func, in_torch = node.func, qualified.startswith(TORCH)
         if self.stored and qualified in ("getattr", "hasattr"):
-            raise Declined("R04", f"`{qualified}` may read an attribute that the side writes")
+            raise Declined(OTHER_NAME, f"`{qualified}` may read an attribute that the side writes")
         builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
         if builtin or qualified in _PLAIN_TORCH:
             return self._of_module(func) if in_torch else func, []
@@ -204,7 +207,7 @@ class Speculation:
                 return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
             if isinstance(func, ast.Attribute):
                 return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
-        raise Declined("R02", f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
+        raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
 
 
 def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:

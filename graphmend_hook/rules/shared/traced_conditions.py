@@ -28,7 +28,9 @@ from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...engine.facts import ranges
 from ...engine.graph_end import dead_code
+from ..defer.codes import NEEDS_ITS_BREAKS
 from ..defer.traced import record
+from ..where.codes import IN_TRANSFORM, NOT_ONE_ELEMENT, UNTAKEN_RAISES
 from . import traced_sides
 from .traced_rounding import round_decisions
 from .traced_speculated import Unspeculable
@@ -57,7 +59,7 @@ def undecided(trace: Trace, test: Variable) -> bool:
 def truth(test: torch.Tensor) -> torch.Tensor:
     """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
     if not has_truth(test):
-        raise Unspeculable("GM102-T07" if is_transformed() else "GM102-T01")
+        raise Unspeculable(IN_TRANSFORM if is_transformed() else NOT_ONE_ELEMENT)
     flat = test if test.dim() == 0 else test.reshape(())
     predicate = flat if flat.dtype is torch.bool else flat != 0
     if in_trace():
@@ -90,7 +92,7 @@ def may_join_by_elements(left: Any, right: Any) -> bool:
 def is_left_alone() -> bool:
     """Is every statement to be traced as it was written?  Then Python asks for the truth of each tensor, by itself."""
     if _is_as_written():
-        record("GM101-T11")
+        record(NEEDS_ITS_BREAKS)
         return True
     return False
 
@@ -157,7 +159,7 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
     except Unspeculable as error:
         why = error.args
     except Exception:
-        why = ("GM102-T05",)
+        why = (UNTAKEN_RAISES,)
     if why:
         record(*why)
     if in_trace():

@@ -49,6 +49,8 @@ from ...engine.facts.writes import (
 )
 from ...engine.graph_end.order import Verdict
 from ...engine.numbers.size_guards import SizeGuards
+from ..defer.codes import NEEDS_ITS_BREAKS
+from ..where.codes import ENDS_GRAPH, GRADIENTS_DIFFER, HARMFUL, SIDES_DIFFER, SIZE_FIXED
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -194,12 +196,12 @@ def is_of_module(trace: Trace, owner: Variable, method: str) -> bool:
     kind, own = owner.python_type(), getattr(owner.realize(), "value", None)
     is_own = method in getattr(own, "__dict__", {})
     if is_own or getattr(kind, method, None) is not getattr(torch.nn.Module, method):
-        record_here("GM102-T11")
+        record_here(HARMFUL)
         return False
     return True
 
 
-_HARMFUL: tuple[str, ...] = ("GM102-T11",)
+_HARMFUL: tuple[str, ...] = (HARMFUL,)
 
 
 @question(otherwise=_HARMFUL)
@@ -242,7 +244,7 @@ def _end(trace: Trace) -> None:
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
         trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
     if before.sizes.have_fixed():
-        _give_up(trace.compilation, before, ("GM102-T12",))
+        _give_up(trace.compilation, before, (SIZE_FIXED,))
 
 
 @question(otherwise=None)
@@ -272,13 +274,13 @@ def _judge_open(compilation: Compilation, error: BaseException | None) -> None:
     """Has the attempt ended in a side, by a graph break or an error?  Dynamo would break where the sides are called."""
     sides = compilation.of(Sides).open
     if sides and (is_graph_break(error) or (isinstance(error, Exception) and not is_order(error))):
-        _give_up(compilation, sides[0], ("GM102-T13",))
+        _give_up(compilation, sides[0], (ENDS_GRAPH,))
 
 
 @question(otherwise=_HARMFUL)
 def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
     """As `why_not_begun`, and from here on the side is traced that is taken where the predicate is true."""
-    return ("GM101-T11",) if is_as_written(trace) else _why_not_begun(trace, predicate)
+    return (NEEDS_ITS_BREAKS,) if is_as_written(trace) else _why_not_begun(trace, predicate)
 
 
 @question(otherwise=None)
@@ -350,7 +352,7 @@ def _judge_creation(compilation: Compilation, end: object) -> None:
         trace_without(compilation, line, "what a side creates cannot be traced")
 
 
-_DIFFERENT: tuple[str, ...] = ("GM102-T02",)
+_DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
 
 
 @question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _differ_in_values(*given) else _DIFFERENT)
@@ -362,7 +364,7 @@ def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: V
     if not _differ_in_values(*map(fake_of, (predicate, left, right))):
         return _DIFFERENT
     alone = _trained_alone(trace, left, right)
-    return ("GM102-T06", alone) if alone else ()
+    return (GRADIENTS_DIFFER, alone) if alone else ()
 
 
 def _is_strided(tensor: Variable) -> bool:

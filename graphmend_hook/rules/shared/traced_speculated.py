@@ -10,7 +10,9 @@ from typing import Any
 import torch
 
 from ...engine.door.question import in_trace
+from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
+from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_sides
 from .traced_operations import has_known_shape, is_tensor
 
@@ -27,7 +29,7 @@ class Unspeculable(Exception):  # noqa: N818  control flow, not an error
 def plain(value: Any) -> Any:
     """`value`, which Python is about to look at: not a tensor."""
     if isinstance(value, torch.Tensor):
-        raise Unspeculable("GM102-T08")
+        raise Unspeculable(INNER_BRANCH)
     return value
 
 
@@ -39,33 +41,33 @@ def attribute(owner: Any, name: str) -> Any:
 def unrelated(owner: Any, name: str) -> Any:
     """``owner.<name>`` in a side that has stored something: no property, which might read what is not there yet."""
     if name in _NAMESPACES or (in_trace() and not traced_sides.reads_plainly(owner, name)):
-        raise Unspeculable("GM102-T09")
+        raise Unspeculable(ATTRIBUTE_SEEN)
     return getattr(owner, name)
 
 
 def inert(value: Any) -> Any:
     """`value`, in a side that has stored something: no method of the program's might look at what is not there yet."""
     if in_trace() and traced_sides.has_methods_of_the_program(value):
-        raise Unspeculable("GM102-T09")
+        raise Unspeculable(ATTRIBUTE_SEEN)
     return value
 
 
 def current(owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
     if in_trace() and not traced_sides.stores_plainly(owner, name):
-        raise Unspeculable("GM102-T09")
+        raise Unspeculable(ATTRIBUTE_SEEN)
     return getattr(owner, name)
 
 
 def not_late() -> Any:
     """In the place of a value that a side may not compute, where it cannot wait for the delivery either."""
-    raise Unspeculable("GM102-T04")
+    raise Unspeculable(MAY_FAIL)
 
 
 def unheard(raised: Any) -> None:
     """`raised`, an exception or its class, may be raised after the graph, if nothing could have caught it before."""
     if in_trace() and traced_sides.may_be_caught(raised):
-        raise Unspeculable("GM101-T10")
+        raise Unspeculable(HANDLER_AROUND)
 
 
 def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -73,17 +75,17 @@ def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options:
     if in_trace():
         may_be_infinite = traced_operations.may_be_tried(name, function, arguments, options)
         if may_be_infinite is None:
-            raise Unspeculable("GM102-T04", name)
+            raise Unspeculable(MAY_FAIL, name)
         return function(*(_sheltered(name, arguments) if may_be_infinite else arguments), **options)
     if traced_operations.can_fail(name, arguments, options):
-        raise Unspeculable("GM102-T04", name)
+        raise Unspeculable(MAY_FAIL, name)
     return _tried(function, arguments, options)
 
 
 def attempt_method(name: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
     """The call of a tensor's method, if it cannot fail on these values."""
     if not is_tensor(receiver):
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable(MAY_FAIL)
     result = attempt(name, getattr(torch.Tensor, name), receiver, *arguments, **options)
     if name == "to" and traced_operations.gives_back(result, receiver):
         return receiver
@@ -94,10 +96,10 @@ def operate(name: str, *operands: Any) -> Any:
     """The operator of that name in the module `operator`, if it cannot fail on these values."""
     of_tensors = traced_operations.takes_tensors(name, operands)
     if of_tensors is None:
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable(MAY_FAIL)
     if not of_tensors:
         if not _is_little(name, *operands):
-            raise Unspeculable("GM102-T04")
+            raise Unspeculable(MAY_FAIL)
         for operand in operands:
             inert(operand)
     function = getattr(operator, name)
@@ -120,11 +122,11 @@ def item_of(container: Any, index: Any) -> Any:
         if isinstance(index, torch.Tensor) and in_trace():
             return _row(container, index)
         if not (is_tensor(container) and _is_static(index)):
-            raise Unspeculable("GM102-T04")
+            raise Unspeculable(MAY_FAIL)
         return attempt("getitem", operator.getitem, container, index)
     kind = type(container)
     if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
-        raise Unspeculable("GM102-T04")
+        raise Unspeculable(MAY_FAIL)
     return container[plain(index)]
 
 
@@ -134,7 +136,7 @@ def _row(table: Any, index: Any) -> Any:
     if taken is not None and is_tensor(table) and has_known_shape(table) and traced_rows.is_number(index):
         found = traced_rows.row(table, index, taken)
     if found is None:
-        raise Unspeculable("GM102-T04", "getitem")
+        raise Unspeculable(MAY_FAIL, "getitem")
     return found
 
 
@@ -154,7 +156,7 @@ def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     taken = _taken()
     if taken is None:
-        raise Unspeculable("GM102-T06", name)
+        raise Unspeculable(GRADIENTS_DIFFER, name)
     return tuple([_shelter(name, taken, value) for value in arguments[::-1]][::-1])
 
 
@@ -173,7 +175,7 @@ def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
         return value
     selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
     if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
-        raise Unspeculable("GM102-T06", name)
+        raise Unspeculable(GRADIENTS_DIFFER, name)
     if in_trace():
         traced_sides.expect_no_write(value, selected)
     return selected
@@ -183,4 +185,4 @@ def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: di
     try:
         return function(*arguments, **options)
     except Exception as error:
-        raise Unspeculable("GM102-T04") from error
+        raise Unspeculable(MAY_FAIL) from error

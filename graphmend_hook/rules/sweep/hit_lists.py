@@ -11,6 +11,7 @@ from ...source.templates import OWN, Template
 from ..base import Declined
 from ..value import forms
 from . import steps
+from .codes import READ_AFTER_STEP
 
 # How a list is made of its hits, by what gives every place instead: as numbers, and as rows of one number.
 _MADE = {"GM.candidates": "nonzero(as_tuple=True)[0].tolist()", "GM.candidate_rows": "nonzero()"}
@@ -97,7 +98,7 @@ def made_at(place: Place, scope: ModuleScope) -> HitList | None:
         return None
     names = [node for node in ast.walk(place.function.node) if isinstance(node, ast.Name) and node.id == target.id]
     if len(names) != 2:
-        raise Declined("R02", f"`{target.id}` is used for something else than the loop")
+        raise Declined(READ_AFTER_STEP, f"`{target.id}` is used for something else than the loop")
     return HitList(target.id, *found, loop, *look_up)
 
 

@@ -33,15 +33,8 @@ Also
 Gradients
     Weights that only steps without rows use have none in eager, and the graph would give them zeros: `dynamo.absent`.
 
-Obligations proved here, each with its refusal
-    GM105-R01  the step only assigns names, and adds at an index at its end
-    GM105-R02  what the step assigns is not read after it
-    GM105-R10  the function is no coroutine or generator
-    GM105-R11  the function does not read its own frame
-    GM105-R12  no other compiler compiles the function
-
-Obligations checked on the traced values, each falling back to the original test (`traced_sweep`)
-    GM105-T01 to GM105-T03, listed in `codes`.
+Obligations
+    `codes` and `shared.codes` have them.  Those checked while tracing fall back to the original test (`traced`).
 
 The native alternative, and what it loses
     ``torch._dynamo.config.capture_dynamic_output_shape_ops`` makes the number of rows a symbol; the question whether it

@@ -10,6 +10,7 @@ from ...source.names import NamesIn
 from ...source.scopes import Place
 from ...source.templates import name
 from ..base import Declined
+from .codes import READ_AFTER_STEP, STEP_CONTAINS_MORE
 
 ADDING = "index_add_"
 
@@ -59,12 +60,12 @@ def check(step: Sequence[ast.stmt], place: Place) -> None:
     assigned: set[str] = set()
     for statement in step:
         if not (adds(statement) or _only_assigns(statement) or _skips(statement)):
-            raise Declined("R01", f"the step contains `{ast.unparse(statement).splitlines()[0]}`")
+            raise Declined(STEP_CONTAINS_MORE, f"the step contains `{ast.unparse(statement).splitlines()[0]}`")
         assigned |= NamesIn.code(statement).bound
     for statement in (step[-1], *place.inside[-1:]):
         read = assigned & place.function.flow.needed_after(statement)
         if read:
-            raise Declined("R02", f"`{min(read)}`, which the step assigns, is read after it")
+            raise Declined(READ_AFTER_STEP, f"`{min(read)}`, which the step assigns, is read after it")
 
 
 def _only_assigns(statement: ast.stmt) -> bool:

@@ -27,6 +27,7 @@ from ...engine.numbers.capture import is_uncaptured
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Harmful, is_harmful, trace_without
 from ..value.traced_data_shapes import nonzero
+from .codes import GRADIENTS_UNKNOWN, STEP_DOES_MORE, TOO_MANY_STEPS
 
 _MOST = 64  # steps of one trace
 
@@ -95,7 +96,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
     lists = trace.compilation.of(_Steps).lists
-    _trace_as_written(trace.compilation, lists[-1] if lists else None, "GM105-T01")
+    _trace_as_written(trace.compilation, lists[-1] if lists else None, STEP_DOES_MORE)
 
 
 @question(otherwise=False)
@@ -121,7 +122,7 @@ def _end(trace: Trace) -> None:
     code = ""
     if changed := State(trace).changed_since(step.state):
         log.debug("in a step of a loop: %s", changed)
-        code = "GM105-T01"
+        code = STEP_DOES_MORE
     for node in made:
         code = code or _refusal(node, step.size)
     adding = [node for node in made if _adds_at(node, step.size)]
@@ -133,7 +134,7 @@ def _end(trace: Trace) -> None:
             steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
             see_to_absent(trace.compilation)
         else:
-            code = code or "GM105-T02"
+            code = code or GRADIENTS_UNKNOWN
     if code:
         _trace_as_written(trace.compilation, step.line, code)
 
@@ -145,7 +146,7 @@ def _refusal(node: torch.fx.Node, size: Any) -> str:
     if _adds_at(node, size) or is_total(node):
         return ""
     log.debug("not in a step that may be empty: %s", node.format_node())
-    return "GM105-T01"
+    return STEP_DOES_MORE
 
 
 def _adds_at(node: torch.fx.Node, size: Any) -> bool:
@@ -179,7 +180,7 @@ def _room_for(trace: Trace, count: int) -> _Steps | None:
         return None
     steps = compilation.of(_Steps)
     if steps.count + count > _MOST:
-        record("GM105-T03")
+        record(TOO_MANY_STEPS)
         return None
     compilation.judge(Verdict.STEPS, _judge)
     return steps
@@ -189,10 +190,10 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
-        _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], "GM105-T01")
+        _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], STEP_DOES_MORE)
     if steps.trained and not keep_absent(compilation, module, [*steps.trained]):
         compilation.memory.of(Harmful).lines.update(steps.trained.values())
-        _trace_as_written(compilation, None, "GM105-T02")
+        _trace_as_written(compilation, None, GRADIENTS_UNKNOWN)
 
 
 def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: str) -> None:

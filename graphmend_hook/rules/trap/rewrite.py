@@ -39,13 +39,9 @@ Sides that do more than raise
     Where one side of an ``if`` always raises, and does what may not be done if it is not taken, ``GM.spared`` makes its
     condition a guard, for which the function must be able to run again, and the other side alone is traced.
 
-Obligations proved here, each with its refusal
-    GM103-R01, R02, R03, R07, R10 to R15 as those of GM102 (`where`)
-    GM103-R16  no handler in the function could catch the exception
-    GM103-R19  a known check function is called with arguments that can be told apart
-
-Obligations checked on the traced values
-    GM102-T01 to T11 for the condition, GM101-T02 to T11 for the epilogue, listed in `codes`.
+Obligations
+    `codes` and `shared.codes` have them.  While tracing, the condition also has those of [Where] (GM102), and what goes
+    to the epilogue those of [Defer] (GM101).
 
 The native alternative, and what it loses
     ``torch._assert_async`` raises RuntimeError with a constant message, and ends the process's use of a CUDA device;
@@ -71,6 +67,7 @@ from ..shared.branch import BranchCandidate, RaisingCandidate
 from ..shared.lower import Lowering, heard, item_of, of_data, tests_of
 from ..shared.side import Side, assigning, guarding
 from .checks import CHECKS, Check
+from .codes import CAUGHT, CONDITION_HIDDEN
 
 CODE = "GM103"
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
@@ -169,7 +166,7 @@ def _raising(statement: ast.If, lowering: Lowering | Refusal | None) -> RaisingC
 def _checked(statement: ast.Expr, call: ast.Call, check: Check, lowering: Lowering) -> BranchCandidate | None:
     condition, raised = check.condition(call), check.raised(call)
     if condition is None or raised is None:
-        raise Declined("R19", "the condition of the check is not written out among its arguments")
+        raise Declined(CONDITION_HIDDEN, "the condition of the check is not written out among its arguments")
     if lowering.taint(condition) is Taint.NO and isinstance(condition, (ast.Constant, ast.Lambda)):
         return None
     if check.needs_bool and not lowering.gives_bool(condition):
@@ -211,5 +208,5 @@ def _only_guards(statement: ast.If) -> bool:
 def _caught(place: Place) -> Refusal | None:
     # While tracing, an `assert` that is left alone becomes Dynamo's, which nothing catches.
     if place.inside_try and not isinstance(place.statement, ast.Assert):
-        return Refusal(f"{CODE}-R16", "a handler in the function could catch the exception; move the guard out of it")
+        return Refusal(CAUGHT, "a handler in the function could catch the exception; move the guard out of it")
     return None

@@ -18,11 +18,14 @@ from ...engine.door.unguarded import has_tensor
 from ...engine.epilogue import deferral, queue
 from ...engine.epilogue.rerun import expect_failure, keep
 from ..defer import traced as effects
+from ..defer.codes import HANDLER_AROUND, NO_EPILOGUE, REDIRECTED
 from ..defer.traced_texts import kept as kept_now
 from ..shared import traced_sides
 from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_speculated import Unspeculable
+from ..where.codes import HARMFUL, MASKED_WRITE
+from .codes import GUARDS_KEPT
 
 # Dynamo's variables for contexts of gradients, inference and autocast, and for one that does nothing.
 _SWITCHING = ("GradModeVariable", "InferenceModeVariable", "AutocastModeVariable", "NullContextVariable")
@@ -69,9 +72,9 @@ def spared(test: Any, raises: bool) -> bool | None:
     if not in_trace() or not undecided(test) or not has_truth(test):
         return None
     in_graph = queue.guards == "async" or deferral.guards_are_assertions()
-    refusal = "GM101-T09" if in_graph else _refusal(None, None, (), False)
+    refusal = NO_EPILOGUE if in_graph else _refusal(None, None, (), False)
     if refusal or not _runs_again():
-        effects.record(refusal or "GM102-T11")
+        effects.record(refusal or HARMFUL)
         return None
     predicate = kept_now(truth(test) if raises else ~truth(test))
     text = "graphmend_hook: the function cannot be run again"
@@ -135,18 +138,18 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
     if method == "=":
-        return "" if _can_be_written(target, *values) else "GM102-T10"
+        return "" if _can_be_written(target, *values) else MASKED_WRITE
     if method == ".":
-        return effects.refusal_here(False, False, values, False) if deferral.tracing() else "GM101-T09"
+        return effects.refusal_here(False, False, values, False) if deferral.tracing() else NO_EPILOGUE
     if method is not None:
-        return effects.refusal(target, method, values) if deferral.tracing() else "GM101-T09"
+        return effects.refusal(target, method, values) if deferral.tracing() else NO_EPILOGUE
     if queue.guards == "keep":
-        return "GM103-T01"
+        return GUARDS_KEPT
     if _is_in_another_context() and has_tensor(values):
-        return "GM101-T05"  # it ends before the text is made
+        return REDIRECTED  # it ends before the text is made
     if in_graph:
         return ""
-    return "GM101-T10" if _is_told_of() else effects.refusal_here(False, False, values, False)
+    return HANDLER_AROUND if _is_told_of() else effects.refusal_here(False, False, values, False)
 
 
 class _Within:

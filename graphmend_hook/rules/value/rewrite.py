@@ -26,11 +26,8 @@ After
     if GM.decide(self.probs[index] > 0) if GM.compiling() else self.probs[index] > 0:
         ...
 
-Obligations proved here, each with its refusal
-    GM104-R12  no other compiler compiles the function
-
-Obligations checked on the traced values, each falling back to the original expression (`traced_contents`)
-    GM104-T01 to GM104-T05, listed in `codes`.
+Obligations
+    `codes` has them.  Those checked while tracing fall back to the original expression (`traced_contents`).
 
 The native alternative, and what it loses
     ``torch._dynamo.config.capture_scalar_outputs`` makes every such number of the program a symbol.  A symbol has no
@@ -202,9 +199,7 @@ class Value:
         questions = Questions(place, scope, root)
         if not questions.found and not questions.updates:
             return None
-        if compiled_elsewhere(place, scope):
-            return Refusal(f"{CODE}-R12", "another compiler compiles the function")
-        return ValueCandidate(place.statement, questions)
+        return compiled_elsewhere(place, scope, CODE) or ValueCandidate(place.statement, questions)
 
 
 def _operated(place: Place) -> tuple[str, ...] | None:

@@ -24,19 +24,21 @@ from ...engine.epilogue.deferral import is_autocast
 from ...engine.facts.operations import is_cheap, only_writes
 from ...engine.facts.writes import are_apart, storages_of, written_by
 from ...engine.numbers.capture import Captured, Denied
+from ..defer.codes import NEEDS_ITS_BREAKS, NO_EPILOGUE
+from .codes import NOT_TRACED, SIZE_OTHERWISE, UNKNOWN_DATA, WHILE_OF_AN_INPUT, WRITTEN_IN_PLACE
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
 MOST_CONSTANTS = 1024  # of a tensor, in the trace
 _MOST_OPERATIONS = 256
 _MOST_ELEMENTS = 2**20  # of a tensor of which something is computed
-_DENIED = {Denied.BY_TORCH: "GM101-T09", Denied.BY_FAILURE: "GM104-T06", Denied.BY_WORTH: "GM104-T08"}
+_DENIED = {Denied.BY_TORCH: NO_EPILOGUE, Denied.BY_FAILURE: SIZE_OTHERWISE, Denied.BY_WORTH: NOT_TRACED}
 
 
 @dataclass
 class Asked:
     """What an attempt has asked for last.  refusal: the code of why it is not known."""
 
-    refusal: str = "GM104-T01"
+    refusal: str = UNKNOWN_DATA
 
 
 _NONE: tuple[Any, ...] | None = None
@@ -49,7 +51,7 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
     of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
     """
     fake = fake_of(tensor)
-    trace.compilation.of(Captured).denied, trace.compilation.of(Asked).refusal = None, "GM104-T01"
+    trace.compilation.of(Captured).denied, trace.compilation.of(Asked).refusal = None, UNKNOWN_DATA
     if not has_fixed_sizes(fake) or not 0 < fake.numel() <= MOST_CONSTANTS:
         return None
     parts = _text(trace, tensor, of_inputs).split()
@@ -66,7 +68,7 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
     compilation = trace.compilation
     asked = compilation.of(Asked)
     if is_as_written(trace):
-        asked.refusal = "GM101-T11"
+        asked.refusal = NEEDS_ITS_BREAKS
         return ""
     root = tensor_node(tensor)
     try:
@@ -75,7 +77,7 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
             return readable(constant)
         making = _making(compilation, root)
         if not (of_inputs or all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves)):
-            raise Unknown("GM104-T07")
+            raise Unknown(WHILE_OF_AN_INPUT)
         value = making.result()
         guard(compilation, making, value)
     except Unknown as unknown:
@@ -111,12 +113,12 @@ def _making(compilation: Compilation, root: torch.fx.Node) -> Making:
             _check(node)
             found.add(node)
             if len(found) > _MOST_OPERATIONS:
-                raise Unknown("GM104-T01")
+                raise Unknown(UNKNOWN_DATA)
             waiting += node.all_input_nodes
         waiting += _writes(compilation, root.graph, found)
     ordered = [node for node in root.graph.nodes if node in found]
     if is_autocast() and any(map(_is_floating, ordered)):
-        raise Unknown("GM104-T01")  # a guard would compute it outside of the region
+        raise Unknown(UNKNOWN_DATA)  # a guard would compute it outside of the region
     leaves = [node for node in ordered if node.op == "placeholder"]
     return Making(root, leaves, [node for node in ordered if node.op != "placeholder"])
 
@@ -127,9 +129,9 @@ def _check(node: torch.fx.Node) -> None:
         _check_leaf(node)
     elif not is_cheap(node) and not only_writes(node):
         log.debug("not known: %s", node.format_node())
-        raise Unknown("GM104-T01")
+        raise Unknown(UNKNOWN_DATA)
     if not (_is_small(node.meta.get("example_value")) or only_writes(node)):
-        raise Unknown("GM104-T01")
+        raise Unknown(UNKNOWN_DATA)
 
 
 def _is_small(value: Any) -> bool:
@@ -154,11 +156,11 @@ def _writes(compilation: Compilation, graph: torch.fx.Graph, tensors: set[torch.
         if not written.isdisjoint(storages):
             if not only_writes(node):
                 log.debug("perhaps written to: %s", node.format_node())
-                raise Unknown("GM104-T03")
+                raise Unknown(WRITTEN_IN_PLACE)
             if node not in tensors:
                 yield node
     if not are_apart(compilation, storages, {storage for _, written in writes for storage in written}):
-        raise Unknown("GM104-T03")  # what is run is run on copies, which share no memory
+        raise Unknown(WRITTEN_IN_PLACE)  # what is run is run on copies, which share no memory
 
 
 def _check_leaf(node: torch.fx.Node) -> None:
@@ -172,4 +174,4 @@ def _check_leaf(node: torch.fx.Node) -> None:
         or tensor.device.type == "meta"
         or (is_held_by_module(node) and tensor.numel() > SMALL)
     ):
-        raise Unknown("GM104-T01")
+        raise Unknown(UNKNOWN_DATA)

@@ -16,6 +16,7 @@ from ...engine.facts.operations import only_writes
 from ...engine.facts.writes import memory_of, operations, written_by
 from ...engine.graph_end import dead_code
 from ...engine.graph_end.order import Verdict
+from .codes import NO_GUARD, OF_AN_INPUT, TOO_MANY_VALUES, UNKNOWN_DATA
 
 SMALL = 64  # elements of a tensor that is read at every call
 _MOST_RUN = 32  # operations that are run at every call
@@ -68,7 +69,7 @@ class Making:
             made = frame_guards.run(self.root, self.operations, given, writes)
         except Exception as error:  # of the program's own operation: it raises it where it stands
             log.debug("not known: %s", error)
-            raise Unknown("GM104-T01") from error
+            raise Unknown(UNKNOWN_DATA) from error
         return readable(made)
 
     def part(self, root: torch.fx.Node) -> Making:
@@ -108,7 +109,7 @@ class Making:
 def readable(tensor: torch.Tensor) -> str:
     """The elements, parted by spaces; raises Unknown where one is equal to nothing, or complex."""
     if tensor.is_complex() or tensor.isnan().any():
-        raise Unknown("GM104-T01")
+        raise Unknown(UNKNOWN_DATA)
     return text_of(tensor)
 
 
@@ -123,20 +124,20 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     if not making.leaves:
         return
     if compilation.output.export or compilation.is_saved:
-        raise Unknown("GM104-T04")
+        raise Unknown(NO_GUARD)
     roots = making.leaves
     can_be_run = len(making.operations) <= _MOST_RUN
     may_be_leaves = all(map(is_held_by_module, roots)) or value not in _TRUTHS
     if any(leaf.meta["grapharg"].example.numel() > SMALL for leaf in roots) or not may_be_leaves:
         if not can_be_run:
-            raise Unknown("GM104-T01")
+            raise Unknown(UNKNOWN_DATA)
         roots = making.whole_numbers()
     elif value in _TRUTHS and can_be_run:
         roots = [making.root]  # what a module counts is another number in each call
     made = [making.part(root) for root in roots]
     parts = [(Computation(part.root, part.operations, part.leaves), part.result()) for part in made]
     if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
-        raise Unknown("GM104-T04")
+        raise Unknown(NO_GUARD)
     if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
         _check_first(compilation, parts)
     is_number = value not in _TRUTHS and not compilation.one_graph and not all(map(is_named, making.leaves))
@@ -164,12 +165,12 @@ def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]])
     # What follows a break has intermediate results for its inputs, which rarely stay what they are.
     resumed = compilation.code.co_name.startswith("torch_dynamo_resume_in")
     if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
-        raise Unknown("GM104-T02")
+        raise Unknown(OF_AN_INPUT)
     answers = compilation.memory.of(Answers).by_question
     for part, answer in parts:
         known = answers.setdefault(part.key, set())
         if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
-            raise Unknown("GM104-T02")
+            raise Unknown(OF_AN_INPUT)
     for part, answer in parts:
         answers[part.key].add(answer)
 
@@ -179,11 +180,11 @@ def _check_few(compilation: Compilation, now: set[tuple[str, str]], is_number: b
     answers, guarded_now = compilation.memory.of(Answers), compilation.of(Guarded).values
     seen = answers.combinations
     if len(seen) >= _MOST_COMBINATIONS and not any(now <= combination for combination in seen):
-        raise Unknown("GM104-T05")
+        raise Unknown(TOO_MANY_VALUES)
     for key, answer in now if is_number else ():
         others = {other for combination in seen for name, other in combination if name == key} - {answer}
         if key in answers.changing or len(others) >= _MOST_NUMBERS:
-            raise Unknown("GM104-T05")
+            raise Unknown(TOO_MANY_VALUES)
     compilation.judge(Verdict.VALUES, _remember)
     guarded_now |= now
 

@@ -1,24 +1,88 @@
-"""Why a branch is left as it was written while Dynamo traces: codes and sentences, by the name of the rule."""
+"""What [Where] says of a branch that is left as it was written; what it shares with [Trap] stands in `shared.codes`."""
 
 from __future__ import annotations
 
-_WHERE = {
-    "GM102-T01": "the test is a tensor with more or less than one element, or one with behaviour of its own",
-    "GM102-T02": "the sides give tensors that differ in type, dtype, shape, strides, device or requires_grad, that "
-    "share memory, or that a selection would lay out otherwise",
-    "GM102-T03": "the sides give different Python values",
-    "GM102-T04": "a side has an operation that could fail, or have an effect, on these values if it is not taken",
-    "GM102-T05": "a side that is not taken would raise while it is traced",
-    "GM102-T06": "gradients would differ: a singular operation, or a tensor that one side alone depends on",
-    "GM102-T07": "the branch stands inside vmap, grad or another function transform",
-    "GM102-T08": "a side branches on tensor data in a way that cannot be evaluated ahead of time",
-    "GM102-T09": "a side assigns to an attribute through a setter, or to one that only the class has, or code could "
-    "read too early what it stores",
-    "GM102-T10": "a side writes under a mask to memory that is older than the graph, or in a way that could fail or "
-    "that a gradient would show",
-    "GM102-T11": "the sides have effects beside what they bind, or what they give is written in place later, or was "
-    "written to as a transposed tensor before",
-    "GM102-T12": "a size would become a fixed number, or that of another tensor, for what a side does with it",
-    "GM102-T13": "a side ends the graph, or fails, while it is traced",
-}
-REFUSALS = {"where": _WHERE}
+from ...diagnostics import code, of_rules
+
+CAUGHT = of_rules(
+    "GM102-R16",
+    sentence="no handler in the function could catch what a side raises",
+    remedy="Move the statement out of the `try`, whichever exceptions its handlers name; a `finally` alone may stay around it.",
+    because="a handler in the function could catch what a side raises or logs",
+)
+SEVERAL_CONDITIONALS = of_rules(
+    "GM102-R18",
+    sentence="a statement has one conditional expression on tensors",
+    remedy="Give each conditional expression a statement of its own.",
+    because="a statement has several conditional expressions on tensors",
+)
+NOT_ONE_ELEMENT = code(
+    "GM102-T01",
+    sentence="the test is a tensor with more or less than one element, or one with behaviour of its own",
+    remedy="Ask for one element: `.any()`, `.all()` or an index.",
+    because="the test has more or less than one element, or is a tensor subclass, or a meta tensor",
+)
+SIDES_DIFFER = code(
+    "GM102-T02",
+    sentence="the sides give tensors that differ in type, dtype, shape, strides, device or requires_grad, that share memory, or that a selection would lay out otherwise",
+    remedy="Make the sides alike: the same dtype, shape, device and memory format, and tensors of their own (`x.clone()`).",
+    because="the sides' tensors differ in type, dtype, shape, strides, device, layout or `requires_grad`, share memory, or a selection would lay them out otherwise",
+)
+VALUES_DIFFER = code(
+    "GM102-T03",
+    sentence="the sides give different Python values",
+    remedy="Let the sides give tensors, or the same Python value; what else depends on data has to break.",
+)
+MAY_FAIL = code(
+    "GM102-T04",
+    sentence="a side has an operation that could fail, or have an effect, on these values if it is not taken",
+    remedy="Move the operation in front of the branch if it may run always, or use `torch.where` on inputs where it is safe.",
+)
+UNTAKEN_RAISES = code(
+    "GM102-T05",
+    sentence="a side that is not taken would raise while it is traced",
+    remedy="Let the side work on these values whether it is taken or not: look for `None` and for missing keys in front of the branch.",
+    because="a side that is not taken would raise while it is traced (`None.attr`, `KeyError`)",
+)
+GRADIENTS_DIFFER = code(
+    "GM102-T06",
+    sentence="gradients would differ: a singular operation, or a tensor that one side alone depends on",
+    remedy="Compute under `torch.no_grad()` where no gradient is wanted; else compute what stands right of an `and` in the line before, copy a slice with gaps (`x[::2].contiguous()`), and let both sides use the same tensors.",
+)
+IN_TRANSFORM = code(
+    "GM102-T07",
+    sentence="the branch stands inside vmap, grad or another function transform",
+    remedy="Branch outside the function transform, or use `torch.where`.",
+)
+INNER_BRANCH = code(
+    "GM102-T08",
+    sentence="a side branches on tensor data in a way that cannot be evaluated ahead of time",
+    remedy="Write the inner choice as an `if` statement of its own, or make it in front of the outer branch.",
+)
+ATTRIBUTE_SEEN = code(
+    "GM102-T09",
+    sentence="a side assigns to an attribute through a setter, or to one that only the class has, or code could read too early what it stores",
+    remedy="Assign to a plain attribute that the object has already, and read it after the branch.",
+    because="a setter or a property is in the way of an attribute, only the class has it, or code of the program could read what a side stores before it is there",
+)
+MASKED_WRITE = code(
+    "GM102-T10",
+    sentence="a side writes under a mask to memory that is older than the graph, or in a way that could fail or that a gradient would show",
+    remedy="Select: `x = torch.where(mask, new, x)`; or write a tensor, not a number, to a copy (`x = x.clone()`).",
+)
+HARMFUL = code(
+    "GM102-T11",
+    sentence="the sides have effects beside what they bind, or what they give is written in place later, or was written to as a transposed tensor before",
+    remedy="Give what the side computes to names, and do the rest after the branch; do not write to the result in place.",
+)
+SIZE_FIXED = code(
+    "GM102-T12",
+    sentence="a size would become a fixed number, or that of another tensor, for what a side does with it",
+    remedy="Compute what the side makes of the size in front of the branch, or mark the size of the other input alike.",
+    because="a side would make a size that is a symbol a fixed number, or that of another tensor: every call would have to keep to it",
+)
+ENDS_GRAPH = code(
+    "GM102-T13",
+    sentence="a side ends the graph, or fails, while it is traced",
+    remedy="Move what ends the graph in front of the branch, or into a function that is called after the compiled one.",
+)

@@ -28,29 +28,8 @@ After
     else:
         ...                                             # as written
 
-Obligations proved here, each with its refusal
-    GM102-R01  what stands in the middle of chained comparisons is no ``.item()``
-    GM102-R02  the sides only make calls of `tensor_ops.SPECULABLE`
-    GM102-R03  what a side reads is bound
-    GM102-R04  an attribute that a side writes is read through the same name
-    GM102-R05  what is read later is bound on both sides, or before
-    GM102-R06  a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too; a side
-               that returns or raises binds nothing that other functions can see
-    GM102-R07  the sides are small
-    GM102-R08  the sides only assign to names and attributes, return, raise, log, or branch
-    GM102-R09  what a side logs could be deferred
-    GM102-R10  the function is no coroutine or generator
-    GM102-R11  the function does not read its own frame
-    GM102-R12  no other compiler compiles the function
-    GM102-R13  what a side raises is written out: no bare ``raise``
-    GM102-R14  an exception is built from values that can be read ahead of time
-    GM102-R15  a side falls through
-    GM102-R16  no handler in the function could catch what a side raises
-    GM102-R17  the result is not written in place later, nor looked at as an object (`is`, `in`, `.grad`, hooks)
-    GM102-R18  a statement has one conditional expression on tensors
-
-Obligations checked on the traced values, each falling back to the original statement (`traced_sides`)
-    GM102-T01 to GM102-T11, listed in `codes`.
+Obligations
+    `codes` and `shared.codes` have them: proved here, or checked on the traced values (`shared.traced_sides`).
 
 The native alternative, and what it loses
     ``torch.cond`` needs functions, refuses side effects and aliases, and fails hard where it cannot trace a side.
@@ -73,6 +52,7 @@ from ..shared.identity import check_identity
 from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.shared_calls import Hoisted, split
 from ..shared.side import Side, assigning, returning, valued
+from .codes import CAUGHT, SEVERAL_CONDITIONALS
 
 CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -123,7 +103,7 @@ class Where:
             branch = assigning(statement, then, orelse, Side(lowering), needed, lazy=hoisted.lazy)
             check_identity(place, branch.names)
         if place.inside_try and has_effect(then, orelse):
-            raise Declined("R16", "a handler in the function could catch what a side raises or logs")
+            raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
             statement,
             condition,
@@ -166,7 +146,9 @@ def _conditional(found: list[ast.IfExp], place: Place, scope: ModuleScope) -> Re
     if refusal is not None:
         return refusal
     if len(found) > 1:
-        raise Declined("R18", "the statement has several conditional expressions on tensors; write one a statement")
+        raise Declined(
+            SEVERAL_CONDITIONALS, "the statement has several conditional expressions on tensors; write one a statement"
+        )
     (node,) = found
     stored = statement.targets if isinstance(statement, ast.Assign) else []
     check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))

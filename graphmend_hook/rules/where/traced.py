@@ -18,6 +18,7 @@ from ..shared import traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_speculated import Unspeculable
 from ..trap import traced as guards
+from .codes import INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -81,7 +82,7 @@ def _selected(
     except Unspeculable as error:
         why = error.args
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
-        why = ("GM102-T05",)
+        why = (UNTAKEN_RAISES,)
     if is_open:
         traced_sides.end_sides()
     record(*why)
@@ -110,7 +111,7 @@ def _nested(
         return sides[0 if found else 1](effects, *arguments)
     outcome = _selected(test, sides, arguments, effects, is_dropped)
     if outcome is None:
-        raise Unspeculable("GM102-T08")
+        raise Unspeculable(INNER_BRANCH)
     return outcome
 
 
@@ -118,10 +119,10 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
     if left is None or right is None:
         kept = right if left is None else left
         if kept is None:
-            raise Unspeculable("GM102-T08")
+            raise Unspeculable(INNER_BRANCH)
         return kept
     if in_trace() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
-        raise Unspeculable("GM102-T02")
+        raise Unspeculable(SIDES_DIFFER)
     selected: list[tuple[Any, Any, Any]] = []
     return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
 
@@ -139,13 +140,13 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
             raise Unspeculable(*why)
         selected = torch.where(predicate, left, right)
         if not traced_sides.stands_for_both(selected, left, right):
-            raise Unspeculable("GM102-T02")
+            raise Unspeculable(SIDES_DIFFER)
         known.append((left, right, selected))
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
     if not _is_same(left, right):
-        raise Unspeculable("GM102-T03")
+        raise Unspeculable(VALUES_DIFFER)
     return left
 
 

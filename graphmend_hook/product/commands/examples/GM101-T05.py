@@ -1,0 +1,21 @@
+@contextlib.contextmanager
+def section():
+    yield
+
+def f(x):
+    with section():
+        print('in f')
+        x = x + 1
+    return x
+
+# becomes
+
+@contextlib.contextmanager
+def section():
+    yield
+
+def f(x):
+    print('in f')
+    with section():
+        x = x + 1
+    return x

@@ -1,0 +1,17 @@
+def f(x, n):
+    if n > 3:
+        if x.sum() < 0:
+            y = x * 2
+            raise ValueError('negative', y)
+        else:
+            raise TypeError('positive')
+    return x + 1
+
+# becomes
+
+def f(x, n):
+    if n > 3 and x.sum() < 0:
+        raise ValueError('negative', x * 2)
+    if n > 3:
+        raise TypeError('positive')
+    return x + 1

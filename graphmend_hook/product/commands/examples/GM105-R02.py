@@ -1,0 +1,21 @@
+def f(x):
+    chosen, out, state = x.argmax(1), torch.zeros_like(x), x
+    for number in range(4):
+        rows = torch.where(chosen == number)[0]
+        if rows.shape[0] == 0:
+            continue
+        state = x[rows] * number
+        out.index_add_(0, rows, state)
+    return out * state.shape[1]
+
+# becomes
+
+def f(x):
+    chosen, out = x.argmax(1), torch.zeros_like(x)
+    for number in range(4):
+        rows = torch.where(chosen == number)[0]
+        if rows.shape[0] == 0:
+            continue
+        state = x[rows] * number
+        out.index_add_(0, rows, state)
+    return out * x.shape[1]

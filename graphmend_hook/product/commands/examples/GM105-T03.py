@@ -1,0 +1,13 @@
+def f(x, weights):
+    chosen, out = x.argmax(1), torch.zeros_like(x)
+    for number in range(80):
+        rows = torch.where(chosen == number)[0]
+        if rows.shape[0] == 0:
+            continue
+        out.index_add_(0, rows, x[rows] * weights[number])
+    return out
+
+# becomes
+
+def f(x, weights):
+    return x * weights[x.argmax(1)][:, None]

@@ -1,0 +1,120 @@
+"""What several rules say of a statement that is left as it was written: one record, with the code of each rule."""
+
+from __future__ import annotations
+
+from ...diagnostics import of_rules
+
+CHAINED = of_rules(
+    "GM102-R01",
+    "GM103-R01",
+    sentence="what stands in the middle of chained comparisons is no ``.item()``",
+    remedy="Leave `.item()` out of the middle of the chained comparison: the tensor itself compares alike.",
+    because="comparisons are chained, and what stands in the middle is read by `.item()`",
+)
+NOT_SPECULABLE = of_rules(
+    "GM102-R02",
+    "GM103-R02",
+    sentence="the sides only make calls of `tensor_ops.SPECULABLE`",
+    remedy="Leave calls of the program's own out of the sides: compute in front of the branch what does not depend on it.",
+    because="a side makes a call, or has an expression, that may only be evaluated if the side is taken",
+)
+MAY_BE_UNBOUND = of_rules(
+    "GM102-R03",
+    "GM103-R03",
+    sentence="what a side reads is bound",
+    remedy="Bind the name before the branch, also where it is read on one side only.",
+    because="a side reads a name that may be unbound",
+)
+OTHER_NAME = of_rules(
+    "GM102-R04",
+    sentence="an attribute that a side writes is read through the same name",
+    remedy="Write and read the attribute through the same name: `self.x`, not `self.x` and `model.x`.",
+    because="an attribute that a side writes is read through another name, or by `getattr`",
+)
+BOUND_ON_ONE_SIDE = of_rules(
+    "GM102-R05",
+    sentence="what is read later is bound on both sides, or before",
+    remedy="Bind the name on both sides, or before the branch.",
+    because="a name is bound on one side only and read later",
+)
+LEAVES_EARLY = of_rules(
+    "GM102-R06",
+    sentence="a ``return`` is not inside a loop, a ``with`` or a ``try``, and what follows it is a side too; a side that returns or raises binds nothing that other functions can see",
+    remedy="Move the `return` out of the loop, `with` or `try`: keep the value in a name, and return that after it; bind what other functions see before the branch.",
+    because="an early return inside a loop, a `with` or a `try`, or one that also stores to an attribute; a side that returns or raises, and binds a name that another function can see (`nonlocal`, `global`, read by a lambda)",
+)
+TOO_BIG = of_rules(
+    "GM102-R07",
+    "GM103-R07",
+    sentence="the sides are small",
+    remedy="Make the sides small: put what does not depend on the test in front of the branch, or after it; join no more than five tests by `and` or `or`, and tensors by `&` or `|`.",
+    because="the sides are long, or the test joins many tensors",
+)
+OTHER_STATEMENT = of_rules(
+    "GM102-R08",
+    sentence="the sides only assign to names and attributes, return, raise, log, or branch",
+    remedy="Give what the side computes to names, and do the rest after the branch: calls whose value is dropped, stores to items, loops, `with`, `break` and `continue` are not taken.",
+    because="a side contains another statement: a loop, `with`, `try`, `del`, `break`, `assert`, a definition, an augmented assignment, or stores to an item",
+)
+EFFECT_IN_SIDE = of_rules(
+    "GM102-R09",
+    sentence="what a side logs could be deferred",
+    remedy="Make the log on the side one that [Defer] takes, or move it behind the branch; its own code says what is in the way.",
+    because="what a side logs could not be deferred anywhere, or may show one of its callers",
+)
+SUSPENDS = of_rules(
+    "GM102-R10",
+    "GM103-R10",
+    "GM105-R10",
+    "GM106-R10",
+    sentence="the function is no coroutine or generator",
+    remedy="Move the statement into a plain function, which the coroutine or generator calls.",
+    because="the function is a coroutine or a generator",
+)
+READS_FRAME = of_rules(
+    "GM102-R11",
+    "GM103-R11",
+    "GM105-R11",
+    "GM106-R11",
+    sentence="the function does not read its own frame",
+    remedy="Leave `locals()`, `sys._getframe`, `exec` and their like out of the function, or move the statement into another.",
+    because="the function reads its own frame: `locals()`, `exec`, `eval`, frame objects",
+)
+OTHER_COMPILER = of_rules(
+    "GM101-R05",
+    "GM102-R12",
+    "GM103-R12",
+    "GM104-R12",
+    "GM105-R12",
+    "GM106-R12",
+    sentence="no other compiler compiles the function",
+    remedy="Compile the function by torch.compile alone: numba, triton and their like read its text by themselves.",
+    because="another compiler compiles the function (numba, triton, taichi, ...)",
+)
+BARE_RAISE = of_rules(
+    "GM102-R13",
+    "GM103-R13",
+    sentence="what a side raises is written out: no bare ``raise``",
+    remedy="Raise outside the `except`, and write out what is raised: `raise ValueError(...)`, and not `raise` alone.",
+    because="a bare `raise`",
+)
+NOT_RAISED_LATER = of_rules(
+    "GM102-R14",
+    "GM103-R14",
+    sentence="an exception is built from values that can be read ahead of time",
+    remedy="Build the message of names, attributes, shapes and tensors; compute the rest in a line before.",
+    because="the exception's expression assigns, suspends, or reads an attribute of a class of the module, or calls what may have changed by the end of the graph; and its side does not always raise",
+)
+BOTH_RAISE = of_rules(
+    "GM102-R15",
+    "GM103-R15",
+    sentence="a side falls through",
+    remedy="Let each exception have an `if` of its own, so that one side of each goes on.",
+    because="both sides raise",
+)
+LOOKED_AT = of_rules(
+    "GM102-R17",
+    sentence="the result is not written in place later, nor looked at as an object (`is`, `in`, `.grad`, hooks)",
+    remedy="Do not write to the result in place, and do not look at it by `is`, `in`, `.grad` or hooks: `x = x + 1`, not `x += 1`.",
+    because="the result, or what may be a view of it, is written in place later, or looked at as an object (`is`, `in`, `id`, `.grad`, `._version`, hooks, `as_strided`)",
+)
