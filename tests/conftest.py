@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,10 +41,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
 
 
+_TRAINS = ("train", "trained", "trained_input")
+
+
 def _backend(item: pytest.Item) -> str | None:
     """The backend of torch.compile that the test is about, if it is one of several."""
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("backend") if callspec else None
+
+
+def _case(item: pytest.Item) -> tuple[Any, ...]:
+    """What the test is about but for the backend, and for whether it trains, which goes with that."""
+    params = {key: value for key, value in item.callspec.params.items() if key not in ("backend", *_TRAINS)}
+    return item.function, *(value if isinstance(value, str) else id(value) for value in params.values())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,8 +63,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if _backend(item) in ("aot_eager", "inductor"):  # Inductor waits for a C++ compiler
             item.add_marker("slow")
     if chosen := config.getoption("--one-backend"):
-        have_it = {item.function for item in items if _backend(item) == chosen}
-        left_out = {item for item in items if _backend(item) not in (None, chosen) and item.function in have_it}
+        have_it = {_case(item) for item in items if _backend(item) == chosen}
+        left_out = {item for item in items if _backend(item) not in (None, chosen) and _case(item) in have_it}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import logging
@@ -10,7 +11,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +39,13 @@ def import_mended(path: Path, name: str) -> ModuleType:
     """The module in `path` through the rules, by the loader that the hook uses."""
     mender = Mender(Settings(modules=(name,), cache_dir=Path("/dev/null/no-cache")), Ledger())
     return import_file(path, name, MendingLoader(name, str(path), mender))
+
+
+@functools.cache
+def both(stem: str) -> tuple[ModuleType, ModuleType]:
+    """A file of cases as it is, and mended: the same modules for all tests, since Dynamo finds them by their names."""
+    path = HERE / f"{stem}.py"
+    return import_file(path, f"{stem}_plain"), import_mended(path, f"{stem}_mended")
 
 
 @dataclass
@@ -147,6 +155,12 @@ def observe(call: Callable[[], Any], logger_name: str) -> Observed:
         finally:
             logger.removeHandler(handler)
     return seen
+
+
+def on(names: Iterable[str], inductor: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Each of the cases with backends; with Inductor, which takes long, those of which it compiles what no other case has."""
+    of_each = ("eager", "aot_eager")
+    return [(name, backend) for name in names for backend in (*of_each, *["inductor"] * (name in inductor))]
 
 
 class Counting:

@@ -7,12 +7,12 @@ import math
 
 import torch
 
-CALLS: list[str] = []
+NOTED: list[str] = []
 
 
 def noted(value, name):
     """A call that shows how often, and in which order, it is made."""
-    CALLS.append(name)
+    NOTED.append(name)
     return value
 
 
@@ -274,15 +274,15 @@ def is_false_whatever_it_holds(x, n):
         part = x[0]
     if x.sum() > 0 and n > 1:
         x = x + part
-        CALLS.append("taken")
+        NOTED.append("taken")
     if n > 1 or x.sum() > 0:
-        CALLS.append("either")
+        NOTED.append("either")
     return x * 2
 
 
 def fails_before_it_is_false(x, n):
     if x > 0 and n > 1:
-        CALLS.append("taken")
+        NOTED.append("taken")
     return x * 2
 
 
@@ -332,7 +332,7 @@ def uses_what_it_gives(x):
 
 def keeps_what_it_gives(x):
     found = is_valid(x)
-    CALLS.append(str(found))
+    NOTED.append(str(found))
     return x * 2
 
 
@@ -388,7 +388,7 @@ def sorts_by(x, keys):
 
 def counted(x, keys):
     groups = [key for key, _ in itertools.groupby(keys.tolist(), lambda number: noted(number // 2, "key"))]
-    CALLS.append(str(groups))
+    NOTED.append(str(groups))
     if (x < 0).any():
         return groups
     return None
@@ -448,7 +448,7 @@ def holds_in_a_side(x, element):
 
 def fails_behind_an_effect(x, value):
     mask = x.sum() > 0
-    CALLS.append("before")
+    NOTED.append("before")
     x = x.clone()
     x[mask] = value
     return x
@@ -475,9 +475,9 @@ def raises_what_a_lambda_sees(x):
 
 def hot_in_a_try(ids):
     try:
-        CALLS.append("before")
+        NOTED.append("before")
         found = torch.nn.functional.one_hot(ids)
-        CALLS.append("after")
+        NOTED.append("after")
     except RuntimeError:
         found = ids
     return found * 2

@@ -58,6 +58,7 @@ def test_on_the_cpu_nothing_is_told_to_inductor(name: str) -> None:
     assert len(cuda_graphs._captured) == before
 
 
+@pytest.mark.slow
 def test_its_backward_pass_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backward pass has the symbols of its forward pass, and is told apart by them."""
     from torch._inductor.graph import GraphLowering

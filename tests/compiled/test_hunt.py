@@ -87,6 +87,7 @@ def test_functions_that_can_be_called_and_return_the_same_are_taken(library: str
     assert all(function.calls for function in found)
 
 
+@pytest.mark.slow
 def test_a_mutant_finds_the_names_of_its_library(library: str, tmp_path: Path) -> None:
     programs = mutants.programs_of(mutants.functions([library]), 0, 20)
     assert f"import_module({library!r})" in module_of(programs)

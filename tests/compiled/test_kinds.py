@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
+from observing import HERE, Counting, both, on
 
 from bench import kinds
 
-PATH = HERE / "kind_cases.py"
-plain = import_file(PATH, "kind_cases_plain")
-MENDED = import_mended(PATH, "kind_cases_mended")
+plain, MENDED = both("kind_cases")
 X = torch.arange(32.0).reshape(8, 4) - 15.5
 CASES = [(number, name) for number, mended in kinds.MENDED.items() for name in mended.cases]
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -57,8 +55,7 @@ def test_it_breaks_so_without_the_hook(number: str, name: str) -> None:
     assert (number in found) == breaks, found
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("name", dict.fromkeys(name for _, name in CASES))
+@pytest.mark.parametrize(("name", "backend"), on(dict.fromkeys(name for _, name in CASES)))
 def test_it_is_one_graph_with_the_hook(name: str, backend: str) -> None:
     counting = Counting(backend)
     compiled = torch.compile(getattr(MENDED, name), backend=counting, dynamic=False)

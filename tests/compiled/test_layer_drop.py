@@ -32,13 +32,13 @@ def under_cond(layers: nn.ModuleList, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_cond_draws_again_in_the_backward_pass(dropout: float, backend: str) -> None:
+@pytest.mark.slow
+def test_cond_draws_again_in_the_backward_pass(dropout: float) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
-    layers = nn.ModuleList([Layer(dropout) for _ in range(4)])
-    compiled = torch.compile(under_cond, backend=backend, fullgraph=True)
+    layers = nn.ModuleList([Layer(dropout) for _ in range(2)])
+    compiled = torch.compile(under_cond, backend="aot_eager", fullgraph=True)
     equal = []
     for seed in range(4):
         seen = []

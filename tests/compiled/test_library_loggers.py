@@ -7,15 +7,14 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import library_cases as NAMES
+import library_logger_cases as NAMES
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended, observe, with_own_names
+from observing import Counting, both, observe, with_own_names
 
 from graphmend_hook.engine.attempt import refusals
 
-PLAIN = import_file(HERE / "library_cases.py", "library_cases_plain")
-MENDED = import_mended(HERE / "library_cases.py", "library_cases_mended")
+PLAIN, MENDED = both("library_logger_cases")
 
 
 class Records(logging.Handler):
@@ -83,7 +82,7 @@ def records(function: Callable[..., Any], library: str = "logging") -> list[Any]
     watching = WATCHING.get(library, lambda _seen: contextlib.nullcontext())
     with watching(seen):
         for _ in range(3):
-            observed = observe(lambda: function(torch.arange(3.0)), "library_cases")
+            observed = observe(lambda: function(torch.arange(3.0)), "library_logger_cases")
             assert observed.error is None
             seen += observed.effects
     PLAIN.logger.removeHandler(handler)

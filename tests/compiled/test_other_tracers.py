@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, import_file, import_mended, observe
+from observing import HERE, both, import_mended, observe
 from torch.fx.experimental.proxy_tensor import make_fx
 
-PLAIN = import_file(HERE / "effects_module.py", "effects_module_plain_tracers")
-MENDED = import_mended(HERE / "effects_module.py", "effects_module_mended_tracers")
+PLAIN, MENDED = both("effects_module")
 X = torch.ones(2, 4)
 
 

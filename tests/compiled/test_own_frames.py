@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
+from observing import Counting, both
 from torch._dynamo import convert_frame
 
 from graphmend_hook.engine.door.own_code import OWN_FILES
 from graphmend_hook.rules.shared import traced_conditions
 from graphmend_hook.rules.value import traced_numbers
 
-PATH = HERE / "own_frames_cases.py"
-plain = import_file(PATH, "own_frames_cases_plain")
-MENDED = import_mended(PATH, "own_frames_cases_mended")
+plain, MENDED = both("own_frames_cases")
 ONE_GRAPH = ["SelectsByAMaskAndAPlace", "WritesByAMaskAndAPlace", "SelectsByAPlace"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, import_file, import_mended
+from observing import Counting, both
 from torch._dynamo import convert_frame
 
 from graphmend_hook.engine.attempt import compilation
@@ -20,8 +20,7 @@ from graphmend_hook.engine.epilogue import bytecode, deferral, delivery, queue
 from graphmend_hook.engine.numbers import capture
 
 HERE = Path(__file__).parent
-PLAIN = import_file(HERE / "probed_module.py", "probed_module_plain")
-MENDED = import_mended(HERE / "probed_module.py", "probed_module_mended")
+PLAIN, MENDED = both("probed_module")
 X, MANY = torch.tensor([1.0, 2.0, 3.0]), torch.arange(200.0)
 ONE = torch.zeros(200).index_fill(0, torch.tensor([7]), 5.0)
 # Of each function the calls: those that fail, and those in which what was taken for granted does not hold, among them.

@@ -67,6 +67,7 @@ def test_kept_programs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, program in KEPT.items() if suits_aot(program.source)])
+@pytest.mark.slow
 def test_kept_programs_behind_aotautograd(name: str, tmp_path: Path) -> None:
     expect_none(check([KEPT[name]], tmp_path, backend="aot_eager"), tmp_path)
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
+from observing import Counting, both, on
 
 from graphmend_hook.engine.facts import ranges
 
-PATH = HERE / "range_cases.py"
-PLAIN = import_file(PATH, "range_cases_plain")
-MENDED = import_mended(PATH, "range_cases_mended")
+PLAIN, MENDED = both("range_cases")
 DECIDED = ["below_zero", "at_least_one", "kept_for_certain", "scaled", "of_many", "joined", "negated", "spread"]
 DECIDED += ["never", "whole", "layer_dropped", "drawn_by_python", "drawn_one_after_the_other"]
 UNDECIDED = [
@@ -41,8 +39,7 @@ def seen(function: Any, call: int) -> tuple[torch.Tensor, torch.Tensor | None, i
     return given.detach(), x.grad, hash(torch.get_rng_state().numpy().tobytes()), random.random()
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("name", DECIDED)
+@pytest.mark.parametrize(("name", "backend"), on(DECIDED, ("of_many", "layer_dropped")))
 def test_a_range_decides(name: str, backend: str) -> None:
     counting = Counting(backend)
     with torch._inductor.config.patch(fallback_random=True):

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, Kept, import_file, import_mended
+from observing import Counting, Kept, both
 
-PATH = HERE / "subclass_cases.py"
-PLAIN, MENDED = import_file(PATH, "subclass_cases_plain"), import_mended(PATH, "subclass_cases_mended")
+PLAIN, MENDED = both("subclass_cases")
 WHOLE = ("beside", "behind_a_draw", "asserted")
 OF_ITSELF = ("unused", "of_itself", "numbers_of_itself", "checked", "rows_of_itself", "selected_from_itself")
 INPUTS = (1.0, float("inf"), float("nan"), -2.0)

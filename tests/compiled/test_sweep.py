@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
+from observing import HERE, Counting, both, on
 
 from graphmend_hook.diagnostics import Outcome
 from graphmend_hook.engine.attempt import refusals
@@ -13,8 +13,7 @@ from graphmend_hook.rules.sweep import traced
 from graphmend_hook.settings.config import RULE_NAMES
 
 PATH = HERE / "sweep_cases.py"
-PLAIN = import_file(PATH, "sweep_cases_plain")
-MENDED = import_mended(PATH, "sweep_cases_mended")
+PLAIN, MENDED = both("sweep_cases")
 SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
 LISTED = [
     *("Listed", "ListedAsTemplatesSpellTheirs", "ListedByAnotherMask", "Rows", "RowsWithQuestions", "TwoLists"),
@@ -57,8 +56,7 @@ def outcomes(
     return counting.graphs, sorted({code for code, *_ in refusals.seen if code.startswith("GM105")})
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("name", MENDABLE)
+@pytest.mark.parametrize(("name", "backend"), on(MENDABLE, ("Around", "Listed", *WITHOUT_WEIGHTS)))
 def test_one_graph(name: str, backend: str) -> None:
     assert outcomes(name, backend, fullgraph=True) == (1, [])
 

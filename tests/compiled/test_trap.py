@@ -9,72 +9,35 @@ from typing import Any
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
-from outcomes import Outcome, differences, fresh, run
+from expectations import Cases
+from observing import Counting
+from outcomes import differences, run
 
-from graphmend_hook.diagnostics import Outcome as SiteOutcome
 from graphmend_hook.engine.attempt import refusals
 from graphmend_hook.engine.epilogue import queue
-from graphmend_hook.rewrite import active_rules, rewrite
 from graphmend_hook.rules.trap import traced
-from graphmend_hook.settings.config import RULE_NAMES
 
-PATH = HERE / "guard_cases.py"
-PLAIN = import_file(PATH, "guard_cases_plain")
-MENDED = import_mended(PATH, "guard_cases_mended")
-SITES = rewrite(PATH.read_bytes(), str(PATH), active_rules(RULE_NAMES)).sites
-EXPECT = PLAIN.EXPECT
+CASES = Cases("guard_cases", "guard_exception_cases", "guard_state_cases")
+EXPECT, PLAIN, MENDED = CASES.expect, CASES.plain, CASES.mended
 HELPERS = {"h22_in_a_generator": "produce"}
-LOGGER = "guard_cases"
-# After a graph that failed, how many effects were delivered is said, and what Dynamo says of the failure differs.
-
-
-def static_refusals(name: str) -> set[str]:
-    functions = (name, HELPERS.get(name, name))
-    return {
-        site.code for site in SITES if site.outcome is SiteOutcome.DECLINED and site.function.split(".")[0] in functions
-    }
-
-
-def normal(outcome: Outcome) -> Outcome:
-    """With the classes of the mended module in place of those of the plain one, which are twins."""
-    if outcome.error:
-        outcome.error = (outcome.error[0].__qualname__, *outcome.error[1:3], outcome.error[3].__name__)
-    return outcome
 
 
 def compare(name: str, backend: str, train: bool) -> None:
-    expect = EXPECT[name]
-    declined = expect.train if train else expect.declined
-    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
-    counting = Counting(backend)
-    refusals.seen.clear()
-    compiled = torch.compile(mended, backend=counting, fullgraph=expect.fullgraph and not declined, dynamic=False)
-    failures = 0
-    for inputs in expect.inputs:
-        expected = normal(run(plain, inputs, train, LOGGER, plain))
-        got = normal(run(compiled, inputs, train, LOGGER, mended))
-        assert not differences(got, expected, exact=backend != "inductor"), (inputs, backend, train)
-        if expected.error:
-            failures += 1
-            assert expected.places[-1] in got.places
-            assert declined or not expect.fullgraph or any("graphmend_hook" in note for note in got.notes)
-    assert bool(failures) == expect.raises or declined
-    seen = {code for code, *_ in refusals.seen}
-    if declined == "-":
-        assert counting.graphs != 1
-    elif declined:
-        assert declined in seen | static_refusals(name)
-    else:
-        assert not seen
-        assert counting.graphs <= expect.graphs
-    assert queue.graphmend_pending == []
+    CASES.compare(name, backend, train, HELPERS.get(name, ""))
 
 
-@pytest.mark.parametrize(("backend", "train"), [("eager", False), ("aot_eager", False), ("aot_eager", True)])
+@pytest.mark.parametrize(
+    ("backend", "train"), [("eager", False), ("aot_eager", True)], ids=["eager-inference", "aot_eager-training"]
+)
 @pytest.mark.parametrize("name", EXPECT)
 def test_equal_to_eager(name: str, backend: str, train: bool) -> None:
     compare(name, backend, train)
+
+
+@pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.train != expect.declined])
+@pytest.mark.slow
+def test_what_is_declined_in_training_is_not_in_inference(name: str) -> None:
+    compare(name, "aot_eager", False)
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if expect.inductor])
@@ -85,21 +48,16 @@ def test_equal_to_eager_on_inductor(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECT)
 def test_eager_is_untouched(name: str) -> None:
-    plain, mended = fresh(getattr(PLAIN, name)), fresh(getattr(MENDED, name))
-    for inputs in EXPECT[name].inputs:
-        expected, got = (normal(run(call, inputs, True, LOGGER, call)) for call in (plain, mended))
-        assert not differences(got, expected)
-        assert got.places == expected.places
-        assert got.notes == expected.notes
+    CASES.compare_uncompiled(name)
 
 
 @pytest.mark.parametrize("name", [name for name, expect in EXPECT.items() if not expect.declined])
 @pytest.mark.slow
 def test_the_hook_is_needed(name: str) -> None:
     """In one graph the original does not compile, or does not raise as it does in eager."""
-    plain = fresh(getattr(PLAIN, name))
+    plain, _ = CASES.pair(name)
     compiled = torch.compile(plain, backend="eager", fullgraph=True)
-    outcomes = [[run(call, inputs, False, LOGGER) for call in (compiled, plain)] for inputs in EXPECT[name].inputs]
+    outcomes = [[CASES.run(name, call, inputs) for call in (compiled, plain)] for inputs in EXPECT[name].inputs]
     assert any(differences(*pair) for pair in outcomes)
 
 
@@ -200,7 +158,9 @@ def test_h57_a_guard_that_fails_in_the_first_calls(name: str, fullgraph: bool) -
     compiled = torch.compile(getattr(filled, name), backend=counting, fullgraph=fullgraph)
     for number in range(6):
         before = counting.runs
-        outcomes = [run(call, (torch.ones(3),), False, LOGGER) for call in (compiled, getattr(plain, name))]
+        outcomes = [
+            run(call, (torch.ones(3),), False, "guard_state_cases") for call in (compiled, getattr(plain, name))
+        ]
         assert not differences(*outcomes), number
         assert counting.runs > before or number < 2
         for each in (filled, plain):
@@ -240,7 +200,7 @@ def test_h22_in_a_branch_of_cond_it_is_as_without_the_hook(value: float) -> None
     outcomes = []
     for module in (MENDED, PLAIN):
         compiled = torch.compile(module.h22_in_a_branch_of_cond, backend="eager")
-        outcomes.append(run(compiled, (torch.full((3,), value),), False, LOGGER))
+        outcomes.append(run(compiled, (torch.full((3,), value),), False, "guard_cases"))
     assert (outcomes[0].error or [None])[0] is (outcomes[1].error or [None])[0]
     assert outcomes[0].error or not differences(*outcomes)
     assert "GM101-T06" in {code for code, *_ in refusals.seen}
@@ -299,8 +259,8 @@ def test_async_asserts_in_the_graph(backend: str, name: str) -> None:
     with guards("async"):
         compiled = torch.compile(function, backend=counting, fullgraph=True)
         for inputs in EXPECT[name].inputs:
-            expected = run(plain, inputs, False, LOGGER)
-            got = run(compiled, inputs, False, LOGGER)
+            expected = CASES.run(name, plain, inputs)
+            got = CASES.run(name, compiled, inputs)
             if expected.error:
                 assert got.error is not None
                 assert issubclass(got.error[0], RuntimeError)

@@ -8,14 +8,12 @@ from unittest import mock
 
 import pytest
 import torch
-from observing import HERE, Counting, import_file, import_mended
+from observing import Counting, both
 from waits import compiled_waits, eager_waits
 
 from graphmend_hook.engine.numbers import runtime_asserts
 
-PATH = HERE / "waits_cases.py"
-PLAIN = import_file(PATH, "waits_cases_plain")
-MENDED = import_mended(PATH, "waits_cases_mended")
+PLAIN, MENDED = both("waits_cases")
 NAMES = [name for name, value in vars(PLAIN).items() if isinstance(value, FunctionType)]
 X = torch.tensor([[1.0, 2.0], [-1.0, 3.0], [4.0, -2.0], [5.0, 6.0], [-7.0, 1.0]])
 Y = torch.arange(21.0).reshape(7, 3)

@@ -21,7 +21,11 @@ from graphmend_hook.source.scopes import ModuleScope
 from graphmend_hook.source.templates import OWN, RUNTIME
 
 RULES = active_rules(("defer",))
-CASES = sorted((Path(__file__).parents[1] / "compiled").glob("*_cases.py"))
+CASES = [
+    file
+    for file in sorted((Path(__file__).parents[1] / "compiled").glob("*_cases.py"))
+    if not file.name.startswith("test_")
+]
 
 
 def rewritten(text: str) -> Any:
