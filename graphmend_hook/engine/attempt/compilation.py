@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
@@ -19,7 +19,8 @@ from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ..door.own_code import forget_own_guards
-from . import defects
+from . import attempt, defects, refusals
+from .attempt import ANSWERS, Bet, EveryFrame, Feature, Ledger, Lifetime, UselessRetreatError
 
 Part = TypeVar("Part")
 Judge = Callable[["Compilation", torch.fx.GraphModule], None]
@@ -56,7 +57,6 @@ class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
-    failed: did something of ours fail in one?  Then no question is answered any more.
     ends: called at the end of each further attempt.
     """
 
@@ -65,15 +65,7 @@ class Attempts(Parts):
         self.current: Compilation | None = None
         self.made: Compilation | None = None
         self.begun = False
-        self.failed = False
         self.ends: set[End] = set()
-
-
-def trace_anew(reason: str) -> NoReturn:
-    """Let Dynamo forget what it has traced of the frame, and start again."""
-    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
-    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
 def is_order(error: object) -> bool:
@@ -115,6 +107,32 @@ class Compilation(Parts):
     def is_saved(self) -> bool:
         """Is the compiled code kept for other processes, without what this one has put around it?"""
         return getattr(self.output, "package", None) is not None
+
+    def allows(self, feature: Feature, site: Hashable = None) -> bool:
+        """Is the bet on the feature still on, at the site?  Without a site, in the whole frame."""
+        return self.dropped(feature, site) is None
+
+    def dropped(self, feature: Feature, site: Hashable = None) -> Bet | None:
+        """The bet on the feature that is off at the site, if one is: it knows why."""
+        ledgers = [self.attempts.of(Ledger), self.memory.of(Ledger)]
+        if site is not None:
+            ledgers += remembered(EveryFrame)
+        return next(filter(None, (ledger.on(feature, site) for ledger in ledgers)), None)
+
+    def without(self, *bets: Bet, reason: str) -> NoReturn:
+        """Drop the bets, and let Dynamo trace the frame anew: the only retreat.  reason: why, for Dynamo's log."""
+        news = [self.drop(bet) for bet in bets]
+        if not any(news):
+            raise UselessRetreatError(reason)
+        attempt.trace_anew(reason)
+
+    def drop(self, bet: Bet) -> bool:
+        """Let the bet be off from here on; False if it was."""
+        parts = self.attempts if bet.lifetime is Lifetime.COMPILATION else self.memory
+        is_new = parts.of(EveryFrame if bet.lifetime is Lifetime.EVERYWHERE else Ledger).drop(bet)
+        if bet.code:
+            refusals.record(bet.code, bet.about, bet.place)
+        return is_new
 
     def judge(self, look: Judge) -> None:
         """Call `look` once with the graph when it is complete, before a backend has it."""
@@ -180,9 +198,8 @@ class Compilation(Parts):
 
     def give_up(self) -> None:
         """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
-        if not (self.one_graph or self.attempts.failed):
-            self.attempts.failed = True
-            trace_anew("it failed")
+        if not self.one_graph and self.allows(ANSWERS):
+            self.without(ANSWERS.at(), reason="it failed")
 
 
 def _forget_lost_users(compilation: Compilation, error: BaseException | None) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import torch
 
 from ..door.own_code import OWN_FILES
-from ..door.tracer import SourceLine, Trace, place_of, record
+from ..door.tracer import SourceLine, Trace, place_of
 from . import refusals
 from .compilation import Compilation, is_graph_break
-from .refusals import Place
+from .refusals import Place, record
 
 _CODE = "GM100-T03"
 

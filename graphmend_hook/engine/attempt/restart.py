@@ -24,8 +24,9 @@ from ..facts.writes import operations
 from ..graph_end import dead_code
 from ..numbers.size_guards import respect_limits
 from . import skipped_frames
+from .as_written import mending
+from .attempt import MENDING
 from .compilation import Compilation
-from .orders import Orders, trace_as_written
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         reason = "an exception leaves the frame after something was mended"
         if retreat:
             retreat(compilation, Failure(reason, error, str(error), gives_up=True))
-        trace_as_written(compilation, reason)
+        if bet := mending(compilation):
+            compilation.without(bet, reason=reason)
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
     if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
         if _fails_by_itself(compilation, error):
@@ -117,7 +119,8 @@ def _judge(compilation: Compilation, error: BaseException | None) -> None:
         log.debug("%s: %s", failure.reason, error)
         if retreat:
             retreat(compilation, failure)
-        trace_as_written(compilation, failure.reason)
+        if bet := mending(compilation):
+            compilation.without(bet, reason=failure.reason)
 
 
 _failing: dict[tuple[str, str], int] = {}  # how a backend has failed: how many graphs had been compiled by then
@@ -134,7 +137,7 @@ def _fails_by_itself(compilation: Compilation, error: Exception) -> bool:
     if not isinstance(error, BackendCompilerFailed):
         return False
     how, compiled = (error.backend_name, str(error)), counters["stats"]["unique_graphs"]
-    if compilation.attempts.of(Orders).as_written:
+    if not compilation.allows(MENDING):
         _failing[how] = compiled
     return bool(_failing.get(how) == compiled)
 
@@ -146,8 +149,9 @@ def expect_no_handler(trace: Trace) -> None:
     What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
     kept the frame from being compiled at all, and then it was caught.
     """
-    if is_caught(trace) or trace.is_in_an_unknown_context:
-        trace_as_written(trace.compilation, "an assert stands in a try")
+    bet = mending(trace.compilation)
+    if bet and (is_caught(trace) or trace.is_in_an_unknown_context):
+        trace.compilation.without(bet, reason="an assert stands in a try")
 
 
 @question(otherwise=None)
@@ -161,8 +165,9 @@ def expect_no_trap(trace: Trace) -> None:
 
 
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    if any(map(divides_whole_numbers, operations(module))):
-        trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+    bet = mending(compilation, even_one_graph=True)
+    if bet and any(map(divides_whole_numbers, operations(module))):
+        compilation.without(bet, reason="whole numbers are divided behind a guard")
 
 
 @question(otherwise=None)
@@ -178,8 +183,9 @@ def _see_changes(compilation: Compilation) -> None:
 
 
 def _judge_changes(compilation: Compilation, error: BaseException | None) -> None:
-    if error is None and compilation.of(Ending).is_redirected:
-        trace_as_written(compilation, "where an effect goes is changed after it")
+    bet = mending(compilation)
+    if bet and error is None and compilation.of(Ending).is_redirected:
+        compilation.without(bet, reason="where an effect goes is changed after it")
 
 
 def redirects(changed: Any) -> bool:
@@ -200,9 +206,9 @@ def expect_no_switch(trace: Trace) -> None:
 
 
 def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    last = Modes()
-    if any(modes != last for modes in compilation.of(Ending).modes):
-        trace_as_written(compilation, "a mode is switched after a guard")
+    bet, last = mending(compilation), Modes()
+    if bet and any(modes != last for modes in compilation.of(Ending).modes):
+        compilation.without(bet, reason="a mode is switched after a guard")
 
 
 @question(otherwise=True)
@@ -213,5 +219,6 @@ def follows_what_may_raise(trace: Trace) -> bool:
     """
     if not trace.compilation.of(Plan).may_raise or not is_in_finally(trace):
         return False
-    trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
+    if bet := mending(trace.compilation):
+        trace.compilation.without(bet, reason="an effect in a finally follows what may raise")
     return True

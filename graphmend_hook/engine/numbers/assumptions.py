@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ..attempt.compilation import Compilation, trace_anew
+from ..attempt.attempt import trace_anew
+from ..attempt.compilation import Compilation
 from ..door.tracer import log
 from ..epilogue.rerun import RerunMemory
 from ..facts.writes import fakes_of

@@ -24,13 +24,14 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ..attempt import restart
-from ..attempt.compilation import Compilation, trace_anew
-from ..attempt.orders import Orders, is_as_written
-from ..attempt.refusals import Place
+from ..attempt.as_written import is_as_written
+from ..attempt.attempt import MENDING, trace_anew
+from ..attempt.compilation import Compilation
+from ..attempt.refusals import Place, record
 from ..attempt.restart import Failure
 from ..door import frame_guards
 from ..door.question import question
-from ..door.tracer import SourceLine, Trace, log, place_of, record, traced_code
+from ..door.tracer import SourceLine, Trace, log, place_of, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import (
     Variable,
@@ -246,7 +247,7 @@ def _is_shared(node: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> bool:
 
 def is_uncaptured(compilation: Compilation) -> bool:
     """Is every number in this compilation to be read as it was written?"""
-    return compilation.attempts.of(Orders).as_written or _orders(compilation).most == 0
+    return not compilation.allows(MENDING) or _orders(compilation).most == 0
 
 
 def _capture_first(

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from ..attempt.as_written import mending
 from ..attempt.compilation import Compilation
-from ..attempt.orders import trace_as_written
 
 _BOUNDING = frozenset({"<", "<=", ">", ">=", "!="})
 
@@ -42,13 +42,15 @@ def respect_limits(compilation: Compilation) -> None:
 
 
 def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    if not _are_kept(compilation.output):
-        trace_as_written(compilation, "a size is fixed that the user has marked as dynamic")
+    bet = mending(compilation)
+    if bet and not _are_kept(compilation.output):
+        compilation.without(bet, reason="a size is fixed that the user has marked as dynamic")
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
-    if error is None and not _are_kept(compilation.output):  # by a backend
-        trace_as_written(compilation, "a size is fixed that the user has marked as dynamic")
+    bet = mending(compilation)
+    if bet and error is None and not _are_kept(compilation.output):  # by a backend
+        compilation.without(bet, reason="a size is fixed that the user has marked as dynamic")
 
 
 def _are_kept(output: Any) -> bool:

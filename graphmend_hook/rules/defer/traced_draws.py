@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import Feature
+from ...engine.attempt.compilation import Compilation
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable, fake_of, python_of
@@ -19,12 +19,7 @@ from ...engine.facts.operations import is_of_torch
 from ...engine.facts.writes import operations
 from .traced import append, record, refusal_here
 
-
-@dataclass
-class DrawOrders:
-    """What further attempts to trace a frame do.  at_once: each draw is made where it stands in the source."""
-
-    at_once: bool = False
+_LATE = Feature("numbers are drawn after the graph")
 
 
 class Drawn:
@@ -100,7 +95,7 @@ def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str
         return "GM101-T01"
     if not isinstance(drawn, int | float):
         return "GM101-T01"
-    return "GM101-T13" if trace.compilation.attempts.of(DrawOrders).at_once else ""
+    return "" if trace.compilation.allows(_LATE) else "GM101-T13"
 
 
 @question(otherwise=None)
@@ -111,17 +106,9 @@ def _expect_no_other_draws(trace: Trace) -> None:
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if not all(map(is_of_torch, operations(module))):
-        _trace_anew(compilation)
+        compilation.without(_LATE.at(), reason="a number is drawn")
 
 
 @question(otherwise=None)
 def _draw_at_once(trace: Trace) -> None:
-    _trace_anew(trace.compilation)
-
-
-def _trace_anew(compilation: Compilation) -> None:
-    """Trace the frame anew, with each draw made where it stands; unless that has been ordered already."""
-    orders = compilation.attempts.of(DrawOrders)
-    if not orders.at_once:
-        orders.at_once = True
-        trace_anew("a number is drawn")
+    trace.compilation.without(_LATE.at(), reason="a number is drawn")
