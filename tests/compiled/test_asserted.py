@@ -11,7 +11,7 @@ import torch
 from observing import HERE, Counting, import_file, import_mended
 from torch.utils._pytree import tree_leaves
 
-from graphmend_hook.engine.numbers import capture
+from graphmend_hook.engine.attempt import retreats
 
 PATH = HERE / "asserted_cases.py"
 PLAIN = import_file(PATH, "asserted_cases_plain")
@@ -107,7 +107,7 @@ def test_where_a_piece_begins_may_be_zero(backend: str) -> None:
 
 def test_what_a_backend_fails_on_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large graph is not tried in other ways, nor is what was captured in it where it is compiled by itself."""
-    monkeypatch.setattr(capture, "_LARGE", 0)
+    monkeypatch.setattr(retreats, "_LARGE", 0)
     failed = []
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Any) -> Any:

@@ -7,10 +7,9 @@ frame that cannot do without its breaks is compiled as it is without the hook.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NoReturn
 
 from .refusals import Place
 
@@ -27,22 +26,15 @@ class Lifetime(Enum):
 class Feature:
     """What attempts may do without, declared beside the logic that it switches.
 
-    what: is the case while the bet is on; lifetime: for how long one is dropped, if the bet says nothing else.
+    what: is the case while the bet is on; lifetime: for how long one is dropped.
     """
 
     what: str
     lifetime: Lifetime = Lifetime.COMPILATION
 
-    def at(
-        self,
-        site: Hashable = None,
-        code: str = "",
-        about: str = "",
-        place: Place | None = None,
-        lifetime: Lifetime | None = None,
-    ) -> Bet:
+    def at(self, site: Hashable = None, code: str = "", about: str = "", place: Place | None = None) -> Bet:
         """The bet on it at the site; without a site, in the whole frame."""
-        return Bet(self, site, lifetime or self.lifetime, code, about, place)
+        return Bet(self, site, code, about, place)
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,6 @@ class Bet:
 
     feature: Feature
     site: Hashable
-    lifetime: Lifetime
     code: str = ""
     about: str = ""
     place: Place | None = None
@@ -72,11 +63,11 @@ class Ledger:
         """Let the bet be off; False if it was."""
         return self._off.setdefault((bet.feature, bet.site), bet) is bet
 
-    def on(self, feature: Feature, site: Hashable) -> Bet | None:
+    def dropped(self, feature: Feature, site: Hashable) -> Bet | None:
         """The bet that is off on the feature at the site, or in the whole frame; None if none is."""
         return self._off.get((feature, site)) or self._off.get((feature, None))
 
-    def sites(self, feature: Feature) -> Iterable[Hashable]:
+    def sites(self, feature: Feature) -> list[Hashable]:
         """Where the feature is off."""
         return [site for known, site in self._off if known is feature]
 
@@ -91,11 +82,5 @@ class UselessRetreatError(Exception):
 
 MENDING = Feature("statements are mended")
 STATEMENT = Feature("the statement at a line is mended", Lifetime.CODE)
+INLINED = Feature("the statement at a line of a function that others call is mended", Lifetime.EVERYWHERE)
 ANSWERS = Feature("the tracer answers questions")
-
-
-def trace_anew(reason: str) -> NoReturn:
-    """Let Dynamo forget what it has traced of the frame, and start again."""
-    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
-    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")

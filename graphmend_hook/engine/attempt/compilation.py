@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 from collections.abc import Callable, Hashable
 from types import CodeType
@@ -19,9 +20,10 @@ from torch._guards import CompileContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from ..door.own_code import forget_own_guards
-from . import attempt, defects, refusals
+from . import defects, refusals
 from .attempt import ANSWERS, Bet, EveryFrame, Feature, Ledger, Lifetime, UselessRetreatError
 
+log = logging.getLogger("graphmend_hook.trace")
 Part = TypeVar("Part")
 Judge = Callable[["Compilation", torch.fx.GraphModule], None]
 End = Callable[["Compilation", "BaseException | None"], None]
@@ -115,21 +117,29 @@ class Compilation(Parts):
     def dropped(self, feature: Feature, site: Hashable = None) -> Bet | None:
         """The bet on the feature that is off at the site, if one is: it knows why."""
         ledgers = [self.attempts.of(Ledger), self.memory.of(Ledger)]
-        if site is not None:
+        if feature.lifetime is Lifetime.EVERYWHERE:
             ledgers += remembered(EveryFrame)
-        return next(filter(None, (ledger.on(feature, site) for ledger in ledgers)), None)
+        return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
 
     def without(self, *bets: Bet, reason: str) -> NoReturn:
-        """Drop the bets, and let Dynamo trace the frame anew: the only retreat.  reason: why, for Dynamo's log."""
+        """Drop the bets, and let Dynamo forget what it has traced of the frame, and start again: the only retreat.
+
+        reason: why, for Dynamo's log.  Raises UselessRetreatError, a defect, if none of the bets was on.
+        """
+        from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
         news = [self.drop(bet) for bet in bets]
         if not any(news):
             raise UselessRetreatError(reason)
-        attempt.trace_anew(reason)
+        off = {bet.feature.what for bet in bets}
+        log.debug("traced anew, where it was so that %s: %s", ", that ".join(sorted(off)), reason)
+        raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
     def drop(self, bet: Bet) -> bool:
         """Let the bet be off from here on; False if it was."""
-        parts = self.attempts if bet.lifetime is Lifetime.COMPILATION else self.memory
-        is_new = parts.of(EveryFrame if bet.lifetime is Lifetime.EVERYWHERE else Ledger).drop(bet)
+        lifetime = bet.feature.lifetime
+        parts = self.attempts if lifetime is Lifetime.COMPILATION else self.memory
+        is_new = parts.of(EveryFrame if lifetime is Lifetime.EVERYWHERE else Ledger).drop(bet)
         if bet.code:
             refusals.record(bet.code, bet.about, bet.place)
         return is_new

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ..attempt.as_written import mending
 from ..attempt.compilation import Compilation
 
@@ -37,19 +35,14 @@ class SizeGuards:
 
 def respect_limits(compilation: Compilation) -> None:
     """Trace the frame as it was written if a size is not what the user says that it may be."""
-    compilation.judge(_judge_graph)
-    compilation.at_end(_judge_end)
+    compilation.judge(_judge)
+    compilation.at_end(_judge)
 
 
-def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    bet = mending(compilation)
+def _judge(compilation: Compilation, end: object) -> None:
+    """At the end of the graph, and of the attempt: a backend may fix a size, too."""
+    bet = None if isinstance(end, BaseException) else mending(compilation)
     if bet and not _are_kept(compilation.output):
-        compilation.without(bet, reason="a size is fixed that the user has marked as dynamic")
-
-
-def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
-    bet = mending(compilation)
-    if bet and error is None and not _are_kept(compilation.output):  # by a backend
         compilation.without(bet, reason="a size is fixed that the user has marked as dynamic")
 
 

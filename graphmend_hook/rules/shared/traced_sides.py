@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import torch
 
 from ...engine.attempt.as_written import is_as_written
-from ...engine.attempt.attempt import STATEMENT, Feature, Lifetime
+from ...engine.attempt.attempt import INLINED, STATEMENT, Feature
 from ...engine.attempt.compilation import Compilation, is_graph_break, is_order
 from ...engine.attempt.refusals import Place
 from ...engine.attempt.refusals import record as record_here
@@ -537,7 +537,7 @@ def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> N
     """
     bets = [STATEMENT.at(read.line)]
     if read.code is not None and read.code is not compilation.code:
-        bets.append(STATEMENT.at(read.line, lifetime=Lifetime.EVERYWHERE))
+        bets.append(INLINED.at(read.line))
     compilation.without(*bets, reason=reason)
 
 
@@ -563,4 +563,6 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
-    return is_as_written(trace) or trace.line is None or not trace.compilation.allows(STATEMENT, trace.line)
+    if is_as_written(trace) or trace.line is None:
+        return True
+    return not all(trace.compilation.allows(feature, trace.line) for feature in (STATEMENT, INLINED))

@@ -25,7 +25,7 @@ from ...engine.facts.object_identity import watch_gradients
 from ...engine.facts.operations import is_total
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.undefined_gradients import Step, keep_absent
-from ...engine.numbers.capture import is_uncaptured
+from ...engine.numbers.captured import is_uncaptured
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import is_harmful
 from ..value.traced_data_shapes import nonzero

@@ -24,7 +24,7 @@ from ...engine.door.variables import PLAIN_TENSORS, Variable, fake_of, has_fixed
 from ...engine.epilogue.deferral import is_autocast
 from ...engine.facts.operations import is_cheap, only_writes
 from ...engine.facts.writes import are_apart, storages_of, written_by
-from ...engine.numbers.capture import Captured, Denied
+from ...engine.numbers.captured import Captured, Denied
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
 
 MOST_CONSTANTS = 1024  # of a tensor, in the trace
