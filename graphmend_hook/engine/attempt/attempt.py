@@ -83,4 +83,3 @@ class UselessRetreatError(Exception):
 MENDING = Feature("statements are mended")
 STATEMENT = Feature("the statement at a line is mended", Lifetime.CODE)
 INLINED = Feature("the statement at a line of a function that others call is mended", Lifetime.EVERYWHERE)
-ANSWERS = Feature("the tracer answers questions")

@@ -21,7 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..door.own_code import forget_own_guards
 from . import defects, refusals
-from .attempt import ANSWERS, Bet, EveryFrame, Feature, Ledger, Lifetime, UselessRetreatError
+from .attempt import Bet, EveryFrame, Feature, Ledger, Lifetime, UselessRetreatError
 
 log = logging.getLogger("graphmend_hook.trace")
 Part = TypeVar("Part")
@@ -59,6 +59,7 @@ class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
+    failed: did something of ours fail in one?  Then no question is answered any more, and the ledger is not asked.
     ends: called at the end of each further attempt.
     """
 
@@ -67,7 +68,15 @@ class Attempts(Parts):
         self.current: Compilation | None = None
         self.made: Compilation | None = None
         self.begun = False
+        self.failed = False
         self.ends: set[End] = set()
+
+
+def _trace_anew(reason: str) -> NoReturn:
+    """Let Dynamo forget what it has traced of the frame, and start again."""
+    from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
+
+    raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
 
 
 def is_order(error: object) -> bool:
@@ -122,18 +131,16 @@ class Compilation(Parts):
         return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
 
     def without(self, *bets: Bet, reason: str) -> NoReturn:
-        """Drop the bets, and let Dynamo forget what it has traced of the frame, and start again: the only retreat.
+        """Drop the bets, and trace the frame anew: the only retreat.  reason: why, for Dynamo's log.
 
-        reason: why, for Dynamo's log.  Raises UselessRetreatError, a defect, if none of the bets was on.
+        Raises UselessRetreatError, a defect, if none of the bets was on.
         """
-        from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
-
         news = [self.drop(bet) for bet in bets]
         if not any(news):
             raise UselessRetreatError(reason)
         off = {bet.feature.what for bet in bets}
         log.debug("traced anew, where it was so that %s: %s", ", that ".join(sorted(off)), reason)
-        raise UnspecializeRestartAnalysis(restart_reason=f"graphmend_hook: {reason}")
+        _trace_anew(reason)
 
     def drop(self, bet: Bet) -> bool:
         """Let the bet be off from here on; False if it was."""
@@ -208,8 +215,9 @@ class Compilation(Parts):
 
     def give_up(self) -> None:
         """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
-        if not self.one_graph and self.allows(ANSWERS):
-            self.without(ANSWERS.at(), reason="it failed")
+        if not (self.one_graph or self.attempts.failed):
+            self.attempts.failed = True
+            _trace_anew("it failed")
 
 
 def _forget_lost_users(compilation: Compilation, error: BaseException | None) -> None:

@@ -22,7 +22,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from torch.compiler import is_dynamo_compiling
 
 from ..attempt import defects, graph_breaks
-from ..attempt.attempt import ANSWERS
 from ..attempt.compilation import NotTracingError
 from . import missing_guards, trust
 from .own_code import own_code
@@ -60,7 +59,7 @@ class Question(Generic[T]):
             trace = Trace(translator)
             if not trace.is_in_a_body:  # a probe is a frame of its own
                 trust.prove()
-            if not trace.compilation.allows(ANSWERS) or not trust.works(*trust.EVERYTHING):
+            if trace.compilation.attempts.failed or not trust.works(*trust.EVERYTHING):
                 return self._otherwise
             graph_breaks.note(trace)
             bound = self._signature.bind(trace, *arguments, **keywords)
@@ -70,7 +69,7 @@ class Question(Generic[T]):
                 for value, as_variable in zip(values, self._as_variables, strict=False)
             ]
             return self._function(trace, *given)
-        except RestartAnalysis:  # an order to Dynamo, see `restart`
+        except RestartAnalysis:  # an order to Dynamo, see `Compilation.without`
             raise
         except NotTracingError:  # the end of the trace is being judged
             return self._otherwise

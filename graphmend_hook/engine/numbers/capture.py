@@ -1,8 +1,8 @@
 """Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
 
 A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
-with fewer, then without (`restart`): the read breaks the graph, as it did.  An operation on sizes that do not fit fails
-with its own exception, as in eager: the frame is run again (`rerun`).
+with fewer, then without (`retreats`): the read breaks the graph, as it did.  An operation on sizes that do not fit
+fails with its own exception, as in eager: the frame is run again (`rerun`).
 """
 
 from __future__ import annotations
