@@ -12,7 +12,7 @@ from observing import Counting, both
 from programs import Programs, quick, rows
 from torch.utils._pytree import tree_leaves
 
-from graphmend_hook.engine.numbers import capture
+from graphmend_hook.engine.attempt import retreats
 
 PLAIN, MENDED = both("asserted_size_cases")
 NAMES = [name for name, value in vars(PLAIN).items() if isinstance(value, FunctionType)]
@@ -104,7 +104,7 @@ def test_where_a_piece_begins_may_be_zero(backend: str) -> None:
 
 def test_what_a_backend_fails_on_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large graph is not tried in other ways, nor is what was captured in it where it is compiled by itself."""
-    monkeypatch.setattr(capture, "_LARGE", 0)
+    monkeypatch.setattr(retreats, "_LARGE", 0)
     failed = []
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Any) -> Any:

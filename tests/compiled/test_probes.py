@@ -13,7 +13,7 @@ import torch
 from observing import Counting, both
 from torch._dynamo import convert_frame
 
-from graphmend_hook.engine.attempt import compilation
+from graphmend_hook.engine.attempt.compilation import Compilation
 from graphmend_hook.engine.door import frame_guards, probes, trust
 from graphmend_hook.engine.door.trust import Mechanism
 from graphmend_hook.engine.epilogue import bytecode, deferral, delivery, queue
@@ -51,7 +51,7 @@ BREAKS: dict[Mechanism, Callable[[pytest.MonkeyPatch], None]] = {
     Mechanism.TEXTS: no_texts_are_lazy,
     Mechanism.FAILURE: lambda patch: patch.setattr(delivery, "prepared", lambda code: None),
     Mechanism.GUARDS: lambda patch: patch.setattr(frame_guards, "_build", lambda *_: None),
-    Mechanism.RESTART: lambda patch: patch.setattr(compilation, "trace_anew", lambda reason: None),
+    Mechanism.RESTART: lambda patch: patch.setattr(Compilation, "without", lambda *_bets, reason: None),
     Mechanism.CAPTURE: lambda patch: patch.setattr(capture, "begin_shape", lambda: False),
 }
 

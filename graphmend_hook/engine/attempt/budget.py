@@ -22,9 +22,10 @@ import torch
 
 from ..door.frame_guards import OWN_GUARD
 from ..door.own_code import is_own
-from ..door.tracer import SourceLine, Trace, log, record, traced_code
+from ..door.tracer import SourceLine, Trace, log, traced_code
 from ..graph_end.order import Verdict
-from .compilation import Compilation, trace_anew
+from .attempt import Feature, Lifetime
+from .compilation import Compilation
 from .refusals import COMPILED_AGAIN, Place
 
 _MOST_FAILED = 2  # compiled codes of a frame
@@ -32,6 +33,7 @@ _MOST_FAILED = 2  # compiled codes of a frame
 _OF_TWO = ("hasattr(", "not hasattr(")
 _MOST_ATTEMPTS = 3  # to trace a frame without a guard, each with one statement more as it was written
 _ON_VALUES = ("CONSTANT_MATCH", "EQUALS_MATCH")
+_FREEING = Feature("the graph does not break at a line", Lifetime.CODE)
 
 
 @dataclass
@@ -63,13 +65,10 @@ class Inherited:
     before: the names that are guarded before the first statement that is mended.
     behind: what is guarded behind one, a name with the line that asks for it, or "" with the place of a decision on
         sizes; and the statement that stood before it last.
-    left: the lines that break again; is_left: is the frame traced as it was written?
     """
 
     before: set[str] = field(default_factory=set)
     behind: dict[tuple[str, str], _Site] = field(default_factory=dict)
-    left: set[SourceLine] = field(default_factory=set)
-    is_left: bool = False
 
 
 @dataclass
@@ -93,7 +92,7 @@ def is_spent_at(trace: Trace) -> bool:
     if not spent.is_known:
         spent.is_known = True
         _look_back(compilation, inherited, spent)
-    if inherited.is_left or line in inherited.left:
+    if not compilation.allows(_FREEING, line):
         return True
     sites = compilation.of(Sites)
     if not sites.met or sites.met[-1].line != line:
@@ -114,9 +113,8 @@ def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> 
         return
     for text, key in failed:
         site = inherited.behind[key]
-        inherited.left.add(site.line)
+        compilation.drop(_FREEING.at(site.line, COMPILED_AGAIN, " ".join(text.split()), site.place))
         spent.names.add(key[0])
-        record(COMPILED_AGAIN, " ".join(text.split()), site.place)
 
 
 def _failures(compilation: Compilation) -> Iterator[str]:
@@ -208,18 +206,16 @@ def _remember(compilation: Compilation, error: BaseException | None) -> None:
 def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     """Leave statements as they were written if the graph has, behind them, guards that have failed or are sure to."""
     _look(compilation)
-    spent, inherited = compilation.attempts.of(Spent), compilation.memory.of(Inherited)
-    counters = _counters(compilation)
+    spent, counters = compilation.attempts.of(Spent), _counters(compilation)
     again = [(name, site) for (name, _), site in compilation.of(Sites).behind.items() if name in spent.names | counters]
     if not again:
         return
     spent.attempts += 1
-    inherited.is_left = spent.attempts > _MOST_ATTEMPTS  # it was no break that stood before the guard
-    for name, site in again:
-        spent.names.add(name)
-        inherited.left.add(site.line)
-        record(COMPILED_AGAIN, name, site.place)
-    trace_anew("a guard that a freed break has brought in fails too often")
+    spent.names.update(name for name, _ in again)
+    bets = [_FREEING.at(site.line, COMPILED_AGAIN, name, site.place) for name, site in again]
+    if spent.attempts > _MOST_ATTEMPTS:  # it was no break that stood before the guard
+        bets.append(_FREEING.at())
+    compilation.without(*bets, reason="a guard that a freed break has brought in fails too often")
 
 
 def _counters(compilation: Compilation) -> set[str]:

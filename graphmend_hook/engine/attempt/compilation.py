@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
@@ -20,8 +21,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..door.own_code import forget_own_guards
 from ..graph_end.order import Change, GraphEnd, Look, Verdict, Wrap, Wrapper
-from . import defects
+from . import defects, refusals
+from .attempt import Bet, EveryFrame, Feature, Ledger, Lifetime, UselessRetreatError
 
+log = logging.getLogger("graphmend_hook.trace")
 Part = TypeVar("Part")
 End = Callable[["Compilation", "BaseException | None"], None]
 
@@ -56,7 +59,7 @@ class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
-    failed: did something of ours fail in one?  Then no question is answered any more.
+    failed: did something of ours fail in one?  Then no question is answered any more, and the ledger is not asked.
     ends: called at the end of each further attempt.
     """
 
@@ -69,7 +72,7 @@ class Attempts(Parts):
         self.ends: set[End] = set()
 
 
-def trace_anew(reason: str) -> NoReturn:
+def _trace_anew(reason: str) -> NoReturn:
     """Let Dynamo forget what it has traced of the frame, and start again."""
     from torch._dynamo.exc import UnspecializeRestartAnalysis  # the one that also forgets where the trace has been
 
@@ -115,6 +118,38 @@ class Compilation(Parts):
     def is_saved(self) -> bool:
         """Is the compiled code kept for other processes, without what this one has put around it?"""
         return getattr(self.output, "package", None) is not None
+
+    def allows(self, feature: Feature, site: Hashable = None) -> bool:
+        """Is the bet on the feature still on, at the site?  Without a site, in the whole frame."""
+        return self.dropped(feature, site) is None
+
+    def dropped(self, feature: Feature, site: Hashable = None) -> Bet | None:
+        """The bet on the feature that is off at the site, if one is: it knows why."""
+        ledgers = [self.attempts.of(Ledger), self.memory.of(Ledger)]
+        if feature.lifetime is Lifetime.EVERYWHERE:
+            ledgers += remembered(EveryFrame)
+        return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
+
+    def without(self, *bets: Bet, reason: str) -> NoReturn:
+        """Drop the bets, and trace the frame anew: the only retreat.  reason: why, for Dynamo's log.
+
+        Raises UselessRetreatError, a defect, if none of the bets was on.
+        """
+        news = [self.drop(bet) for bet in bets]
+        if not any(news):
+            raise UselessRetreatError(reason)
+        off = {bet.feature.what for bet in bets}
+        log.debug("traced anew, where it was so that %s: %s", ", that ".join(sorted(off)), reason)
+        _trace_anew(reason)
+
+    def drop(self, bet: Bet) -> bool:
+        """Let the bet be off from here on; False if it was."""
+        lifetime = bet.feature.lifetime
+        parts = self.attempts if lifetime is Lifetime.COMPILATION else self.memory
+        is_new = parts.of(EveryFrame if lifetime is Lifetime.EVERYWHERE else Ledger).drop(bet)
+        if bet.code:
+            refusals.record(bet.code, bet.about, bet.place)
+        return is_new
 
     def judge(self, verdict: Verdict, look: Look) -> None:
         """Call `look` with the graph when it is complete, where the verdict stands; it does not change the graph."""
@@ -193,7 +228,7 @@ class Compilation(Parts):
         """Trace the frame as without us, now that something of ours has failed; under ``fullgraph=True`` go on."""
         if not (self.one_graph or self.attempts.failed):
             self.attempts.failed = True
-            trace_anew("it failed")
+            _trace_anew("it failed")
 
 
 def _forget_lost_users(compilation: Compilation, error: BaseException | None) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import torch
 
 from ..door.own_code import OWN_FILES
-from ..door.tracer import SourceLine, Trace, place_of, record
+from ..door.tracer import SourceLine, Trace, place_of
 from ..graph_end.order import Verdict
 from . import refusals
 from .compilation import Compilation, is_graph_break
-from .refusals import ENDED_BY_DYNAMO, Place
+from .refusals import ENDED_BY_DYNAMO, Place, record
 
 
 @dataclass

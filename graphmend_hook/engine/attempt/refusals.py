@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ...diagnostics import code
+import logging
 
+from ...diagnostics import CODES, code
+
+log = logging.getLogger("graphmend_hook.trace")
 # The codes of this adapter.  Rules declare their own, and `rules.codes` has them all.
 OWN_ERROR = code("GM100-T01", "an error of graphmend_hook's own while it was traced; please report it")
 COMPILED_AGAIN = code(
@@ -61,3 +64,20 @@ def withdraw(place: Place) -> None:
 def about(known: Seen) -> str:
     """What to add to the sentence of its code: the operation in parentheses, or nothing."""
     return f" ({seen[known]})" if seen[known] else ""
+
+
+def record(code: str, operation: str = "", place: Place | None = None) -> None:
+    """Remember that the statement that is being traced stays as it was written, because of an operation perhaps.
+
+    place: where that is, if it is not the statement that is being traced.
+    """
+    if place is None:
+        from torch._guards import TracingContext
+
+        from ..door.own_code import OWN_FILES
+
+        frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
+        place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else NOWHERE
+    if add(code, place, operation):
+        why = CODES[code].sentence + about((code, *place))
+        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)

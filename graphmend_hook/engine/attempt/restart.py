@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -24,41 +23,25 @@ from ..facts.writes import operations
 from ..graph_end import dead_code
 from ..graph_end.order import Verdict
 from ..numbers.size_guards import respect_limits
-from . import skipped_frames
+from . import retreats, skipped_frames
+from .as_written import mending
+from .attempt import MENDING
 from .compilation import Compilation
-from .orders import Orders, trace_as_written
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why an attempt has failed, in our words and in those of the error.
-
-    restarts: Dynamo traces the frame anew by itself, with a graph break; gives_up: it leaves the frame alone.
-    """
-
-    reason: str
-    error: BaseException
-    text: str
-    restarts: bool = False
-    gives_up: bool = False
-
+from .retreats import Failure
 
 _LEAVES = "Observed exception"  # says Dynamo where one leaves the frame that it traces, and gives it up for good
 _WAYS = (sys, warnings, logging)
 _OF_LOGGING = (logging.Filterer, logging.Formatter, logging.Manager)  # a logger and a handler are filterers
-Retreat = Callable[[Compilation, Failure], None]
 
 
 @dataclass
 class Ending:
     """How the attempt is judged in the end.
 
-    retreat: gives up what the attempt could do without, by `trace_anew`, or returns where that is no help.
     modes: those at the guards.
     is_redirected: does the traced code change where effects go?
     """
 
-    retreat: Retreat | None = None
     modes: list[Modes] = field(default_factory=list)
     is_redirected: bool = False
 
@@ -69,7 +52,7 @@ def expect_success(trace: Trace) -> None:
     expect_success_of(trace.compilation)
 
 
-def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) -> None:
+def expect_success_of(compilation: Compilation) -> None:
     """Give up on the attempt if it fails, now that something in it has been mended.
 
     An operation that fails on the shapes at hand ends it: the effects before it would be lost, and its error would win
@@ -78,14 +61,10 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
     ``fullgraph=True`` there is nothing to fall back to.
 
     If its graph fails, the modes that it has switched are put back: without us it may have run in eager.
-
-    retreat: called first, with the failure; if it returns, the frame is traced as it was written.
     """
     from ..epilogue.delivery import connect
 
     connect()
-    ending = compilation.of(Ending)
-    ending.retreat = retreat or ending.retreat
     compilation.at_end(_judge)
     compilation.attempts.ends.add(_judge)
     dead_code.see_to(compilation)
@@ -95,30 +74,29 @@ def expect_success_of(compilation: Compilation, retreat: Retreat | None = None) 
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:
+    failure = _failure(compilation, error)
+    if failure is not None and (bets := retreats.after(failure)):
+        log.debug("%s: %s", failure.reason, error)
+        compilation.without(*bets, reason=failure.reason)
+
+
+def _failure(compilation: Compilation, error: BaseException | None) -> Failure | None:
+    """Has the attempt failed, for a reason that no judge has named?"""
     from torch._dynamo.exc import RestartAnalysis, SkipFrame, Unsupported
 
-    retreat = compilation.of(Ending).retreat
     if isinstance(error, RestartAnalysis):
         reason = "a decision depends on a number that was captured"
-        failure = Failure(reason, error, str(error.restart_reason), restarts=True)
-        if retreat:
-            retreat(compilation, failure)
-        return
+        return Failure(compilation, reason, error, str(error.restart_reason), restarts=True)
     if isinstance(error, Unsupported) and str(error).startswith(_LEAVES):
         reason = "an exception leaves the frame after something was mended"
-        if retreat:
-            retreat(compilation, Failure(reason, error, str(error), gives_up=True))
-        trace_as_written(compilation, reason)
+        return Failure(compilation, reason, error, str(error), gives_up=True)
     breaks_here = isinstance(error, Unsupported) and not getattr(error, "skip_frame", False)
-    if isinstance(error, Exception) and not isinstance(error, SkipFrame) and not breaks_here:
-        if _fails_by_itself(compilation, error):
-            return
-        reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
-        failure = Failure(reason, error, str(error), gives_up=gives_up)
-        log.debug("%s: %s", failure.reason, error)
-        if retreat:
-            retreat(compilation, failure)
-        trace_as_written(compilation, failure.reason)
+    if not isinstance(error, Exception) or isinstance(error, SkipFrame) or breaks_here:
+        return None
+    if _fails_by_itself(compilation, error):
+        return None
+    reason, gives_up = f"{type(error).__name__} after something was mended", isinstance(error, Unsupported)
+    return Failure(compilation, reason, error, str(error), gives_up=gives_up)
 
 
 _failing: dict[tuple[str, str], int] = {}  # how a backend has failed: how many graphs had been compiled by then
@@ -135,7 +113,7 @@ def _fails_by_itself(compilation: Compilation, error: Exception) -> bool:
     if not isinstance(error, BackendCompilerFailed):
         return False
     how, compiled = (error.backend_name, str(error)), counters["stats"]["unique_graphs"]
-    if compilation.attempts.of(Orders).as_written:
+    if not compilation.allows(MENDING):
         _failing[how] = compiled
     return bool(_failing.get(how) == compiled)
 
@@ -147,8 +125,9 @@ def expect_no_handler(trace: Trace) -> None:
     What Dynamo makes of it fails in the graph, where nothing can catch it.  Without us, a break further on may have
     kept the frame from being compiled at all, and then it was caught.
     """
-    if is_caught(trace) or trace.is_in_an_unknown_context:
-        trace_as_written(trace.compilation, "an assert stands in a try")
+    bet = mending(trace.compilation)
+    if bet and (is_caught(trace) or trace.is_in_an_unknown_context):
+        trace.compilation.without(bet, reason="an assert stands in a try")
 
 
 @question(otherwise=None)
@@ -162,8 +141,9 @@ def expect_no_trap(trace: Trace) -> None:
 
 
 def _judge_divisions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    if any(map(divides_whole_numbers, operations(module))):
-        trace_as_written(compilation, "whole numbers are divided behind a guard", even_one_graph=True)
+    bet = mending(compilation, even_one_graph=True)
+    if bet and any(map(divides_whole_numbers, operations(module))):
+        compilation.without(bet, reason="whole numbers are divided behind a guard")
 
 
 @question(otherwise=None)
@@ -179,8 +159,9 @@ def _see_changes(compilation: Compilation) -> None:
 
 
 def _judge_changes(compilation: Compilation, error: BaseException | None) -> None:
-    if error is None and compilation.of(Ending).is_redirected:
-        trace_as_written(compilation, "where an effect goes is changed after it")
+    bet = mending(compilation)
+    if bet and error is None and compilation.of(Ending).is_redirected:
+        compilation.without(bet, reason="where an effect goes is changed after it")
 
 
 def redirects(changed: Any) -> bool:
@@ -201,9 +182,9 @@ def expect_no_switch(trace: Trace) -> None:
 
 
 def _judge_modes(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    last = Modes()
-    if any(modes != last for modes in compilation.of(Ending).modes):
-        trace_as_written(compilation, "a mode is switched after a guard")
+    bet, last = mending(compilation), Modes()
+    if bet and any(modes != last for modes in compilation.of(Ending).modes):
+        compilation.without(bet, reason="a mode is switched after a guard")
 
 
 @question(otherwise=True)
@@ -214,5 +195,6 @@ def follows_what_may_raise(trace: Trace) -> bool:
     """
     if not trace.compilation.of(Plan).may_raise or not is_in_finally(trace):
         return False
-    trace_as_written(trace.compilation, "an effect in a finally follows what may raise")
+    if bet := mending(trace.compilation):
+        trace.compilation.without(bet, reason="an effect in a finally follows what may raise")
     return True

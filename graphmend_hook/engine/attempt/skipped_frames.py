@@ -19,8 +19,8 @@ from ..door.tracer import Trace
 from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
 from ..graph_end.order import Verdict
+from .as_written import mending
 from .compilation import Compilation
-from .orders import trace_as_written
 
 
 def remember(compilation: Compilation) -> None:
@@ -68,10 +68,9 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     unknown = [read.what for read in reads if read.fact is None]
     if any(type(each).__name__ == "RandomVariable" for each in _outside(compilation)):
         unknown.append("a generator of random numbers")
-    if unknown:
-        trace_as_written(compilation, f"{unknown[0]}, in a frame that is left to eager")
-    elif not _guard(compilation, [*reads]):
-        trace_as_written(compilation, "what is read cannot be guarded, in a frame that is left to eager")
+    reason = unknown[0] if unknown else "" if _guard(compilation, [*reads]) else "what is read cannot be guarded"
+    if reason and (bet := mending(compilation)):
+        compilation.without(bet, reason=f"{reason}, in a frame that is left to eager")
 
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:

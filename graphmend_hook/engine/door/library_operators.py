@@ -12,7 +12,7 @@ import torch
 from torch.autograd import forward_ad
 
 from ...source.library_functions import BY_PLACE, NAMESPACE, LibraryOperator
-from ..attempt.orders import is_as_written
+from ..attempt.as_written import is_as_written
 from ..epilogue.deferral import constant_of, has_interpreter, is_autocast, is_in_a_mode
 from .question import question
 from .tracer import Trace, is_caught

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..attempt import compilation
+from ..attempt.attempt import Feature
 from ..epilogue import deferral, queue, rerun
 from ..numbers import capture
 from . import frame_guards
@@ -33,20 +33,16 @@ def deliver(program: Program, values: list[Any]) -> None:
     program.delivered.append((values[0], program.is_written))
 
 
-class Anew:
-    """Handed on between the attempts of `effects`: how many there were."""
-
-    attempts = 0
+_FIRST = Feature("no attempt has been given up")
 
 
 @question(otherwise=False)
 def start_anew(trace: Trace) -> bool:
     """Give up on the first attempt."""
-    anew = trace.compilation.attempts.of(Anew)
-    anew.attempts += 1
-    if anew.attempts == 1:
-        compilation.trace_anew("a probe")
-    return anew.attempts == 2
+    is_first = trace.compilation.allows(_FIRST)
+    if is_first:
+        trace.compilation.without(_FIRST.at(), reason="a probe")
+    return not is_first
 
 
 def effects(program: Program, text: str, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:

@@ -69,7 +69,7 @@ class Question(Generic[T]):
                 for value, as_variable in zip(values, self._as_variables, strict=False)
             ]
             return self._function(trace, *given)
-        except RestartAnalysis:  # an order to Dynamo, see `restart`
+        except RestartAnalysis:  # an order to Dynamo, see `Compilation.without`
             raise
         except NotTracingError:  # the end of the trace is being judged
             return self._otherwise

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch._guards import TracingContext
 
-from ...diagnostics import CODES
-from ..attempt import refusals
 from ..attempt.compilation import Compilation, compilation_of
 from ..attempt.refusals import NOWHERE, Place
 from .own_code import OWN_FILES
@@ -98,19 +96,6 @@ class Trace:
     def place(self) -> Place:
         """Where the program is, for the report."""
         return NOWHERE if self.line is None or self.code is None else (*self.line, self.code.co_name)
-
-
-def record(code: str, operation: str = "", place: Place | None = None) -> None:
-    """Remember that the statement that is being traced stays as it was written, because of an operation perhaps.
-
-    place: where that is, if it is not the statement that is being traced.
-    """
-    if place is None:
-        frames = [frame for frame in TracingContext.extract_stack() if frame.filename not in OWN_FILES]
-        place = (frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else NOWHERE
-    if refusals.add(code, place, operation):
-        why = CODES[code].sentence + refusals.about((code, *place))
-        log.debug("%s: left in place at %s:%s in %s: %s", code, *place, why)
 
 
 def place_of(error: BaseException) -> Place | None:

@@ -13,7 +13,7 @@ from torch._guards import TracingContext
 from torch.compiler import is_exporting
 
 from ...diagnostics import say_once
-from ..attempt.orders import is_as_written
+from ..attempt.as_written import is_as_written
 from ..attempt.restart import redirects
 from ..door.functools_caches import is_in_a_cache
 from ..door.question import answers_for, in_trace, is_connected, question

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..attempt.orders import is_as_written
+from ..attempt.as_written import is_as_written
 from ..attempt.restart import expect_success_of
 from ..door.question import question
 from ..door.tracer import Trace

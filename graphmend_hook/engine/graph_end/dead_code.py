@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from ...source import tensor_ops
+from ..attempt.as_written import mending
 from ..attempt.compilation import Compilation
-from ..attempt.orders import trace_as_written
 from ..door.variables import Variable, is_tensor, is_wrapper, tensor_node
 from ..facts.operations import converts, facts_by_name, may_fail, name_of, written_nodes
 from ..facts.writes import bodies_of, memory_of
@@ -88,7 +88,8 @@ def _or_as_written(compilation: Compilation) -> Iterator[None]:
     try:
         yield
     except _UnusableError:
-        trace_as_written(compilation, "what nothing uses cannot be kept", even_one_graph=True)
+        if bet := mending(compilation, even_one_graph=True):
+            compilation.without(bet, reason="what nothing uses cannot be kept")
 
 
 def _use_in(module: torch.fx.GraphModule, asked: set[torch.fx.Node], is_backward: bool = False) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from ...source import tensor_ops
-from ..attempt.compilation import Compilation, trace_anew
+from ..attempt.attempt import Feature
+from ..attempt.compilation import Compilation
 from ..door.tracer import Trace
 from ..door.variables import Variable, is_plain_tensor
 from ..epilogue.rerun import Plan, keep
@@ -24,12 +25,7 @@ from ..facts.uses import Uses
 from ..facts.writes import fakes_of, memory_of
 from .order import Compiler, Verdict, Wrapper
 
-
-@dataclass
-class ToldOrders:
-    """Whether further attempts tell each tensor, as it is written."""
-
-    as_written: bool = False
+UNTOLD = Feature("a tensor that would require a gradient for nothing is not told to require one")
 
 
 @dataclass
@@ -40,10 +36,9 @@ class _Inputs:
     is_told: bool = False
 
 
-def tell_as_written(compilation: Compilation) -> None:
+def tell_as_written(compilation: Compilation) -> NoReturn:
     """Trace the frame anew, with each tensor told as it is written."""
-    compilation.attempts.of(ToldOrders).as_written = True
-    trace_anew("that a tensor requires a gradient can be told")
+    compilation.without(UNTOLD.at(), reason="that a tensor requires a gradient can be told")
 
 
 def tell_input(trace: Trace, node: torch.fx.Node, tensor: Variable) -> bool:

@@ -16,8 +16,8 @@ from torch.fx import Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ...source import tensor_ops
+from ..attempt.as_written import mending
 from ..attempt.compilation import Compilation
-from ..attempt.orders import trace_as_written
 from ..door.variables import is_sure
 from ..facts.gradient_flow import memory_written, recorded, saved_by
 from ..facts.operations import facts_of, is_of_torch, is_transforming, name_of, only_computes
@@ -39,7 +39,8 @@ def keep_results(compilation: Compilation, module: torch.fx.GraphModule) -> None
     except NotImplementedError:  # a wrapper of a function transform has no memory of its own
         return
     except _GiveWayError as error:
-        trace_as_written(compilation, str(error), even_one_graph=True)
+        if bet := mending(compilation, even_one_graph=True):
+            compilation.without(bet, reason=str(error))
 
 
 @contextlib.contextmanager

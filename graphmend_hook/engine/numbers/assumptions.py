@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ..attempt.compilation import Compilation, trace_anew
-from ..door.tracer import log
+from ..attempt.attempt import Bet, Feature
+from ..attempt.compilation import Compilation
 from ..epilogue.rerun import RerunMemory
 from ..facts.writes import fakes_of
 from . import first_call, not_captured, runtime_asserts
@@ -38,88 +38,55 @@ class Suppositions:
     made: bool = False
 
 
-@dataclass
-class Decisions:
-    """How further attempts decide.
+OPEN = Feature("what a captured number decides is open")  # else an example decides
+USUAL = Feature("the example is a usual number")  # else it is what each is in the call for which the frame is compiled
+EXAMPLES = Feature("an example may decide")
+HOLDS = Feature("the graph does not fail in the call for which it is compiled")
 
-    example: by that number, if by any; are_over: no attempt may decide any more.
-    by_call: by what each number is in the call for which the frame is compiled, where that is known.
-    is_to_fail: with those the program fails while it is traced, and so it does in eager: let the graph fail.
-    """
 
-    example: int | None = None
-    are_over: bool = False
-    by_call: bool = False
-    is_to_fail: bool = False
+# With the numbers of the call the program fails while it is traced, and so it does in eager: it is traced as at first,
+# its graph fails, and the frame, run again, fails as in eager.
+LETTING_FAIL = (EXAMPLES.at(), HOLDS.at())
+
+
+def example_of(compilation: Compilation) -> int | None:
+    """The number by which the attempt decides, if by any."""
+    if not compilation.allows(EXAMPLES):
+        return None
+    if not compilation.allows(USUAL):
+        return _USUAL
+    return None if compilation.allows(OPEN) else _example(compilation)
 
 
 def supposes(compilation: Compilation) -> bool:
     """Does the attempt decide by an example?"""
-    return compilation.attempts.of(Decisions).example is not None
-
-
-def decide(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew with examples of the captured numbers, unless that has been done, or may not be."""
-    decisions = compilation.attempts.of(Decisions)
-    if decisions.example is None and not decisions.are_over:
-        decisions.example = _example(compilation)
-        if decisions.example is not None:
-            log.debug("decisions on captured numbers are made for %s: %s", decisions.example, reason)
-            trace_anew(reason)
-
-
-def decide_by_call(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew with examples that this call gives, unless that has been done, or may not be."""
-    decisions = compilation.attempts.of(Decisions)
-    if not (decisions.by_call or decisions.are_over):
-        decisions.by_call, decisions.example = True, _USUAL
-        log.debug("decisions on captured numbers are made for those of this call: %s", reason)
-        trace_anew(reason)
+    return example_of(compilation) is not None
 
 
 def decides_by_call(compilation: Compilation) -> bool:
-    """Does the attempt decide so?"""
-    decisions = compilation.attempts.of(Decisions)
-    return decisions.by_call and decisions.example is not None
+    """Does it decide by what each number is in the call for which the frame is compiled, where that is known?"""
+    return not compilation.allows(USUAL) and compilation.allows(EXAMPLES)
 
 
-def let_fail(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew as at first: its graph fails in this call, and the frame, run again, fails as in eager."""
-    forbid(compilation)
-    compilation.attempts.of(Decisions).is_to_fail = True
-    trace_anew(reason)
-
-
-def is_to_fail(compilation: Compilation) -> bool:
-    """Is the graph known to fail in the call for which it is compiled?"""
-    return compilation.attempts.of(Decisions).is_to_fail
-
-
-def decide_nothing(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew without examples of captured numbers, if it has them, and never with them again."""
-    if supposes(compilation):
-        forbid(compilation)
-        trace_anew(reason)
-
-
-def forbid(compilation: Compilation) -> None:
-    """See to it that no further attempt decides by an example."""
-    decisions = compilation.attempts.of(Decisions)
-    decisions.example, decisions.are_over = None, True
+def deciding(compilation: Compilation) -> list[Bet]:
+    """What to drop for an example to decide; [] if one does, or none may."""
+    may_begin = compilation.allows(EXAMPLES) and not supposes(compilation)
+    return [OPEN.at()] if may_begin and _example(compilation) is not None else []
 
 
 def judge_branch(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     """Trace the frame anew where a branch ends the graph that an example of a captured number decides."""
-    if UNDECIDED.search(compilation.output.compile_subgraph_reason.reason):
-        decide(compilation, "a branch depends on a number that was captured")
+    is_undecided = UNDECIDED.search(compilation.output.compile_subgraph_reason.reason)
+    if is_undecided and (bets := deciding(compilation)):
+        compilation.without(*bets, reason="a branch depends on a number that was captured")
 
 
 def judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Trace the frame anew where an example led into an exception, such as that of a list which is too short."""
     from torch._dynamo.exc import SkipFrame, Unsupported
 
-    if isinstance(error, (SkipFrame, Unsupported)):  # others are judged as failures
-        decide_nothing(compilation, f"{type(error).__name__} after a decision by an example")
+    if isinstance(error, (SkipFrame, Unsupported)) and supposes(compilation):  # others are judged as failures
+        compilation.without(EXAMPLES.at(), reason=f"{type(error).__name__} after a decision by an example")
 
 
 def _example(compilation: Compilation) -> int | None:
@@ -144,16 +111,16 @@ def is_to_be_read(compilation: Compilation) -> bool:
 
 def suppose(compilation: Compilation, symbols: Iterable[Any]) -> None:
     """Let PyTorch decide on the symbols by the example, or by the nearest number that they can stand for."""
-    decisions = compilation.attempts.of(Decisions)
-    if decisions.example is None:
+    example = example_of(compilation)
+    if example is None:
         return
     symbols = list(symbols)
-    numbers = _in_this_call(compilation, symbols) if decisions.by_call else None
+    numbers = _in_this_call(compilation, symbols) if decides_by_call(compilation) else None
     shapes = compilation.output.shape_env
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     logger.addFilter(_is_not_about_examples)
     compilation.undo.callback(logger.removeFilter, _is_not_about_examples)
-    for symbol, number in zip(symbols, numbers or [decisions.example] * len(symbols), strict=True):
+    for symbol, number in zip(symbols, numbers or [example] * len(symbols), strict=True):
         bounds = shapes.var_to_range[symbol]
         if bounds.is_int:
             shapes.set_real_tensor_prop_unbacked_vals(symbol, int(min(max(number, bounds.lower), bounds.upper)))
@@ -195,11 +162,11 @@ def conclude(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     is_for_one_number, is_false = _is_for_one_number(compilation), _is_false_of_examples(compilation)
     compilation.output.shape_env.real_tensor_prop_unbacked_vals.clear()
     if is_false and decides_by_call(compilation):
-        let_fail(compilation, "an operation fails with the numbers of this call")
+        compilation.without(*LETTING_FAIL, reason="an operation fails with the numbers of this call")
     if is_for_one_number:
-        decide_nothing(compilation, "a decision depends on the very value of a captured number")
+        compilation.without(EXAMPLES.at(), reason="a decision depends on the very value of a captured number")
     if _is_trained(module):
-        decide_nothing(compilation, "the backward pass is compiled too late to give a decision up")
+        compilation.without(EXAMPLES.at(), reason="the backward pass is compiled too late to give a decision up")
 
 
 def remember(compilation: Compilation) -> None:

@@ -1,8 +1,8 @@
 """Symbols for numbers and sizes that the data decides: PyTorch's own capture, switched on for one operation at a time.
 
 A frame that cannot be compiled with them (a branch on one, an operation that a backend cannot lower) is traced anew
-with fewer, then without (`restart`): the read breaks the graph, as it did.  An operation on sizes that do not fit fails
-with its own exception, as in eager: the frame is run again (`rerun`).
+with fewer, then without (`retreats`): the read breaks the graph, as it did.  An operation on sizes that do not fit
+fails with its own exception, as in eager: the frame is run again (`rerun`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
-import math
 import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from enum import Enum, auto
 from types import CodeType
 from typing import Any
 
@@ -24,13 +21,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ..attempt import restart
-from ..attempt.compilation import Compilation, trace_anew
-from ..attempt.orders import Orders, is_as_written
-from ..attempt.refusals import NUMBERS_GIVEN_UP, Place
-from ..attempt.restart import Failure
+from ..attempt.as_written import is_as_written
+from ..attempt.attempt import Bet
+from ..attempt.compilation import Compilation
 from ..door import frame_guards
 from ..door.question import question
-from ..door.tracer import SourceLine, Trace, log, place_of, record, traced_code
+from ..door.tracer import Trace, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import (
     Variable,
@@ -50,65 +46,24 @@ from ..graph_end import cuda_graphs
 from ..graph_end.order import Change, Compiler, Verdict, Wrapper
 from . import assumptions, not_captured, runtime_asserts
 from .arithmetic import before_arithmetic
+from .captured import (
+    CAPTURE,
+    NEGATIVE,
+    SMALL,
+    Captured,
+    Denied,
+    all_but,
+    is_assumed,
+    is_uncaptured,
+    read_as_written,
+    supposes,
+)
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
-_EVERY = range(sys.maxsize)  # the numbers of all captures
-_LARGE = 500  # operations of a graph that takes seconds to trace; once one has failed, it is not tried in other ways
 _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
 # Their kernels refuse sizes of 0, and what AOTAutograd makes of them does not.
 _RESIZING = re.compile("interpolate|upsample")
-_UNBACKED = re.compile(r"\bu\d+\b")  # how PyTorch spells a number that the data decides
-
-
-class Denied(Enum):
-    """Why nothing may be captured in a frame, whatever the number is."""
-
-    BY_TORCH = auto()  # what this torch, or this way to compile, generates cannot be relied on
-    BY_FAILURE = auto()  # a graph took something for granted that did not hold in another call
-    BY_WORTH = auto()  # what such a number decides could not be traced before, or is not likely to be
-
-
-@dataclass
-class Captured:
-    """What an attempt has captured.
-
-    symbols: each with the number of the capture that it came with; before: those there were before the last began;
-    switched: Dynamo's settings that are on only for the one that goes on.
-    denied: why the last capture was not allowed, where captures are not; places: of the captures, in order;
-    given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
-    drawn: the range of the numbers that are captured, where they are drawn at random.
-    needed: what else has to hold of them, or eager fails, as expressions of sympy.
-    """
-
-    symbols: dict[str, int] = field(default_factory=dict)
-    before: set[Any] = field(default_factory=set)
-    switched: set[str] = field(default_factory=set)
-    denied: Denied | None = None
-    places: list[Place] = field(default_factory=list)
-    given: set[str] = field(default_factory=set)
-    bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    drawn: ranges.Range | None = None
-    needed: list[Any] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        """How many operations have captured something so far?"""
-        return len({*self.symbols.values()})
-
-
-@dataclass
-class CaptureOrders:
-    """What further attempts may capture.
-
-    most: how many operations may; the next breaks the graph.
-    not_negative: it is taken for granted that no number is below 0.
-    above_one: of these captures it is taken for granted that their numbers are neither 0 nor 1.
-    """
-
-    most: float = math.inf
-    not_negative: bool = False
-    above_one: Sequence[int] = ()
 
 
 @question(otherwise=False)
@@ -117,7 +72,8 @@ def begin(trace: Trace, tensor: Variable) -> bool:
     node = tensor_node(tensor)
     if node.meta["example_value"].dtype not in _WHOLE or not _switch_on(trace, "scalar_outputs"):
         return False
-    trace.compilation.of(Captured).drawn = ranges.range_of(trace, node)
+    drawn = ranges.range_of(trace, node)
+    trace.compilation.of(Captured).drawn = None if drawn is None else (drawn.low, drawn.high)
     return True
 
 
@@ -166,18 +122,16 @@ def end(trace: Trace) -> None:
     drawn, captured.drawn = captured.drawn, None
     if drawn is not None:
         for symbol in new:
-            shapes.constrain_symbol_range(symbol, int(drawn.low), int(drawn.high))
+            shapes.constrain_symbol_range(symbol, *map(int, drawn))
     made = {str(symbol): shapes.var_to_range[symbol] for symbol in new}
     captured.bounds.update({symbol: (range_.lower, range_.upper) for symbol, range_ in made.items()})
     number = captured.count
     captured.symbols.update(dict.fromkeys(map(str, new), number))
     if new:
         captured.places.append(trace.place)
-    orders = _orders(trace.compilation)
-    if orders.not_negative:
-        _assert_above(-1, trace.compilation, new)
-    if number in orders.above_one:
-        _assert_above(1, trace.compilation, new)
+    for feature, least in ((NEGATIVE, 0), (SMALL, 2)):
+        if is_assumed(trace.compilation, feature, number):
+            _assert_above(least - 1, trace.compilation, new)
     if drawn is None:  # a decision on a draw goes either way
         assumptions.suppose(trace.compilation, new)
 
@@ -190,7 +144,7 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
     eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.
     """
     if any(map(_asks_for_strides, traced_code(compilation))):
-        _capture_first(0, compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
+        read_as_written(compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
     nodes = list(operations(module))
     for node in nodes:
         if not node.op.startswith("call"):
@@ -206,16 +160,16 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         if _SQUEEZING.search(name) and any(
             is_unbacked(shape[dim]) for shape in shapes for dim in _squeezed(node, shape)
         ):
-            _capture_first(0, compilation, "a size that the data decides is squeezed")
+            read_as_written(compilation, "a size that the data decides is squeezed")
         if name in _PERHAPS_COPYING and not all(map(is_contiguous, given)) and _is_shared(node, nodes):
-            _capture_first(0, compilation, "what is copied or not, as a size has it, is written to")
+            read_as_written(compilation, "what is copied or not, as a size has it, is written to")
 
 
 def _need(compilation: Compilation, conditions: list[Any] | None) -> None:
     """Assert what has to hold of captured numbers for an operation not to fail; read them if that is not known."""
     facts = [truth.node.expr if isinstance(truth, torch.SymBool) else truth for truth in conditions or ()]
     if conditions is None or False in facts:
-        _capture_first(0, compilation, "an operation on captured numbers may fail")
+        read_as_written(compilation, "an operation on captured numbers may fail")
     needed = compilation.of(Captured).needed
     needed += [fact for fact in facts if fact not in (True, *needed)]
 
@@ -245,51 +199,13 @@ def _is_shared(node: torch.fx.Node, nodes: Sequence[torch.fx.Node]) -> bool:
     return len({*others}) > 1 or any(not memory.isdisjoint(written_by(each)) for each in nodes)
 
 
-def is_uncaptured(compilation: Compilation) -> bool:
-    """Is every number in this compilation to be read as it was written?"""
-    return compilation.attempts.of(Orders).as_written or _orders(compilation).most == 0
-
-
-def _capture_first(
-    count: int,
-    compilation: Compilation,
-    reason: str,
-    place: Place | None = None,
-    lines: Iterable[SourceLine] = (),
-) -> None:
-    """Trace the frame anew, with all reads of numbers but the first as they were written; unless all are already.
-
-    place: where the program was, if that is known; else the first capture is told.
-    lines: those of captures that no frame which is traced here need try again.
-    """
-    log.debug("numbers are read as they were written, but for the first %d: %s", count, reason)
-    if not is_uncaptured(compilation):
-        given_up = not_captured.remember(compilation, lines)
-        place = place or next(iter(compilation.of(Captured).places), None)
-        record(NUMBERS_GIVEN_UP, f"{reason}; attempts given up: {given_up}", place)
-        orders = _orders(compilation)
-        orders.most, orders.not_negative, orders.above_one = count, False, ()
-        assumptions.forbid(compilation)
-        trace_anew(reason)
-
-
-def _orders(compilation: Compilation) -> CaptureOrders:
-    return compilation.attempts.of(CaptureOrders)
-
-
-def _supposes(compilation: Compilation) -> bool:
-    """Does the attempt rest on what nobody knows of a number?"""
-    orders = _orders(compilation)
-    return orders.not_negative or bool(orders.above_one) or assumptions.supposes(compilation)
-
-
 def _assert_above(number: int, compilation: Compilation, symbols: Iterable[Any]) -> None:
     shapes = compilation.output.shape_env
     for symbol in symbols:
         bounds = shapes.var_to_range[symbol]
         if bounds.upper <= number:
             if not compilation.one_graph:
-                _capture_first(0, compilation, f"a captured number is at most {number}")
+                read_as_written(compilation, f"a captured number is at most {number}")
         elif bounds.lower <= number:
             torch._check(shapes.create_symintnode(symbol, hint=None) > number)
 
@@ -301,14 +217,14 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     captured = compilation.of(Captured)
     if output.export or is_uncaptured(compilation) or is_as_written(trace) or trace.is_in_a_body:
         return False
-    if not _is_allowed(compilation, captured) or captured.count >= _orders(compilation).most:
+    if not _is_allowed(compilation, captured) or not compilation.allows(CAPTURE, captured.count):
         return False
     if not compilation.one_graph and (not_captured.is_known(trace) or not_captured.is_of_many_pieces(trace)):
         captured.denied = Denied.BY_WORTH
         _allow(compilation, False)  # the operation as it is written would find it allowed since the first
         compilation.wrap_compiler(Wrapper.SYMBOLS, _allow_backend)
         return False
-    restart.expect_success_of(compilation, _capture_less)
+    restart.expect_success_of(compilation)
     before_arithmetic(compilation, _need)
     compilation.at_end(assumptions.judge_end)
     rerun.keep(compilation).otherwise.add(_expect_no_assertions)
@@ -355,7 +271,7 @@ def _allow_backend(compilation: Compilation, _module: torch.fx.GraphModule, comp
 
 
 def _judge_examples(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    if _supposes(compilation):
+    if supposes(compilation):
         assumptions.remember(compilation)
     assumptions.conclude(compilation, module)
 
@@ -368,23 +284,23 @@ def _assert(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     ]
     facts += compilation.of(Captured).needed
     if not runtime_asserts.assert_of_data(module, compilation.of(Captured).bounds, facts):
-        _capture_first(0, compilation, "what is taken for granted of a captured number cannot be asserted of data")
+        read_as_written(compilation, "what is taken for granted of a captured number cannot be asserted of data")
     if runtime_asserts.is_false_in_this_call(module):
-        _capture_by_call(compilation, "what is taken for granted of a captured number does not hold in this call")
+        reason = "what is taken for granted of a captured number does not hold in this call"
+        if bets := _by_call(compilation, reason):
+            compilation.without(*bets, reason=reason)
 
 
-def _capture_by_call(compilation: Compilation, reason: str) -> None:
-    """Trace the frame anew with the numbers that this call gives for examples, or without captures if it has been.
+def _by_call(compilation: Compilation, reason: str) -> list[Bet]:
+    """What to drop for the numbers that this call gives to be the examples, or for nothing to be captured.
 
-    What is false of these examples, too, an operation asserts that fails in eager as well.
+    [] where they are: what is false of these examples, too, an operation asserts that fails in eager as well.
     """
-    if assumptions.decides_by_call(compilation) or assumptions.is_to_fail(compilation):
-        return
-    orders = _orders(compilation)
-    orders.not_negative, orders.above_one = False, ()
-    assumptions.decide_by_call(compilation, reason)
-    if not compilation.one_graph:
-        _capture_first(0, compilation, reason)
+    if assumptions.decides_by_call(compilation) or not compilation.allows(assumptions.HOLDS):
+        return []
+    if compilation.allows(assumptions.EXAMPLES) and compilation.allows(assumptions.USUAL):
+        return [assumptions.USUAL.at()]
+    return [] if compilation.one_graph else all_but(0, compilation, reason)
 
 
 def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
@@ -413,65 +329,6 @@ def _expect_no_assertions(compilation: Compilation) -> None:
     """
     facts = runtime_asserts.facts(compilation.output)
     beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
-    needs = beyond or compilation.of(Captured).needed or _supposes(compilation)
+    needs = beyond or compilation.of(Captured).needed or supposes(compilation)
     if needs and not compilation.one_graph:
-        _capture_first(0, compilation, "a graph that cannot be run again asserts what it takes for granted")
-
-
-def _capture_less(compilation: Compilation, failure: Failure) -> None:
-    """Trace the frame anew: first, take for granted that no captured number is negative, if that is what is asked for.
-
-    Then, that they are neither 0 nor 1, as Dynamo does of sizes: that is what most backends fail on.  Those that a
-    decision is about come first, then all.  Then, make the decision by an example.  Then, unless ``fullgraph=True``
-    forbids it, read the last number that the error names as it was written, so that the graph ends there, and then all
-    of them.  Where a backend has failed, and does not speak of numbers, or on a large graph not of a decision, no other
-    way is tried.
-    """
-    from torch._dynamo.exc import BackendCompilerFailed
-
-    if failure.restarts and not assumptions.UNDECIDED.search(failure.text):
-        return
-    orders, expression = _orders(compilation), assumptions.UNDECIDED.search(failure.text)
-    helps = not_captured.is_decided_from(2, expression[1]) is not False if expression else not failure.gives_up
-    captured = compilation.of(Captured)
-    named = _named(expression, captured.symbols)
-    if (
-        assumptions.decides_by_call(compilation)
-        and not expression
-        and not isinstance(failure.error, BackendCompilerFailed)
-    ):
-        assumptions.let_fail(compilation, failure.reason)
-    has_failed = compilation.memory.of(rerun.RerunMemory).failures > 0
-    is_large = len(compilation.output.graph.nodes) > _LARGE and not compilation.one_graph
-    if has_failed and is_large:
-        _capture_first(0, compilation, f"{failure.reason}, and a graph has failed", place_of(failure.error))
-    is_of_backend = isinstance(failure.error, BackendCompilerFailed)
-    everywhere = [place[:2] for place in captured.places]
-    is_about_numbers = expression or _UNBACKED.search(failure.text)
-    if is_of_backend and not compilation.one_graph and (not is_about_numbers or (is_large and not expression)):
-        _capture_first(0, compilation, failure.reason, place_of(failure.error), everywhere)
-    is_first = orders.most == math.inf and not (has_failed or assumptions.decides_by_call(compilation))
-    if is_first and not orders.not_negative and expression and not_captured.is_decided_from(0, expression[1]):
-        log.debug("captured numbers are taken not to be negative: %s", failure.reason)
-        orders.not_negative = True
-        trace_anew(failure.reason)
-    is_open = orders.above_one != _EVERY and not (named and set(named) <= set(orders.above_one))
-    if is_open and is_first and helps:
-        log.debug("captured numbers are taken to be above one: %s", failure.reason)
-        orders.above_one = _EVERY if orders.above_one or not named else named
-        trace_anew(failure.reason)
-    if expression and not is_of_backend:  # which is given no examples
-        assumptions.decide(compilation, failure.reason)
-    assumptions.decide_nothing(compilation, failure.reason)
-    if compilation.one_graph:
-        return
-    last = max(named, default=0)
-    undecidable = everywhere[last : last + 1] if expression else everywhere if is_of_backend else ()
-    count = last if orders.most == math.inf else 0
-    _capture_first(count, compilation, failure.reason, place_of(failure.error), undecidable)
-
-
-def _named(expression: re.Match[str] | None, captured: dict[str, int]) -> Sequence[int]:
-    """Which captures the numbers of an undecided expression come from; none where there is no such expression."""
-    symbols = _UNBACKED.findall(expression[1]) if expression else ()
-    return [captured[symbol] for symbol in symbols if symbol in captured]
+        read_as_written(compilation, "a graph that cannot be run again asserts what it takes for granted")

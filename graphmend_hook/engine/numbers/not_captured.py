@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from ..attempt.compilation import Compilation, remembered
+from ..attempt.attempt import Bet, Feature, Lifetime
+from ..attempt.compilation import Compilation
 from ..door.compiled_code import RESUMED
 from ..door.tracer import SourceLine, Trace, traced_code
 from ..door.variables import fake_of, is_unbacked
@@ -23,34 +23,18 @@ _SYMBOL = re.compile(r"\bu\d+\b")
 Function = tuple[str, str]  # its file and its name, with that of its class from Python 3.11 on
 
 
-@dataclass
-class Undecided:
-    """What a frame remembers of attempts that captured something and were given up.
-
-    lines: where a number was captured on which a decision failed; functions: those traced; attempts: how many.
-    """
-
-    lines: set[SourceLine] = field(default_factory=set)
-    functions: set[Function] = field(default_factory=set)
-    attempts: int = 0
+_DECIDED = Feature("what a number of a line decides is known", Lifetime.EVERYWHERE)  # by frame and line
 
 
-def remember(compilation: Compilation, lines: Iterable[SourceLine]) -> int:
-    """The attempt is given up; what was captured at the lines cannot be decided on, here and in parts of the frame.
-
-    Gives how many were given up.
-    """
-    undecided = compilation.memory.of(Undecided)
-    undecided.lines.update(lines)
-    undecided.functions.update(map(_function, traced_code(compilation)))
-    undecided.attempts += 1
-    return undecided.attempts
+def undecided(compilation: Compilation, lines: Iterable[SourceLine]) -> list[Bet]:
+    """What to drop where what was captured at the lines cannot be decided on, here and in parts of the frame."""
+    functions = {*map(_function, traced_code(compilation))}
+    return [_DECIDED.at((function, line)) for line in lines for function in functions]
 
 
 def is_known(trace: Trace) -> bool:
     """Has an attempt failed already with what would be captured here?"""
-    function = _function(trace.compilation.code)
-    return any(trace.line in one.lines and function in one.functions for one in remembered(Undecided))
+    return not trace.compilation.allows(_DECIDED, (_function(trace.compilation.code), trace.line))
 
 
 def _function(code: CodeType) -> Function:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
+from ..attempt.as_written import mending
 from ..attempt.compilation import Compilation
-from ..attempt.orders import trace_as_written
 from ..graph_end.order import Verdict
 
 _BOUNDING = frozenset({"<", "<=", ">", ">=", "!="})
@@ -38,18 +36,15 @@ class SizeGuards:
 
 def respect_limits(compilation: Compilation) -> None:
     """Trace the frame as it was written if a size is not what the user says that it may be."""
-    compilation.judge(Verdict.SIZES, _judge_graph)
-    compilation.at_end(_judge_end)
+    compilation.judge(Verdict.SIZES, _judge)
+    compilation.at_end(_judge)
 
 
-def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
-    if not _are_kept(compilation.output):
-        trace_as_written(compilation, "a size is fixed that the user has marked as dynamic")
-
-
-def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
-    if error is None and not _are_kept(compilation.output):  # by a backend
-        trace_as_written(compilation, "a size is fixed that the user has marked as dynamic")
+def _judge(compilation: Compilation, end: object) -> None:
+    """At the end of the graph, and of the attempt: a backend may fix a size, too."""
+    bet = None if isinstance(end, BaseException) else mending(compilation)
+    if bet and not _are_kept(compilation.output):
+        compilation.without(bet, reason="a size is fixed that the user has marked as dynamic")
 
 
 def _are_kept(output: Any) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from ...engine.attempt import refusals
 from ...engine.attempt.restart import (
     expect_no_redirection,
     expect_no_switch,
@@ -21,7 +22,6 @@ from ...engine.attempt.restart import (
 from ...engine.door.functools_caches import is_remembered
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace
-from ...engine.door.tracer import record as record_here
 from ...engine.door.variables import Variable
 from ...engine.epilogue import deferral, queue
 from ...engine.epilogue.deferral import Hindrance, tracing
@@ -56,7 +56,7 @@ _PRINT, _WARN = print, warnings.warn  # the program may replace them
 @question(otherwise=None)
 def record(_trace: Trace, code: str, operation: str = "") -> None:
     """Remember the code of why the statement at hand is traced as it was written, and the operation it is about."""
-    record_here(code, operation)
+    refusals.record(code, operation)
 
 
 def deferrable(target: object, method: str, values: tuple[Any, ...]) -> bool:
@@ -205,7 +205,7 @@ def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bo
 def _tell_once(trace: Trace) -> None:
     """Tell in the report that eager has the effect once more, in backward; a break would leave no graph at all."""
     if deferral.is_recomputed(trace):
-        record_here(HAD_AGAIN)
+        refusals.record(HAD_AGAIN)
 
 
 @question(otherwise=False)

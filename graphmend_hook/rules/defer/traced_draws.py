@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import Feature
+from ...engine.attempt.compilation import Compilation
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable, fake_of, python_of
@@ -21,12 +21,7 @@ from ...engine.graph_end.order import Verdict
 from .codes import MAY_CHANGE, NUMBER_LOOKED_AT, UNKNOWN_CALL
 from .traced import append, record, refusal_here
 
-
-@dataclass
-class DrawOrders:
-    """What further attempts to trace a frame do.  at_once: each draw is made where it stands in the source."""
-
-    at_once: bool = False
+_LATE = Feature("numbers are drawn after the graph")
 
 
 class Drawn:
@@ -102,7 +97,7 @@ def _refusal_of_numbers(trace: Trace, target: Variable, values: Variable) -> str
         return UNKNOWN_CALL
     if not isinstance(drawn, int | float):
         return UNKNOWN_CALL
-    return NUMBER_LOOKED_AT if trace.compilation.attempts.of(DrawOrders).at_once else ""
+    return "" if trace.compilation.allows(_LATE) else NUMBER_LOOKED_AT
 
 
 @question(otherwise=None)
@@ -113,17 +108,9 @@ def _expect_no_other_draws(trace: Trace) -> None:
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     if not all(map(is_of_torch, operations(module))):
-        _trace_anew(compilation)
+        compilation.without(_LATE.at(), reason="a number is drawn")
 
 
 @question(otherwise=None)
 def _draw_at_once(trace: Trace) -> None:
-    _trace_anew(trace.compilation)
-
-
-def _trace_anew(compilation: Compilation) -> None:
-    """Trace the frame anew, with each draw made where it stands; unless that has been ordered already."""
-    orders = compilation.attempts.of(DrawOrders)
-    if not orders.at_once:
-        orders.at_once = True
-        trace_anew("a number is drawn")
+    trace.compilation.without(_LATE.at(), reason="a number is drawn")

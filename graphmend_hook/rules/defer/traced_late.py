@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import Feature, Lifetime
+from ...engine.attempt.compilation import Compilation
 from ...engine.door.frame_guards import install, may_be_relied_on
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace, is_caught
@@ -25,11 +26,7 @@ _CONTAINERS = (list, tuple, dict)
 _SIZED = (*_CONTAINERS, set, frozenset, deque)
 
 
-@dataclass
-class ReadNow:
-    """What a frame remembers: the places at which nothing may be read later."""
-
-    lines: set[SourceLine | None] = field(default_factory=set)
+_LATE = Feature("what an effect shows is read at its delivery", Lifetime.CODE)
 
 
 @dataclass
@@ -67,7 +64,7 @@ def may_wait(trace: Trace, function: Variable, reads: Variable, sized: tuple[boo
 
     A handler of the program would not catch what the function raises.
     """
-    if trace.line in trace.compilation.memory.of(ReadNow).lines or is_caught(trace):
+    if not trace.compilation.allows(_LATE, trace.line) or is_caught(trace):
         return False
     values = reads.realize().items
     if not any(map(is_unread, values)):
@@ -164,8 +161,8 @@ def _judge(compilation: Compilation, _module: object = None) -> None:
     _look(compilation)
     changed = compilation.of(ReadLater).changed
     if changed:
-        compilation.memory.of(ReadNow).lines |= changed
-        trace_anew("a container is changed behind the effect that shows it")
+        reason = "a container is changed behind the effect that shows it"
+        compilation.without(*map(_LATE.at, changed), reason=reason)
 
 
 def _judge_end(compilation: Compilation, error: object) -> None:

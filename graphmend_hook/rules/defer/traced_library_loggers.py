@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import Feature
+from ...engine.attempt.compilation import Compilation
 from ...engine.door import frame_guards
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace
@@ -94,16 +95,15 @@ def _is_made_each_time() -> bool:
 LOOKUPS = {f"structlog.{module}.get_logger": _is_made_each_time for module in ("_config", "stdlib")}
 
 
+_LATE = Feature("what an object shows is what it shows at the end of the graph")  # by the object's `id`
+
+
 @dataclass
 class _Shown:
-    """Objects whose contents are shown with what waits for the end of the graph."""
+    """Objects whose contents are shown with what waits for the end of the graph.  changed: by the traced code."""
 
     objects: list[Any] = field(default_factory=list)
-    changed: bool = False
-
-
-class _Changing(list[Any]):
-    """Those that the traced code was seen to change, in all attempts."""
+    changed: set[int] = field(default_factory=set)
 
 
 class _LookedUp(list[Any]):
@@ -132,7 +132,7 @@ def why_no_logger(trace: Trace, target: Variable, method: str) -> str:
     if not is_fit(logger):
         return LOGGER_CHANGES
     shown = [logger, kind.holder(logger)]
-    if any(each is changing for each in shown for changing in trace.compilation.attempts.of(_Changing)):
+    if not all(trace.compilation.allows(_LATE, id(each)) for each in shown):
         return LOGGER_CHANGES
     key = (_is_fit, id(logger), method)
     frame_guards.install(trace.compilation, key, [target.source], is_fit, f"what {method} shows is plain")
@@ -167,8 +167,7 @@ def _look(compilation: Compilation) -> None:
     for each in shown.objects:
         variable = effects.id_to_variable.get(id(each))
         if variable is not None and effects.is_modified(variable):
-            compilation.attempts.of(_Changing).append(each)
-            shown.changed = True
+            shown.changed.add(id(each))
 
 
 def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
@@ -177,8 +176,9 @@ def _judge_graph(compilation: Compilation, _module: torch.fx.GraphModule) -> Non
 
 
 def _judge(compilation: Compilation, error: BaseException | None) -> None:
-    if error is None and compilation.of(_Shown).changed:
-        trace_anew("what a logger shows is changed")
+    changed = compilation.of(_Shown).changed
+    if error is None and changed:
+        compilation.without(*map(_LATE.at, changed), reason="what a logger shows is changed")
 
 
 @question(otherwise=False)

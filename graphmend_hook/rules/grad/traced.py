@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ...engine.attempt.as_written import is_as_written
 from ...engine.attempt.compilation import Compilation
-from ...engine.attempt.orders import is_as_written
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace
@@ -21,7 +21,7 @@ from ...engine.facts.operations import name_of, written_nodes
 from ...engine.facts.uses import Uses
 from ...engine.facts.writes import fakes_of, memory_of, memory_of_inference, operations, written_by
 from ...engine.graph_end.order import Verdict
-from ...engine.graph_end.requires_grad import ToldOrders, hands_on, tell_as_written, tell_input
+from ...engine.graph_end.requires_grad import UNTOLD, hands_on, tell_as_written, tell_input
 from ..defer.traced import record
 from ..shared.traced_operations import is_tensor
 from .codes import CAN_BE_TOLD, NOT_PLAIN
@@ -57,7 +57,7 @@ def _is_seen_to(trace: Trace, tensor: Variable) -> bool:
     Or an input, which is told when the graph is called?
     """
     compilation, node = trace.compilation, tensor_node(tensor)
-    if is_as_written(trace) or compilation.attempts.of(ToldOrders).as_written or is_in_another_body(trace):
+    if is_as_written(trace) or not compilation.allows(UNTOLD) or is_in_another_body(trace):
         return False
     if not memory_of([node]).isdisjoint(memory_of_inference(trace.graph)):
         return False

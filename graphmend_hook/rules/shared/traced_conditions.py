@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.compiler import is_exporting
 
-from ...engine.attempt.orders import is_as_written
+from ...engine.attempt.as_written import is_as_written
 from ...engine.door.question import answers_for, in_trace, question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import (

@@ -14,15 +14,16 @@ from typing import Any, NoReturn
 
 import torch
 
-from ...engine.attempt.compilation import Compilation, is_graph_break, is_order, remembered, trace_anew
-from ...engine.attempt.orders import is_as_written
+from ...engine.attempt.as_written import is_as_written
+from ...engine.attempt.attempt import INLINED, STATEMENT, Feature
+from ...engine.attempt.compilation import Compilation, is_graph_break, is_order
 from ...engine.attempt.refusals import Place
+from ...engine.attempt.refusals import record as record_here
 from ...engine.door.callers import is_called_by_the_program
 from ...engine.door.own_code import is_of_package
 from ...engine.door.question import question
 from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, is_caught, log
-from ...engine.door.tracer import record as record_here
 from ...engine.door.variables import (
     LITTLE,
     Variable,
@@ -61,25 +62,7 @@ _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "type
 _InTrace = tuple[SourceLine | None, int]  # a line, and how often the trace has reached it before
 
 
-@dataclass
-class Harmful:
-    """What a frame remembers: the places whose statements are traced as they were written."""
-
-    lines: set[SourceLine | None] = field(default_factory=lambda: {None})
-
-
-@dataclass
-class HarmfulElsewhere:
-    """The same places in functions that the frame calls: compiled by themselves, these would not see the write."""
-
-    lines: set[SourceLine | None] = field(default_factory=set)
-
-
-@dataclass
-class GivenUp:
-    """Why branches are not tried again in a compilation, by their places in a trace."""
-
-    why: dict[_InTrace, tuple[str, ...]] = field(default_factory=dict)
+_BRANCH = Feature("both sides of a branch are traced")  # by its place in the trace
 
 
 @dataclass
@@ -216,12 +199,13 @@ def _why_not_begun(trace: Trace, predicate: Variable = None) -> tuple[str, ...]:
     sides = trace.compilation.of(Sides)
     at = trace.line, sides.met[trace.line]
     sides.met[trace.line] += 1
-    why = trace.compilation.attempts.of(GivenUp).why.get(at, ())
-    if not why:
-        guards, sizes = len(trace.output.guards), SizeGuards(trace.output)
-        sides.open.append(_Open(at, trace.place, set(trace.graph.nodes), State(trace), guards, sizes, predicate))
-        trace.compilation.at_end(_judge_open)
-    return why
+    dropped = trace.compilation.dropped(_BRANCH, at)
+    if dropped is not None:
+        return (dropped.code, dropped.about) if dropped.about else (dropped.code,)
+    guards, sizes = len(trace.output.guards), SizeGuards(trace.output)
+    sides.open.append(_Open(at, trace.place, set(trace.graph.nodes), State(trace), guards, sizes, predicate))
+    trace.compilation.at_end(_judge_open)
+    return ()
 
 
 @question(otherwise=None)
@@ -242,7 +226,7 @@ def _end(trace: Trace) -> None:
     before.state.modes.restore()
     if changed or not all(map(only_computes, made)):
         log.debug("in a branch: %s", changed or "an operation that does more than compute")
-        trace_without(trace.compilation, trace.line, "what a branch may not do happens in it")
+        trace.compilation.without(STATEMENT.at(trace.line), reason="what a branch may not do happens in it")
     if before.sizes.have_fixed():
         _give_up(trace.compilation, before, (SIZE_FIXED,))
 
@@ -264,10 +248,8 @@ def give_up_sides(trace: Trace, why: tuple[str, ...]) -> None:
 
 def _give_up(compilation: Compilation, branch: _Open, why: tuple[str, ...]) -> NoReturn:
     """Trace the frame anew, with that branch as it was written in this compilation."""
-    compilation.attempts.of(GivenUp).why[branch.at] = why
-    code, operation = (*why, "")[:2]
-    record_here(code, operation, branch.place)
-    trace_anew(f"a branch is given up: {why[0]}")
+    code, about = (*why, "")[:2]
+    compilation.without(_BRANCH.at(branch.at, code, about, branch.place), reason=f"a branch is given up: {code}")
 
 
 def _judge_open(compilation: Compilation, error: BaseException | None) -> None:
@@ -319,7 +301,7 @@ def watch(trace: Trace, owner: Variable, attribute: str) -> bool:
     if is_harmful(trace):
         return False
     if is_caught(trace) or key in trace.compilation.of(Created).attributes:
-        trace_without(trace.compilation, trace.line, "an attribute is created where that cannot wait")
+        trace.compilation.without(STATEMENT.at(trace.line), reason="an attribute is created where that cannot wait")
     trace.compilation.of(Created).attributes.add(key)
     trace.compilation.of(Created).line = trace.line
     trace.compilation.judge(Verdict.CREATED, _judge_creation)
@@ -336,7 +318,7 @@ def harmless(trace: Trace) -> None:
     fakes = [fake for node in made for fake in fakes_of(node)]
     is_trained = any(fake.requires_grad or not fake.is_contiguous() for fake in fakes)
     if is_trained or bytes_of(fakes) > LITTLE or not all(map(_cannot_fail, made)):
-        trace_without(trace.compilation, trace.line, "what a side creates may fail, or is trained")
+        trace.compilation.without(STATEMENT.at(trace.line), reason="what a side creates may fail, or is trained")
 
 
 def _cannot_fail(node: torch.fx.Node) -> bool:
@@ -349,7 +331,7 @@ def _judge_creation(compilation: Compilation, end: object) -> None:
     """Has the attempt, or a graph of it, ended while the value of an attribute was made?"""
     line = compilation.of(Created).line
     if line is not None and not is_order(end) and not compilation.one_graph:
-        trace_without(compilation, line, "what a side creates cannot be traced")
+        compilation.without(STATEMENT.at(line), reason="what a side creates cannot be traced")
 
 
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
@@ -551,11 +533,15 @@ def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:
     return _reached(copy, followed)
 
 
-def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> None:
-    """So too in every other frame, if it is the code of another function: behind a break that is its own frame."""
+def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> NoReturn:
+    """So too in every other frame, if it is the code of another function: behind a break that is its own frame.
+
+    It does not see the write itself then.
+    """
+    bets = [STATEMENT.at(read.line)]
     if read.code is not None and read.code is not compilation.code:
-        compilation.memory.of(HarmfulElsewhere).lines.add(read.line)
-    trace_without(compilation, read.line, reason)
+        bets.append(INLINED.at(read.line))
+    compilation.without(*bets, reason=reason)
 
 
 def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
@@ -580,12 +566,6 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 def is_harmful(trace: Trace) -> bool:
     """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
-    if is_as_written(trace) or trace.line in trace.compilation.memory.of(Harmful).lines:
+    if is_as_written(trace) or trace.line is None:
         return True
-    return any(trace.line in harmful.lines for harmful in remembered(HarmfulElsewhere))
-
-
-def trace_without(compilation: Compilation, line: SourceLine | None, reason: str) -> None:
-    """Trace the frame anew, with the statement at `line` as it was written, now and in later compilations."""
-    compilation.memory.of(Harmful).lines.add(line)
-    trace_anew(reason)
+    return not all(trace.compilation.allows(feature, trace.line) for feature in (STATEMENT, INLINED))

@@ -7,25 +7,28 @@ the frame is traced anew with the test as it was written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
+from ...engine.attempt.attempt import STATEMENT
 from ...engine.attempt.compilation import Compilation
+from ...engine.attempt.refusals import record
 from ...engine.attempt.restart import expect_success_of
 from ...engine.door.question import in_trace, question
 from ...engine.door.trace_state import State
-from ...engine.door.tracer import SourceLine, Trace, log, record
+from ...engine.door.tracer import SourceLine, Trace, log
 from ...engine.door.variables import Variable, is_plain_tensor, is_unbacked, tensor_node
 from ...engine.facts.object_identity import watch_gradients
 from ...engine.facts.operations import is_total
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.undefined_gradients import Step, keep_absent, see_to_absent
-from ...engine.numbers.capture import is_uncaptured
+from ...engine.numbers.captured import is_uncaptured
 from ..shared.traced_operations import is_tensor
-from ..shared.traced_sides import Harmful, is_harmful, trace_without
+from ..shared.traced_sides import is_harmful
 from ..value.traced_data_shapes import nonzero
 from .codes import GRADIENTS_UNKNOWN, STEP_DOES_MORE, TOO_MANY_STEPS
 
@@ -95,8 +98,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
 
 @question(otherwise=None)
 def _leave_lists(trace: Trace) -> None:
-    lists = trace.compilation.of(_Steps).lists
-    _trace_as_written(trace.compilation, lists[-1] if lists else None, STEP_DOES_MORE)
+    _trace_without(trace.compilation, [], STEP_DOES_MORE)
 
 
 @question(otherwise=False)
@@ -136,7 +138,7 @@ def _end(trace: Trace) -> None:
         else:
             code = code or GRADIENTS_UNKNOWN
     if code:
-        _trace_as_written(trace.compilation, step.line, code)
+        _trace_without(trace.compilation, [step.line], code)
 
 
 def _refusal(node: torch.fx.Node, size: Any) -> str:
@@ -190,17 +192,15 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
-        _trace_as_written(compilation, steps.open[-1].line if steps.open else steps.lists[-1], STEP_DOES_MORE)
+        _trace_without(compilation, [step.line for step in steps.open[-1:]], STEP_DOES_MORE)
     if steps.trained and not keep_absent(compilation, module, [*steps.trained]):
-        compilation.memory.of(Harmful).lines.update(steps.trained.values())
-        _trace_as_written(compilation, None, GRADIENTS_UNKNOWN)
+        _trace_without(compilation, [*steps.trained.values()], GRADIENTS_UNKNOWN)
 
 
-def _trace_as_written(compilation: Compilation, line: SourceLine | None, code: str) -> None:
-    """Trace the frame anew, with the step at `line` and all lists of hits as they were written."""
-    compilation.memory.of(Harmful).lines.update(compilation.of(_Steps).lists)
-    record(code)
-    trace_without(compilation, line, "a step of a loop does more than compute")
+def _trace_without(compilation: Compilation, lines: Sequence[SourceLine | None], code: str) -> NoReturn:
+    """Trace the frame anew, with the steps at these lines and all lists of hits as they were written."""
+    every = [STATEMENT.at(line, code) for line in (*lines, *compilation.of(_Steps).lists)]
+    compilation.without(*every, reason="a step of a loop does more than compute")
 
 
 def _outside(trace: Trace) -> Any:

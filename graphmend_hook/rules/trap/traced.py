@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ...engine.attempt import refusals
-from ...engine.attempt.orders import is_as_written
+from ...engine.attempt.as_written import is_as_written
+from ...engine.attempt.attempt import STATEMENT
 from ...engine.attempt.restart import expect_no_handler, expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.torch_modes import Modes
@@ -99,7 +100,7 @@ def _runs_again(trace: Trace) -> bool:
         return False
     refusals.withdraw(trace.place)
     line, reason = trace.line, "a guard fails in a function that cannot be run again"
-    keep(trace.compilation).otherwise_guarded.add(lambda end: traced_sides.trace_without(end, line, reason))
+    keep(trace.compilation).otherwise_guarded.add(lambda end: end.without(STATEMENT.at(line), reason=reason))
     return True
 
 

@@ -14,16 +14,17 @@ from typing import Any
 import torch
 
 from ...engine.attempt import refusals
+from ...engine.attempt.as_written import is_as_written
 from ...engine.attempt.compilation import Compilation
-from ...engine.attempt.orders import is_as_written
+from ...engine.attempt.refusals import record
 from ...engine.attempt.restart import expect_success_of
 from ...engine.door.question import question
-from ...engine.door.tracer import Trace, log, record
+from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import PLAIN_TENSORS, Variable, fake_of, has_fixed_sizes, tensor_node
 from ...engine.epilogue.deferral import is_autocast
 from ...engine.facts.operations import is_cheap, only_writes
 from ...engine.facts.writes import are_apart, storages_of, written_by
-from ...engine.numbers.capture import Captured, Denied
+from ...engine.numbers.captured import Captured, Denied
 from ..defer.codes import NEEDS_ITS_BREAKS, NO_EPILOGUE
 from .codes import NOT_TRACED, SIZE_OTHERWISE, UNKNOWN_DATA, WHILE_OF_AN_INPUT, WRITTEN_IN_PLACE
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable

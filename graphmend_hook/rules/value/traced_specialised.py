@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 
 import torch
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import Feature, Lifetime
+from ...engine.attempt.compilation import Compilation
 from ...engine.door import frame_guards
 from ...engine.door.frame_guards import Computation, text_of
 from ...engine.door.tracer import log
@@ -25,17 +26,19 @@ _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynam
 _MOST_NUMBERS = 2  # of a question that nobody named, and that is not one of truth: what has changed twice counts
 
 
+# By the key of their computation; those that the frame itself writes to are others in each call.
+_NUMBERS = Feature("a frame is compiled for numbers that its inputs hold", Lifetime.CODE)
+
+
 @dataclass
 class Answers:
     """What a frame has been compiled for.
 
     by_question: by what was asked of its inputs, where nobody named one; combinations: of all guarded values.
-    changing: computations of numbers that the frame itself writes to.
     """
 
     by_question: dict[str, set[str]] = field(default_factory=dict)
     combinations: set[frozenset[tuple[str, str]]] = field(default_factory=set)
-    changing: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -183,7 +186,7 @@ def _check_few(compilation: Compilation, now: set[tuple[str, str]], is_number: b
         raise Unknown(TOO_MANY_VALUES)
     for key, answer in now if is_number else ():
         others = {other for combination in seen for name, other in combination if name == key} - {answer}
-        if key in answers.changing or len(others) >= _MOST_NUMBERS:
+        if not compilation.allows(_NUMBERS, key) or len(others) >= _MOST_NUMBERS:
             raise Unknown(TOO_MANY_VALUES)
     compilation.judge(Verdict.VALUES, _remember)
     guarded_now |= now
@@ -194,6 +197,6 @@ def _remember(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     written = {memory for node in operations(module) if node.op.startswith("call") for memory in written_by(node)}
     changing = {key for key, memory in guarded.numbers.items() if not memory.isdisjoint(written)}
     if changing:
-        answers.changing |= changing
-        trace_anew("a number that a frame is specialised by is one that it changes")
+        reason = "a number that a frame is specialised by is one that it changes"
+        compilation.without(*map(_NUMBERS.at, changing), reason=reason)
     answers.combinations.add(frozenset(guarded.values))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...engine.attempt.compilation import Compilation, trace_anew
+from ...engine.attempt.attempt import STATEMENT
+from ...engine.attempt.compilation import Compilation
 from ...engine.attempt.restart import expect_success_of
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace
@@ -13,7 +14,7 @@ from ...engine.door.variables import Variable
 from ...engine.epilogue.deferral import is_transformed
 from ...engine.facts.object_identity import before_questions
 from ..shared.traced_operations import is_tensor
-from ..shared.traced_sides import Harmful, is_harmful, stands_for_both
+from ..shared.traced_sides import is_harmful, stands_for_both
 from .traced import is_asked
 
 
@@ -52,5 +53,5 @@ def _may_be_viewed(trace: Trace, owner: Variable) -> bool:
 
 def _judge_question(compilation: Compilation, _tensors: list[Variable]) -> None:
     """Whichever tensors are asked for, as inside the function, where these two have names of their own."""
-    compilation.memory.of(Harmful).lines.update(compilation.of(_Viewed).lines)
-    trace_anew("the program asks which object a tensor is, behind one that is given twice")
+    reason = "the program asks which object a tensor is, behind one that is given twice"
+    compilation.without(*map(STATEMENT.at, compilation.of(_Viewed).lines), reason=reason)

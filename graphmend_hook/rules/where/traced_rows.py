@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ...engine.attempt.attempt import STATEMENT
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace
 from ...engine.epilogue.deferral import is_in_a_body, is_transformed
@@ -61,4 +62,4 @@ def is_harmful(trace: Trace) -> bool:
 def expect_failure(trace: Trace) -> None:
     """The frame is run again if its graph fails; where it may not be, the statement is traced as it was written."""
     line, reason = trace.line, "the statement may fail in the graph, and the frame cannot be run again"
-    keep(trace.compilation).otherwise.add(lambda compilation: traced_sides.trace_without(compilation, line, reason))
+    keep(trace.compilation).otherwise.add(lambda compilation: compilation.without(STATEMENT.at(line), reason=reason))
