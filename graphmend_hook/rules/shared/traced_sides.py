@@ -69,12 +69,14 @@ _BRANCH = Feature("both sides of a branch are traced")  # by its place in the tr
 class _Open:
     """A branch whose sides are being traced.
 
-    at: its place in the trace; place: that in the program; nodes, state, guards, sizes: those that there were before.
+    at: its place in the trace; place, code: that in the program.
+    nodes, state, guards, sizes: those that there were before.
     predicate: its condition, where that is known; is_where_true: is that the side which is taken where it is true?
     """
 
     at: _InTrace
     place: Place
+    code: CodeType | None
     nodes: set[torch.fx.Node]
     state: State
     guards: int
@@ -203,7 +205,9 @@ def _why_not_begun(trace: Trace, predicate: Variable = None) -> tuple[str, ...]:
     if dropped is not None:
         return (dropped.code, dropped.about) if dropped.about else (dropped.code,)
     guards, sizes = len(trace.output.guards), SizeGuards(trace.output)
-    sides.open.append(_Open(at, trace.place, set(trace.graph.nodes), State(trace), guards, sizes, predicate))
+    sides.open.append(
+        _Open(at, trace.place, trace.code, set(trace.graph.nodes), State(trace), guards, sizes, predicate)
+    )
     trace.compilation.at_end(_judge_open)
     return ()
 
@@ -444,7 +448,9 @@ def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None
 
 
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
-    read = _Read(trace.line, trace.code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
+    around = trace.compilation.of(Sides).open
+    line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
+    read = _Read(line, code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
     trace.compilation.judge(Verdict.SELECTED, _judge_writes)
     before_questions(trace.compilation, _judge_question)
     trace.compilation.of(Reads).found.append(read)
