@@ -17,9 +17,9 @@ the package, with its lines. No file imports itself through others (`tests/rewri
 """
 
 
-def files() -> list[Path]:
+def files(package: Path = PACKAGE) -> list[Path]:
     """The modules of the package; what has another name than one is a text that it shows."""
-    return sorted(file for file in PACKAGE.rglob("*.py") if file.stem.isidentifier())
+    return sorted(file for file in package.rglob("*.py") if file.stem.isidentifier())
 
 
 def modules_of(file: Path, types: bool = False) -> set[Path]:

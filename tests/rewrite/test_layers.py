@@ -16,7 +16,7 @@ from graphmend_hook.rules import codes as _codes  # noqa: F401  all of them
 from graphmend_hook.rules.order import ORDER
 
 PACKAGE = Path(graphmend_hook.__file__).parent
-FILES = files()
+FILES = files(PACKAGE)
 RULES = PACKAGE / "rules"
 # A part may import what it names; one that is not here fails.  Of the rules there are four: what rewrites, what is traced
 # (files named `traced`), the codes of what either leaves (`codes.py`), and the order, which alone knows every rule.
