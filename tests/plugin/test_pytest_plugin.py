@@ -60,7 +60,7 @@ def test_without_being_asked_nothing_is_installed_imported_or_said(suite, run):
         test_lib="""
         import sys
         before = {name for name in sys.modules if name.startswith(("graphmend_hook", "torch", "bytecode"))}
-        declaration = {f"graphmend_hook.{name}" for name in ("config", "parsing", "diagnostics")}
+        declaration = {f"graphmend_hook.{name}" for name in ("settings", "settings.config", "settings.syntax", "diagnostics")}
         own = {"graphmend_hook", "graphmend_hook.version", "graphmend_hook.pytest_plugin"}
         def test_it(): assert before <= own | declaration
         """
