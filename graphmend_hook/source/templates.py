@@ -150,5 +150,5 @@ def readable(text: str) -> str:
 
 
 def _spelled_out(found: re.Match[str]) -> str:
-    spelling = re.sub(rf"(?:{OWN}\d\d)+", "_", found[1]).strip("_").upper()  # attributes: rules.branches.side
+    spelling = re.sub(rf"(?:{OWN}\d\d)+", "_", found[1]).strip("_").upper()  # attributes: rules.shared.side
     return f"GM_{spelling}" if spelling[0].isdigit() else spelling

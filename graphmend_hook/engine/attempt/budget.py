@@ -4,7 +4,7 @@ A frame whose break is freed has the guards of what stood behind the break.  Wit
 piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
 of which such guards keep two compiled codes from a call breaks at the statement before the guard again, as it was
 written, for as long as Dynamo has code for it; at once, where the frame itself adds to what is guarded.  Guards of ours
-on values have a budget of their own (`rules.values.traced_specialised`).
+on values have a budget of their own (`rules.value.traced_specialised`).
 """
 
 from __future__ import annotations

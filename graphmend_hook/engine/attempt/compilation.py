@@ -125,10 +125,15 @@ class Compilation(Parts):
 
     def dropped(self, feature: Feature, site: Hashable = None) -> Bet | None:
         """The bet on the feature that is off at the site, if one is: it knows why."""
-        ledgers = [self.attempts.of(Ledger), self.memory.of(Ledger)]
-        if feature.lifetime is Lifetime.EVERYWHERE:
-            ledgers += remembered(EveryFrame)
+        everywhere = feature.lifetime is Lifetime.EVERYWHERE
+        ledgers = remembered(EveryFrame) if everywhere else [self._ledger(feature.lifetime)]
         return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
+
+    def _ledger(self, lifetime: Lifetime) -> Ledger:
+        """Where bets of that lifetime are written down, of this compilation or of its code."""
+        if lifetime is Lifetime.COMPILATION:
+            return self.attempts.of(Ledger)
+        return self.memory.of(EveryFrame if lifetime is Lifetime.EVERYWHERE else Ledger)
 
     def without(self, *bets: Bet, reason: str) -> NoReturn:
         """Drop the bets, and trace the frame anew: the only retreat.  reason: why, for Dynamo's log.
@@ -144,9 +149,7 @@ class Compilation(Parts):
 
     def drop(self, bet: Bet) -> bool:
         """Let the bet be off from here on; False if it was."""
-        lifetime = bet.feature.lifetime
-        parts = self.attempts if lifetime is Lifetime.COMPILATION else self.memory
-        is_new = parts.of(EveryFrame if lifetime is Lifetime.EVERYWHERE else Ledger).drop(bet)
+        is_new = self._ledger(bet.feature.lifetime).drop(bet)
         if bet.code:
             refusals.record(bet.code, bet.about, bet.place)
         return is_new

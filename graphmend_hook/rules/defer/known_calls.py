@@ -1,4 +1,4 @@
-"""Known side effects that are calls for their effect alone, as data: `traced_defer` decides on the objects."""
+"""Known side effects that are calls for their effect alone, as data: `defer.traced` decides on the objects."""
 
 from __future__ import annotations
 

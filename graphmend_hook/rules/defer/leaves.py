@@ -1,6 +1,6 @@
 """Splits an argument into leaf values, read at the call, and text formatting, done at delivery.
 
-Formatting runs the ``__format__`` of the leaves; `traced_defer` admits only values whose text cannot change between
+Formatting runs the ``__format__`` of the leaves; `defer.traced` admits only values whose text cannot change between
 the two moments.
 """
 

@@ -1,4 +1,4 @@
-"""Known functions that raise if a condition does not hold, as data; `traced_guards` asks where each is defined."""
+"""Known functions that raise if a condition does not hold, as data; `trap.traced` asks where each is defined."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Check:
         return call.args[self.raises] if len(call.args) > self.raises else None
 
 
-# By bare name; the object is looked at while tracing, and must come from one of the modules of `traced_guards`.
+# By bare name; the object is looked at while tracing, and must come from one of the modules of `trap.traced`.
 CHECKS = {
     "torch_compilable_check": Check(reads_condition=False),
     "_check": Check(needs_bool=True),

@@ -58,7 +58,7 @@ def arguments_of(call: ast.Call, name: str, of_torch: bool) -> Iterator[ast.expr
 
 
 def place_of(name: str) -> str:
-    """Which tensors the function takes for a number: see `traced_value.known`."""
+    """Which tensors the function takes for a number: see `value.traced.known`."""
     return "scalar" if name in _SCALARS else "size"
 
 
