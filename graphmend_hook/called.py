@@ -3,6 +3,7 @@
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
 from .rules.defer.traced_draws import draw, drawable
+from .rules.defer.traced_kept import kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
 from .rules.shared.traced_conditions import both, compiling, early, either, every, is_bool, negate, one_value, undecided
@@ -35,6 +36,8 @@ from .rules.value.traced import (
     item,
     known,
     power,
+    read,
+    read_in_side,
     settle,
     size,
     sorted_items,

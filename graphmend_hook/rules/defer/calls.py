@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...diagnostics import Refusal
 from ...source.names import root_name, unpacks
 from ...source.scopes import ModuleScope, Place
-from ...source.templates import RUNTIME, Filling, Template, constant, expression
+from ...source.templates import RUNTIME, Filling, Template, constant, expression, replaced
 from ..base import compiled_elsewhere
 from . import partials
 from .codes import IN_COROUTINE, MAY_BE_CAUGHT, NEEDS_ITS_MOMENT, READS_FRAME, TEXT_MAY_CHANGE, TO_A_FILE, UNPACKED
@@ -79,7 +79,7 @@ class EffectCall:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
         leaves = [
-            leaf if apart is None else apart.emit([*apart.reads.values()], leaf, checked=True)
+            reading(leaf) if apart is None else apart.emit([*apart.reads.values()], leaf, checked=True)
             for leaf, apart in self.leaves
         ]
         holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
@@ -88,6 +88,20 @@ class EffectCall:
             return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)
         holes |= {"POSITIONAL": self.shown.positional, "KEYWORDS": self.shown.keywords}
         return _WITH_CALLERS.fill(at, CALL=self.call, ORIGINAL=at, **holes)
+
+
+def reading(leaf: ast.expr) -> ast.expr:
+    """The value, of which each ``x.item()`` waits for the delivery."""
+
+    def instead(node: ast.AST) -> ast.AST | None:
+        match node:
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                return node
+            case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+                return expression("GM.read(A)", node, A=owner)
+        return None
+
+    return replaced(leaf, instead)
 
 
 def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:

@@ -29,6 +29,8 @@ After
     ``name = logging.getLogger(...)`` in a function, which Dynamo cannot trace, becomes ``GM.get_logger(...)``, a
     constant of the trace.
 
+    ``self.losses.append(loss.item())`` (`kept`) appends behind the graph, where nothing traced looks at the list.
+
     ``name = np.random.uniform(0, 1)`` (`draws`) draws after the graph, where the trace does not get to a place
     that looks at the number.
 
@@ -49,7 +51,7 @@ from ...diagnostics import Refusal
 from ...source.scopes import ModuleScope, Place
 from ...source.templates import Template
 from ..base import Ready
-from . import calls, draws
+from . import calls, draws, kept
 from .codes import READS_CLOCK, VALUE_USED
 from .known_calls import CLOCKS, LOGGER_METHODS
 
@@ -74,7 +76,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 9
+    version = 10
     fallback = False
     triggers = (
         re.compile(rb"print\b"),
@@ -83,13 +85,14 @@ class Defer:
         re.compile(rb"logging\.getLogger"),
         re.compile(rb"from\s+logging\s+import"),
         re.compile(rb"\.random\b"),
+        re.compile(rb"\.append\("),
         re.compile(rb"\b(?:absl|structlog|tqdm)\b"),
     )
 
     def match(self, place: Place, scope: ModuleScope) -> calls.EffectCall | Ready | Refusal | None:
         statement = place.statement
         if isinstance(statement, ast.Expr):
-            return calls.effect_of(place, scope)
+            return calls.effect_of(place, scope) or kept.match(place, statement, scope)
         if not isinstance(statement, (ast.Assign, ast.Return)) or not isinstance(statement.value, ast.Call):
             return None
         call = statement.value

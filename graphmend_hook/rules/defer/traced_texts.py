@@ -15,6 +15,7 @@ from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
 from ...engine.door.variables import Variable, fake_of, is_unread, python_of
 from ...engine.epilogue import deferral, queue
+from ...engine.numbers.late_numbers import function_of, is_late_number, operands_of
 from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
 
 # What a container may hold, and how deep: every item costs tracing time.
@@ -155,6 +156,8 @@ def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
     if is_unread_plain(value) or is_late(value):
         return value
+    if is_late_number(value):
+        return _at_delivery(value)
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return value
@@ -171,3 +174,10 @@ def kept(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return deferral.without_gradient(value).clone()
     return value
+
+
+def _at_delivery(value: Any) -> Any:
+    """A number that is read, and computed with, when the effect is delivered, and only then."""
+    if not is_late_number(value):
+        return value
+    return (queue.LATE, function_of(value), *[_at_delivery(operand) for operand in operands_of(value)])

@@ -177,6 +177,9 @@ class Speculation:
         return node
 
     def _call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+                return expression("GM.read_in_side(A)", node, A=self.value(owner))
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):

@@ -17,11 +17,14 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable
 from ...engine.door.variables import is_tensor as is_any_tensor
-from ...engine.epilogue import queue
+from ...engine.attempt.restart import expect_success
+from ...engine.epilogue import deferral, queue
 from ...engine.graph_end import dead_code
-from ...engine.numbers import capture
+from ...engine.numbers import capture, late_numbers
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..shared.traced_operations import is_tensor
+from ..shared.traced_speculated import Unspeculable
+from ..where.codes import MAY_FAIL
 from . import traced_contents
 from .traced_contents import known_elements
 
@@ -45,8 +48,31 @@ def item(tensor: Any) -> Any:
         number = tensor.item()
         capture.end()
         return number
+    if deferral.tracing() and not deferral.is_transformed() and late_numbers.may_be_late(tensor):
+        return _late(tensor)
     traced_contents.refuse()
     return None
+
+
+def _late(tensor: torch.Tensor) -> Any:
+    expect_success()
+    return late_numbers.late(deferral.without_gradient(tensor).reshape(()).clone())
+
+
+def read(tensor: Any) -> Any:
+    """``tensor.item()`` for an effect, which shows the number: it is read when the effect is delivered."""
+    if is_asked(tensor) and has_truth(tensor) and deferral.tracing() and not deferral.is_transformed():
+        if late_numbers.may_be_late(tensor, True):
+            return _late(tensor)
+    found = item(tensor)
+    return tensor.item() if found is None else found
+
+
+def read_in_side(tensor: Any) -> Any:
+    """The same in a side of a branch, where it may not break the graph."""
+    if is_asked(tensor) and has_truth(tensor) and deferral.tracing() and late_numbers.may_be_late(tensor, True):
+        return _late(tensor)
+    raise Unspeculable(MAY_FAIL, "item")
 
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:

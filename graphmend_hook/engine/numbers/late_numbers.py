@@ -1,0 +1,223 @@
+"""Numbers that are only kept, shown or given back: each is an output of the graph, and Python's once that has run.
+
+To Dynamo such a number is a `LateVariable`: a tensor of the graph, or a function of Python over others.  Arithmetic on
+it is noted, and done by generated code behind the graph, with Python's own numbers; so is the reading of a number that
+the trace has not looked at, and need not guard: ``self.total += loss.item()``.  Whatever else asks for the number ends
+the graph there, as reading it would have done where it stands.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+
+from ..attempt.as_written import is_as_written
+from ..attempt.attempt import Feature, Lifetime
+from ..attempt.compilation import attempts_now
+from ..door.question import question
+from ..door.tracer import Trace
+from ..door.unguarded import can_be_loaded, guard_type
+from ..door.variables import Variable, is_unread, tensor_node, type_of
+from ..epilogue import queue
+from ..epilogue.deferral import constant_of
+
+_NUMBERS = (bool, int, float)
+# What does not fail on any numbers.  A division does not where it is of floats, by a constant: see `_suits`.
+_PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
+_DIVISIONS = (operator.truediv, operator.itruediv)
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_OF_TWO = (*_PLAIN, *_DIVISIONS, *_COMPARISONS, min, max)
+_OF_ONE = (abs, float, operator.neg, operator.pos, operator.not_)
+
+
+def _item(tensor: torch.Tensor) -> Any:
+    return tensor.item()
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """What generated code calls behind the graph; where that has failed, on what is missing."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *operands: Any) -> Any:
+        missing = any(operand is queue.MISSING for operand in operands)
+        return queue.MISSING if missing else self.function(*operands)
+
+
+_applied = functools.cache(_Applied)
+LATE = Feature("a number is read behind the graph", Lifetime.CODE)
+
+
+@functools.cache
+def kind_of_variable() -> Any:
+    """`LateVariable`, whose base is Dynamo's; it takes seconds to import."""
+    from torch._dynamo.bytecode_transformation import create_call_function
+    from torch._dynamo.variables.base import VariableTracker
+
+    class LateVariable(VariableTracker):  # type: ignore[misc]
+        """A number that exists behind the graph: ``function(*operands)``, of Dynamo's variables.
+
+        kind: the type of the number; lines: of the program, where those were read that it is made of.
+        """
+
+        def __init__(
+            self, function: Callable[..., Any], operands: list[Variable], kind: type, lines: frozenset[Any], **more: Any
+        ) -> None:
+            super().__init__(**more)
+            self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
+
+        def python_type(self) -> type:
+            return self.kind
+
+        def is_python_constant(self) -> bool:
+            return False
+
+        def is_hashable(self) -> bool:
+            give_up(self)
+
+        is_python_hashable = get_python_hash = is_hashable
+
+        def as_proxy(self) -> Any:
+            give_up(self)
+
+        def bool_impl(self, _translator: Any) -> Any:
+            give_up(self)
+
+        nb_bool_impl = nb_int_impl = nb_index_impl = bool_impl
+
+        def call_method(self, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+            if name == "__round__" and not kwargs and self.kind is float and len(args) == 1:
+                if args[0].is_python_constant() and type(args[0].as_python_constant()) is int:
+                    return LateVariable(round, [self, args[0]], float, self.lines)
+            give_up(self)
+
+        def var_getattr(self, translator: Any, name: str) -> Any:
+            if name != "__round__":
+                give_up(self)
+            return super().var_getattr(translator, name)
+
+        def reconstruct(self, codegen: Any) -> None:
+            name = codegen.tx.output.install_global_by_id("graphmend_number", _applied(self.function))
+            codegen.add_push_null(lambda: codegen.append_output(codegen.create_load_global(name, add=True)))
+            for operand in self.operands:
+                codegen(operand.source if is_unread(operand) else operand)
+            codegen.extend_output(create_call_function(len(self.operands), False))
+
+    _add_handlers(LateVariable)
+    return LateVariable
+
+
+def give_up(variable: Variable) -> NoReturn:
+    """Trace the frame anew, with the numbers that the variable is made of read as it was written."""
+    compilation = attempts_now().current
+    assert compilation is not None
+    bets = [LATE.at(line) for line in variable.lines]
+    compilation.without(*bets, reason="the program asks for a number that is read behind the graph")
+
+
+def _add_handlers(kind: Any) -> None:
+    """Let Dynamo's builtins of numbers take a late one."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.lazy import LazyConstantVariable, LazyVariableTracker
+
+    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker)
+    handlers = BuiltinVariable.call_function_handler_cache
+    for function in _OF_TWO:
+        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+            handlers[function, one, other] = functools.partial(_computed, kind, function)
+    for function in _OF_ONE:
+        handlers[function, kind] = functools.partial(_computed, kind, function)
+    for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
+        handlers[round, kind, places] = _rounded
+
+
+def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    return args[0].call_method(translator, "__round__", [args[1].realize()], kwargs)
+
+
+def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """The late number that the function makes of these; read as it was written where it might fail."""
+    trace = Trace(translator)
+    given = [arg if is_unread(arg) and _may_stay_unread(arg) else arg.realize() for arg in args]
+    late_ones = [each for each in given if isinstance(each, kind)]
+    kinds = [each.peek_type() if is_unread(each) else type_of(each) for each in given]
+    lines = frozenset().union(*(each.lines for each in late_ones))
+    if not {*kinds} <= {*_NUMBERS} or not _suits(function, given, kinds) or not all(map(_is_number, given)):
+        give_up(late_ones[0])
+    for each in filter(is_unread, given):
+        guard_type(trace, each)
+    example = function(*[each(1) for each in kinds])
+    return kind(function, given, type(example), lines)
+
+
+def _may_stay_unread(variable: Variable) -> bool:
+    return variable.peek_type() in _NUMBERS and can_be_loaded(variable.source)
+
+
+def _is_number(variable: Variable) -> bool:
+    """Is it a late one, one that the trace need not look at, or a constant?"""
+    return is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
+
+
+def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
+    """Can the function not fail on these, whatever the late ones are?  And it gives a number of one type."""
+    if function in (min, max):
+        return len({*kinds}) == 1
+    if function in _DIVISIONS:
+        by = given[1]
+        return float in kinds and not is_unread(by) and by.is_python_constant() and bool(by.as_python_constant())
+    return function is not float or kinds != [int]
+
+
+@question(otherwise=None)
+def late(trace: Trace, tensor: Variable) -> Any:
+    """The number that the tensor () holds, once the graph has run."""
+    dtype = _dtype(tensor)
+    kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
+    return kind_of_variable()(_item, [tensor.realize()], kind, frozenset({trace.line}))
+
+
+@question(otherwise=False)
+def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
+    """May the number of the tensor, of one element, wait for the end of the graph?
+
+    A whole number that is not only shown may become a symbol of the graph, as it may be a size.  Under
+    ``fullgraph=True`` Dynamo captures numbers by itself.
+    """
+    compilation, dtype = trace.compilation, _dtype(tensor)
+    if compilation.is_saved or trace.is_in_a_body or is_as_written(trace) or dtype.is_complex:
+        return False
+    is_asked = is_shown or (not compilation.one_graph and (dtype is torch.bool or dtype.is_floating_point))
+    return is_asked and compilation.allows(LATE, trace.line)
+
+
+@question(otherwise=False)
+def is_late_number(_trace: Trace, value: Variable) -> bool:
+    """Is it a number that exists behind the graph?"""
+    return not is_unread(value) and hasattr(value.realize(), "lines")
+
+
+@question(otherwise=None)
+def function_of(trace: Trace, number: Variable) -> Any:
+    """What generated code calls for it."""
+    return constant_of(trace, _applied(number.realize().function), "graphmend_number")
+
+
+@question(otherwise=None)
+def operands_of(_trace: Trace, number: Variable) -> Any:
+    """What that is called with, as a tuple."""
+    from torch._dynamo.variables.lists import TupleVariable
+
+    return TupleVariable([*number.realize().operands])
+
+
+def _dtype(tensor: Variable) -> torch.dtype:
+    dtype: torch.dtype = tensor_node(tensor).meta["example_value"].dtype
+    return dtype

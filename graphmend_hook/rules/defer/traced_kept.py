@@ -1,0 +1,84 @@
+"""Appends to lists that the trace does not look at: they are made behind the graph, and nothing guards the length.
+
+Dynamo inlines these functions and folds their tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...engine.attempt.attempt import Feature, Lifetime
+from ...engine.attempt.compilation import Compilation
+from ...engine.door.question import question
+from ...engine.door.tracer import SourceLine, Trace
+from ...engine.door.unguarded import can_be_loaded, guard_type, is_unread_plain
+from ...engine.door.variables import Variable, is_unread
+from ...engine.epilogue import queue
+from ...engine.epilogue.deferral import tracing
+from ...engine.graph_end.order import Verdict
+from ...engine.numbers.late_numbers import is_late_number
+from .traced import append, refusal_here
+from .traced_texts import kept
+
+_KEPT = Feature("an append waits for the end of the graph", Lifetime.CODE)
+
+
+@dataclass
+class Kept:
+    """The lists that an attempt appends to behind the graph, with the place of each append."""
+
+    found: list[tuple[Any, SourceLine | None]] = field(default_factory=list)
+
+
+def kept_behind(target: Any, values: tuple[Any, ...]) -> bool:
+    """Leave the append of a number or a text for the epilogue; False where it has to be made now."""
+    if not tracing() or not _is_plain(values[0]) or refusal_here(False, False, values, False):
+        return False
+    if not _may_wait(target):
+        return False
+    append((queue.ITEM, _append, target, kept(values[0])))
+    return True
+
+
+def _is_plain(value: Any) -> bool:
+    """Is it a number or a text, of which nobody asks which object it is?"""
+    if is_unread_plain(value) or is_late_number(value):
+        return True
+    kind = type(value)
+    return kind is str or kind is int or kind is float or kind is bool
+
+
+def _append(target: Any, values: Any) -> None:
+    target.append(values[0])
+
+
+@question(otherwise=False)
+def _may_wait(trace: Trace, target: Variable) -> bool:
+    """Is it a list that the trace has not looked at?  If it does later, the frame is traced anew, without."""
+    compilation = trace.compilation
+    if not compilation.allows(_KEPT, trace.line) or trace.is_in_a_body:
+        return False
+    if not is_unread(target) or target.peek_type() is not list or not can_be_loaded(target.source):
+        return False
+    found = target.peek_value()
+    if id(found) in compilation.output.side_effects.id_to_variable:
+        return False
+    guard_type(trace, target)
+    compilation.of(Kept).found.append((found, trace.line))
+    compilation.judge(Verdict.KEPT, _judge)
+    compilation.at_end(_judge_end)
+    return True
+
+
+def _judge(compilation: Compilation, _module: object = None) -> None:
+    """Has the trace looked at one of the lists since?  It has to see what was appended."""
+    known = compilation.output.side_effects.id_to_variable
+    lines = {line for found, line in compilation.of(Kept).found if id(found) in known}
+    if lines:
+        compilation.without(*map(_KEPT.at, lines), reason="a list is looked at behind an append that waits")
+
+
+def _judge_end(compilation: Compilation, error: object) -> None:
+    if error is None:
+        _judge(compilation)
