@@ -37,6 +37,7 @@ class Verdict(Enum):
     # What a rule has relied on at one place; the retry leaves that place as it was written.
     CREATED = "it ends where a side makes the value of an attribute that it creates"
     READ_LATER = "a container is changed after an effect that shows it"
+    LATE = "it ends in a break that is given a number which exists behind the graph"
     KEPT = "a list is looked at after an append that waits"
     LOGGERS = "what a logger shows is changed"
     DRAWS = "an operation of another library may draw before a draw that waits"

@@ -18,13 +18,14 @@ import torch
 
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
-from ..attempt.compilation import attempts_now
+from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_type
 from ..door.variables import Variable, is_unread, tensor_node, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
+from ..graph_end.order import Verdict
 
 _NUMBERS = (bool, int, float)
 # What does not fail on any numbers.  A division does not where it is of floats, by a constant: see `_suits`.
@@ -92,9 +93,9 @@ def kind_of_variable() -> Any:
         nb_bool_impl = nb_int_impl = nb_index_impl = bool_impl
 
         def call_method(self, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
-            if name == "__round__" and not kwargs and self.kind is float and len(args) == 1:
-                if args[0].is_python_constant() and type(args[0].as_python_constant()) is int:
-                    return LateVariable(round, [self, args[0]], float, self.lines)
+            is_rounded = name == "__round__" and not kwargs and self.kind is float and len(args) == 1
+            if is_rounded and args[0].is_python_constant() and type(args[0].as_python_constant()) is int:
+                return LateVariable(round, [self, args[0]], float, self.lines)
             give_up(self)
 
         def var_getattr(self, translator: Any, name: str) -> Any:
@@ -132,8 +133,8 @@ def _add_handlers(kind: Any) -> None:
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_computed, kind, function)
-    for function in _OF_ONE:
-        handlers[function, kind] = functools.partial(_computed, kind, function)
+    for of_one in _OF_ONE:
+        handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
     for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
         handlers[round, kind, places] = _rounded
 
@@ -181,7 +182,19 @@ def late(trace: Trace, tensor: Variable) -> Any:
     """The number that the tensor () holds, once the graph has run."""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
+    trace.compilation.judge(Verdict.LATE, _judge)
     return kind_of_variable()(_item, [tensor.realize()], kind, frozenset({trace.line}))
+
+
+def _judge(compilation: Compilation, _module: object) -> None:
+    """Does the graph end where the program gives such a number to what Dynamo cannot trace?"""
+    from torch._dynamo.variables.base import VariableTracker
+
+    output, lines = compilation.output, set()
+    if output.compile_subgraph_reason.graph_break:
+        VariableTracker.visit(lambda part: lines.update(getattr(part, "lines", ())), [*output.root_tx.stack])
+    if lines:
+        compilation.without(*map(LATE.at, lines), reason="a break is given a number that is read behind the graph")
 
 
 @question(otherwise=False)
@@ -210,7 +223,10 @@ def function_of(trace: Trace, number: Variable) -> Any:
     return constant_of(trace, _applied(number.realize().function), "graphmend_number")
 
 
-@question(otherwise=None)
+_NONE: Any = ()
+
+
+@question(otherwise=_NONE)
 def operands_of(_trace: Trace, number: Variable) -> Any:
     """What that is called with, as a tuple."""
     from torch._dynamo.variables.lists import TupleVariable

@@ -180,4 +180,5 @@ def _at_delivery(value: Any) -> Any:
     """A number that is read, and computed with, when the effect is delivered, and only then."""
     if not is_late_number(value):
         return value
-    return (queue.LATE, function_of(value), *[_at_delivery(operand) for operand in operands_of(value)])
+    operands = operands_of(value)
+    return (queue.LATE, function_of(value), *[_at_delivery(operand) for operand in operands])

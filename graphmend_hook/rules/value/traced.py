@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
+from ...engine.attempt.restart import expect_success
 from ...engine.door import torch_modes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace
 from ...engine.door.variables import Variable
 from ...engine.door.variables import is_tensor as is_any_tensor
-from ...engine.attempt.restart import expect_success
 from ...engine.epilogue import deferral, queue
 from ...engine.graph_end import dead_code
 from ...engine.numbers import capture, late_numbers
@@ -41,15 +41,16 @@ def item(tensor: Any) -> Any:
     """``tensor.item()``."""
     if not is_asked(tensor) or not has_truth(tensor):
         return None
-    numbers = known_elements(tensor)
+    is_late = _may_be_late(tensor, False)
+    numbers = known_elements(tensor, not is_late)
     if numbers is not None:
         return numbers[0]
+    if is_late:
+        return _late(tensor)
     if capture.begin(tensor):
         number = tensor.item()
         capture.end()
         return number
-    if deferral.tracing() and not deferral.is_transformed() and late_numbers.may_be_late(tensor):
-        return _late(tensor)
     traced_contents.refuse()
     return None
 
@@ -61,18 +62,21 @@ def _late(tensor: torch.Tensor) -> Any:
 
 def read(tensor: Any) -> Any:
     """``tensor.item()`` for an effect, which shows the number: it is read when the effect is delivered."""
-    if is_asked(tensor) and has_truth(tensor) and deferral.tracing() and not deferral.is_transformed():
-        if late_numbers.may_be_late(tensor, True):
-            return _late(tensor)
+    if is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True):
+        return _late(tensor)
     found = item(tensor)
     return tensor.item() if found is None else found
 
 
 def read_in_side(tensor: Any) -> Any:
     """The same in a side of a branch, where it may not break the graph."""
-    if is_asked(tensor) and has_truth(tensor) and deferral.tracing() and late_numbers.may_be_late(tensor, True):
+    if is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True):
         return _late(tensor)
     raise Unspeculable(MAY_FAIL, "item")
+
+
+def _may_be_late(tensor: torch.Tensor, is_shown: bool) -> bool:
+    return deferral.tracing() and not deferral.is_transformed() and late_numbers.may_be_late(tensor, is_shown)
 
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:

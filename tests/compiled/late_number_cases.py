@@ -1,0 +1,147 @@
+"""Functions of a meter and a tensor that read numbers out of it; each is in one graph but for those of BREAKING."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+
+import torch
+
+log = logging.getLogger(__name__)
+
+
+def gives_numbers(meter, x):
+    return x * 2, {"loss": x.sum().item(), "top": [x.max().item(), (x > 0).any().item()]}
+
+
+def gives_texts(meter, x):
+    value = x.sum().item()
+    return x + 1, f"{value:>10.3f}{value!r}", f"{round(value, 2)}"
+
+
+def calculates(meter, x):
+    value = x.sum().item()
+    return x + 1, value / 3, value * 2 - 1, -value, abs(value), value == value, value < 2, not value, float(value)
+
+
+def adds_up(meter, x):
+    meter.total += x.sum().item()
+    meter.total *= 2
+    return x + 1, meter.total
+
+
+def keeps_the_best(meter, x):
+    meter.best = min(meter.best, x.sum().item())
+    return x + 1
+
+
+def counts_and_reads(meter, x):
+    return x + 1, meter.best - x.sum().item(), x.mean().item() + 1.5
+
+
+def stores_one_object_twice(meter, x):
+    meter.last = meter.again = x.sum().item()
+    return x + 1, meter.last is meter.again
+
+
+def reads_before_a_write(meter, x):
+    value = x.mean().item()
+    x.add_(1)
+    return x * 1, value
+
+
+def reads_a_draw_that_nothing_uses(meter, x):
+    torch.rand(3).sum().item()
+    return x + torch.rand(1)
+
+
+def reads_half_precision(meter, x):
+    return x + 1, x.half().sum().item(), x.bfloat16().max().item(), x.double().sum().item()
+
+
+def appends(meter, x):
+    meter.history.append(x.sum().item())
+    meter.history.append(round(x.max().item(), 1))
+    return x + 1
+
+
+def appends_behind_a_guard(meter, x):
+    if x.sum() > 1000:
+        raise ValueError("too large")
+    meter.history.append(x.sum().item())
+    return x + 1
+
+
+def logs(meter, x):
+    log.warning("mean %.3f of %d", x.mean().item(), x.numel())
+    print("sum", round(x.sum().item(), 2))
+    return x + 1
+
+
+def logs_in_a_side(meter, x):
+    if x.abs().max() > 2:
+        log.warning("large: %s, %s", x.abs().max().item(), (x > 2).sum().item())
+    return x * 2
+
+
+# --- those that need the number where it stands ----------------------------------------------------------------------
+
+
+def decides(meter, x):
+    value = x.sum().item()
+    return x * 2 if math.isnan(value) or value > 1 else x * 3
+
+
+def scales(meter, x):
+    return x * x.sum().item()
+
+
+def clamps(meter, x):
+    value = x.abs().sum().item() + 1
+    return x.clamp(max=value), torch.full((2,), value)
+
+
+def divides_by_it(meter, x):
+    return x + 1, 1.0 / (x.abs().sum().item() + 1)
+
+
+def uses_it_as_a_key(meter, x):
+    meter.seen[x.sum().item()] = 1
+    return x + 1
+
+
+def looks_at_the_list(meter, x):
+    meter.history.append(x.sum().item())
+    return x + len(meter.history)
+
+
+def replaces_the_list(meter, x):
+    meter.history.append(x.sum().item())
+    meter.history = meter.history[-3:]
+    return x + 1
+
+
+def appends_through_two_names(meter, x):
+    history = meter.history
+    history.append(x.sum().item())
+    meter.history.append(2.0)
+    return x + 1
+
+
+def appends_a_tensor(meter, x):
+    meter.history.append(x.sum())
+    return x + 1
+
+
+def writes_json(meter, x):
+    return x + 1, json.dumps({"loss": x.sum().item()})
+
+
+def asks_for_its_methods(meter, x):
+    value = x.sum().item()
+    return x + 1, value.is_integer(), int(value), bool(value), value or 3, divmod(value, 2)
+
+
+BREAKING = (decides, scales, clamps, divides_by_it, uses_it_as_a_key, looks_at_the_list, replaces_the_list)
+BREAKING += (appends_through_two_names, appends_a_tensor, writes_json, asks_for_its_methods)
