@@ -190,7 +190,8 @@ def _judge(compilation: Compilation, _module: object) -> None:
     """Does the graph end where the program gives such a number to what Dynamo cannot trace?"""
     from torch._dynamo.variables.base import VariableTracker
 
-    output, lines = compilation.output, set()
+    output = compilation.output
+    lines: set[Any] = set()
     if output.compile_subgraph_reason.graph_break:
         VariableTracker.visit(lambda part: lines.update(getattr(part, "lines", ())), [*output.root_tx.stack])
     if lines:

@@ -37,11 +37,11 @@ except ImportError:  # torch can do without
     _ARRAYS = ()
 
 
-def item(tensor: Any) -> Any:
-    """``tensor.item()``."""
+def item(tensor: Any, may_wait: bool = True) -> Any:
+    """``tensor.item()``.  may_wait: may it be a number that exists behind the graph?"""
     if not is_asked(tensor) or not has_truth(tensor):
         return None
-    is_late = _may_be_late(tensor, False)
+    is_late = may_wait and _may_be_late(tensor, False)
     numbers = known_elements(tensor, not is_late)
     if numbers is not None:
         return numbers[0]
@@ -107,7 +107,7 @@ def known(value: Any, place: str = "") -> Any:
         dimensions for a number; it refuses others.
     """
     if isinstance(value, torch.Tensor):
-        number = item(value) if not place or _is_taken(value, place) else None
+        number = item(value, not place and value.is_floating_point()) if not place or _is_taken(value, place) else None
         return value if number is None else number
     if type(value) is tuple:
         return tuple([known(part, place) for part in value])
