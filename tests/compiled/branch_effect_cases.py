@@ -351,11 +351,20 @@ def a_return_or_a_raise(x: torch.Tensor) -> torch.Tensor:
     raise ValueError("not positive")
 
 
+@case()
+def a_log_of_a_number(x: torch.Tensor) -> torch.Tensor:
+    y = x
+    if x.sum() > 0:
+        print("value", x.sum().item())
+        y = x + 1
+    return y
+
+
 @case(declined="GM102-R02")
 def a_log_that_cannot_wait(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
-        print("value", x.sum().item())
+        print("values", x.tolist())
         y = x + 1
     return y
 
