@@ -138,10 +138,15 @@ def writes_json(meter, x):
     return x + 1, json.dumps({"loss": x.sum().item()})
 
 
+def asks_which_object_it_is(meter, x):
+    positive = (x > 0).all().item()
+    return x + 1, positive is True, positive is not None
+
+
 def asks_for_its_methods(meter, x):
     value = x.sum().item()
     return x + 1, value.is_integer(), int(value), bool(value), value or 3, divmod(value, 2)
 
 
 BREAKING = (decides, scales, clamps, divides_by_it, uses_it_as_a_key, looks_at_the_list, replaces_the_list)
-BREAKING += (appends_through_two_names, appends_a_tensor, writes_json, asks_for_its_methods)
+BREAKING += (appends_through_two_names, appends_a_tensor, writes_json, asks_which_object_it_is, asks_for_its_methods)

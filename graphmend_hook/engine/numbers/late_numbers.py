@@ -133,10 +133,23 @@ def _add_handlers(kind: Any) -> None:
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_computed, kind, function)
+    for function in (operator.is_, operator.is_not):
+        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+            handlers[function, one, other] = functools.partial(_identified, function)
     for of_one in _OF_ONE:
         handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
     for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
         handlers[round, kind, places] = _rounded
+
+
+def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """Is it the same object?  There is one True, and one False; every other number is an object of its own."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    one, other = (arg.realize() for arg in args)
+    if one is not other and type_of(one) is bool and type_of(other) is bool:
+        give_up(one if hasattr(one, "lines") else other)
+    return ConstantVariable.create(function(one, other))
 
 
 def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
