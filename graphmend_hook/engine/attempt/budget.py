@@ -10,16 +10,14 @@ on values have a budget of their own (`rules.value.traced_specialised`).
 from __future__ import annotations
 
 import bisect
-import dis
-import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import torch
 
+from ..door.counters import added_to
 from ..door.frame_guards import OWN_GUARD
 from ..door.own_code import is_own
 from ..door.tracer import SourceLine, Trace, log, traced_code
@@ -220,7 +218,7 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
 
 def _counters(compilation: Compilation) -> set[str]:
     """The whole numbers and texts of modules that are guarded, and that the frame adds to: others in the next call."""
-    counted = {name for code in traced_code(compilation) for name in _added_to(code)}
+    counted = {name for code in traced_code(compilation) for name in added_to(code)}
     if not counted or getattr(torch._dynamo.config, "allow_unspec_int_on_nn_module", False):
         return set()
     stored = compilation.output.side_effects.store_attr_mutations
@@ -238,18 +236,3 @@ def _counters(compilation: Compilation) -> set[str]:
         if place in places and is_static and guard.create_fn_name() in _ON_VALUES:
             found.add(_shown(source))
     return found
-
-
-@functools.cache
-def _added_to(code: CodeType) -> frozenset[str]:
-    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``."""
-    found = [each for each in dis.get_instructions(code) if each.opname not in ("SWAP", "ROT_TWO")]
-    added = set()
-    for number, then in enumerate(found):
-        before = found[max(number - 5, 0) : number]
-        if before and before[-1].opname.startswith("LOAD_"):  # the owner, which `+=` has loaded before
-            before.pop()
-        is_made = before and before[-1].opname.startswith(("BINARY_", "INPLACE_"))
-        if then.opname == "STORE_ATTR" and is_made:
-            added |= {each.argval for each in before if each.opname == "LOAD_ATTR" and each.argval == then.argval}
-    return frozenset(added)

@@ -1,0 +1,71 @@
+"""Whole numbers of modules that a frame adds to, ``self.calls += 1``: symbols from the first call on.
+
+Dynamo takes a whole number of a module for a constant, compiles for each value anew, and after eight runs the frame in
+eager for good.  Of what the traced code of a mended module adds to it is told that it is none.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from ...source.templates import RUNTIME
+
+
+def watch() -> None:
+    """Stand where Dynamo decides on a number, from now on; where another torch has that elsewhere, nothing changes."""
+    from torch._dynamo.variables import builder
+
+    decide = getattr(builder, "is_int_specialization_case", None)
+    if decide is not None and not hasattr(decide, "__wrapped__"):
+        builder.is_int_specialization_case = _but_for_counters(decide)
+
+
+def _but_for_counters(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    @functools.wraps(decide)
+    def is_constant(value: Any, source: Any) -> bool:
+        return bool(decide(value, source)) and not _is_counted_here(value, source)
+
+    return is_constant
+
+
+def _is_counted_here(value: int, source: Any) -> bool:
+    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    root = InstructionTranslator.current_tx()
+    if not _is_counter(root.output.current_tx, source):
+        return False
+    # Dynamo makes a symbol of a number that it has met with two values.
+    process_automatic_dynamic(root, source.name, FrameStateSizeEntry.make_scalar(value + 1))
+    return True
+
+
+def _is_counter(frame: Any, source: Any) -> bool:
+    """Is it a number of a module that a traced function of a mended module, this one or a caller, adds to?"""
+    member = getattr(source, "member", None)
+    if member is None or not source.guard_source.is_unspecialized_nn_module():
+        return False
+    while frame is not None:
+        if RUNTIME in frame.f_globals and member in added_to(frame.f_code):
+            return True
+        frame = frame.parent
+    return False
+
+
+@functools.cache
+def added_to(code: CodeType) -> frozenset[str]:
+    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``."""
+    found = [each for each in dis.get_instructions(code) if each.opname not in ("SWAP", "ROT_TWO")]
+    added = set()
+    for number, then in enumerate(found):
+        before = found[max(number - 5, 0) : number]
+        if before and before[-1].opname.startswith("LOAD_"):  # the owner, which `+=` has loaded before
+            before.pop()
+        is_made = before and before[-1].opname.startswith(("BINARY_", "INPLACE_"))
+        if then.opname == "STORE_ATTR" and is_made:
+            added |= {each.argval for each in before if each.opname == "LOAD_ATTR" and each.argval == then.argval}
+    return frozenset(added)

@@ -1,0 +1,56 @@
+"""A module that counts its calls is compiled twice at most, and for a thousand calls."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import pytest
+import torch
+from observing import Counting, both
+
+PLAIN, MENDED = both("counter_cases")
+COUNTING = ("Counts", "WarmsUp", "CountsInAPart", "CountsBehindAGuard")
+
+
+def seen(module: Any, calls: int, backend: Counting | None = None) -> Any:
+    torch._dynamo.reset()
+    called = module if backend is None else torch.compile(module, backend=backend)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        results = [called(torch.arange(4.0) + call).tolist() for call in range(calls)]
+    return (
+        results,
+        {name: value for part in module.modules() for name, value in vars(part).items() if name == "calls"},
+        printed.getvalue(),
+    )
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", COUNTING)
+def test_a_counter_is_a_symbol_from_its_second_value_on(name: str, backend: str) -> None:
+    counting, calls = Counting(backend), 1000 if backend == "eager" else 20
+    assert seen(getattr(MENDED, name)(), calls, counting) == seen(getattr(PLAIN, name)(), calls)
+    assert counting.graphs <= 2
+    assert counting.runs == calls
+
+
+def test_a_period_is_a_guard_on_the_symbol() -> None:
+    counting = Counting("eager")
+    assert seen(MENDED.SpeaksNowAndThen(), 200, counting) == seen(PLAIN.SpeaksNowAndThen(), 200)
+    assert counting.graphs <= 3
+    assert counting.runs == 200
+
+
+def test_a_module_that_is_not_mended_is_compiled_as_without_the_hook() -> None:
+    counting = Counting("eager")
+    seen(PLAIN.Counts(), 12, counting)
+    assert counting.graphs == torch._dynamo.config.recompile_limit
+
+
+def test_a_number_that_nothing_adds_to_stays_a_constant() -> None:
+    module, counting = MENDED.HasASize(), Counting("eager")
+    for calls in range(3):
+        module.calls = calls
+        torch.compile(module, backend=counting)(torch.ones(4))
+    assert counting.graphs == 3
