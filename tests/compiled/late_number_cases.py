@@ -17,7 +17,7 @@ def gives_numbers(meter, x):
 
 def gives_texts(meter, x):
     value = x.sum().item()
-    return x + 1, f"{value:>10.3f}{value!r}", f"{round(value, 2)}"
+    return x + 1, f"{value:>10.3f}", f"{round(value, 2)}"
 
 
 def calculates(meter, x):
