@@ -48,6 +48,18 @@ def test_a_module_that_is_not_mended_is_compiled_as_without_the_hook() -> None:
     assert counting.graphs == torch._dynamo.config.recompile_limit
 
 
+def test_what_needs_the_number_itself_is_compiled_as_without_the_hook() -> None:
+    counting, original = Counting("eager"), Counting("eager")
+    found = [
+        torch.compile(module, backend=backend)
+        for module, backend in ((MENDED.SaysItsNumber(), counting), (PLAIN.SaysItsNumber(), original))
+    ]
+    for _ in range(12):
+        mended, plain = (compiled(torch.ones(4)) for compiled in found)
+        assert mended[1] == plain[1] and torch.equal(mended[0], plain[0])
+    assert (counting.graphs, counting.runs) == (original.graphs, original.runs)
+
+
 def test_a_number_that_nothing_adds_to_stays_a_constant() -> None:
     module, counting = MENDED.HasASize(), Counting("eager")
     for calls in range(3):

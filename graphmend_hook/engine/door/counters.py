@@ -13,6 +13,10 @@ from types import CodeType
 from typing import Any
 
 from ...source.templates import RUNTIME
+from ..attempt.attempt import Feature, Lifetime
+from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_graph_break, is_order
+
+_COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 
 def watch() -> None:
@@ -39,9 +43,23 @@ def _is_counted_here(value: int, source: Any) -> bool:
     root = InstructionTranslator.current_tx()
     if not _is_counter(root.output.current_tx, source):
         return False
+    try:
+        compilation = compilation_of(root.output)
+    except NotTracingError:
+        return False
+    if not compilation.allows(_COUNTER):
+        return False
+    compilation.at_end(_judge_end)
     # Dynamo makes a symbol of a number that it has met with two values.
     process_automatic_dynamic(root, source.name, FrameStateSizeEntry.make_scalar(value + 1))
     return True
+
+
+def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
+    """Has the attempt ended in a break or an error?  It may be for want of the number itself, as in a text."""
+    is_failure = isinstance(error, Exception) and not is_order(error)
+    if (is_graph_break(error) or is_failure) and not compilation.one_graph and compilation.allows(_COUNTER):
+        compilation.without(_COUNTER.at(), reason="a frame breaks in which a counter is a symbol")
 
 
 def _is_counter(frame: Any, source: Any) -> bool:
