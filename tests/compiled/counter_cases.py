@@ -61,3 +61,16 @@ class SaysItsNumber(Counts):
     def forward(self, x):
         self.calls += 1
         return x + 1, "%d calls" % self.calls
+
+
+class CountsInOnePart(nn.Module):
+    """The number of the other part is a size, to which nothing adds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counting, self.sized = Counts(), Counts()
+        self.sized.calls = 3
+
+    def forward(self, x):
+        self.counting.calls += 1
+        return x.new_zeros(self.sized.calls) + x.sum()

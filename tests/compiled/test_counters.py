@@ -66,3 +66,11 @@ def test_a_number_that_nothing_adds_to_stays_a_constant() -> None:
         module.calls = calls
         torch.compile(module, backend=counting)(torch.ones(4))
     assert counting.graphs == 3
+
+
+def test_a_number_of_the_same_name_stays_a_constant() -> None:
+    module, counting = MENDED.CountsInOnePart(), Counting("eager")
+    assert torch.compile(module, backend=counting)(torch.ones(4)).shape == (3,)
+    module.sized.calls, module.counting.calls = 5, 0
+    assert torch.compile(module, backend=counting)(torch.ones(4)).shape == (5,)
+    assert counting.graphs == 2

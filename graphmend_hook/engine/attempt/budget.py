@@ -218,7 +218,7 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
 
 def _counters(compilation: Compilation) -> set[str]:
     """The whole numbers and texts of modules that are guarded, and that the frame adds to: others in the next call."""
-    counted = {name for code in traced_code(compilation) for name in added_to(code)}
+    counted = {name for code in traced_code(compilation) for _, name in added_to(code)}
     if not counted or getattr(torch._dynamo.config, "allow_unspec_int_on_nn_module", False):
         return set()
     stored = compilation.output.side_effects.store_attr_mutations

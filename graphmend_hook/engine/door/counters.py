@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -15,7 +16,9 @@ from typing import Any
 from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_graph_break, is_order
+from .frame_guards import name_of
 
+_SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
 _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 
@@ -51,7 +54,7 @@ def _is_counted_here(value: int, source: Any) -> bool:
         return False
     compilation.at_end(_judge_end)
     # Dynamo makes a symbol of a number that it has met with two values.
-    process_automatic_dynamic(root, source.name, FrameStateSizeEntry.make_scalar(value + 1))
+    process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))
     return True
 
 
@@ -68,16 +71,24 @@ def _is_counter(frame: Any, source: Any) -> bool:
     if member is None or not source.guard_source.is_unspecialized_nn_module():
         return False
     while frame is not None:
-        if RUNTIME in frame.f_globals and member in added_to(frame.f_code):
-            return True
+        if RUNTIME in frame.f_globals:
+            locals_added_to = [
+                frame.symbolic_locals.get(name) for name, added in added_to(frame.f_code) if added == member
+            ]
+            sources = [owner.source for owner in locals_added_to if owner is not None and owner.source is not None]
+            if name_of(source.base) in map(name_of, filter(None, sources)):
+                return True
         frame = frame.parent
     return False
 
 
 @functools.cache
-def added_to(code: CodeType) -> frozenset[str]:
-    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``."""
-    found = [each for each in dis.get_instructions(code) if each.opname not in ("SWAP", "ROT_TWO")]
+def added_to(code: CodeType) -> frozenset[tuple[str, str]]:
+    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``.
+
+    Each as the local name that it is an attribute of, "" for something else, and its own name.
+    """
+    found = [each for each in dis.get_instructions(code) if each.opname not in _SHUFFLING]
     added = set()
     for number, then in enumerate(found):
         before = found[max(number - 5, 0) : number]
@@ -85,5 +96,7 @@ def added_to(code: CodeType) -> frozenset[str]:
             before.pop()
         is_made = before and before[-1].opname.startswith(("BINARY_", "INPLACE_"))
         if then.opname == "STORE_ATTR" and is_made:
-            added |= {each.argval for each in before if each.opname == "LOAD_ATTR" and each.argval == then.argval}
+            for owner, each in itertools.pairwise(before):
+                if each.opname == "LOAD_ATTR" and each.argval == then.argval:
+                    added.add((owner.argval if owner.opname.startswith("LOAD_FAST") else "", each.argval))
     return frozenset(added)
