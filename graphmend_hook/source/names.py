@@ -132,3 +132,11 @@ class NamesIn:
             elif kind in _DEFINING and isinstance(name := getattr(node, _DEFINING[kind]), str):
                 defined.add(name)
         return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))
+
+
+def item_of(node: ast.AST) -> ast.expr | None:
+    """The `x` in ``x.item()``; None for any other expression."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+            return owner
+    return None

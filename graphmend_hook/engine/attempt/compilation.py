@@ -93,6 +93,11 @@ def is_graph_break(error: object) -> bool:
     return isinstance(error, SpeculationRestartAnalysis)
 
 
+def is_break_or_failure(error: BaseException | None) -> bool:
+    """Has the attempt that ends with it come to a graph break or an error, and not to an order to start again?"""
+    return is_graph_break(error) or (isinstance(error, Exception) and not is_order(error))
+
+
 class Compilation(Parts):
     """What one attempt to compile a frame knows.
 

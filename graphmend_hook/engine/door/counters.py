@@ -15,7 +15,7 @@ from typing import Any
 
 from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
-from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_graph_break, is_order
+from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
 from .frame_guards import name_of
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
@@ -60,8 +60,7 @@ def _is_counted_here(value: int, source: Any) -> bool:
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Has the attempt ended in a break or an error?  It may be for want of the number itself, as in a text."""
-    is_failure = isinstance(error, Exception) and not is_order(error)
-    if (is_graph_break(error) or is_failure) and not compilation.one_graph and compilation.allows(_COUNTER):
+    if is_break_or_failure(error) and not compilation.one_graph and compilation.allows(_COUNTER):
         compilation.without(_COUNTER.at(), reason="a frame breaks in which a counter is a symbol")
 
 
@@ -72,10 +71,8 @@ def _is_counter(frame: Any, source: Any) -> bool:
         return False
     while frame is not None:
         if RUNTIME in frame.f_globals:
-            locals_added_to = [
-                frame.symbolic_locals.get(name) for name, added in added_to(frame.f_code) if added == member
-            ]
-            sources = [owner.source for owner in locals_added_to if owner is not None and owner.source is not None]
+            names = [name for name, added in added_to(frame.f_code) if added == member]
+            sources = [getattr(frame.symbolic_locals.get(name), "source", None) for name in names]
             if name_of(source.base) in map(name_of, filter(None, sources)):
                 return True
         frame = frame.parent

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from ...diagnostics import Refusal
-from ...source.names import root_name, unpacks
+from ...source.names import item_of, root_name, unpacks
 from ...source.scopes import ModuleScope, Place
 from ...source.templates import RUNTIME, Filling, Template, constant, expression, replaced
 from ..base import compiled_elsewhere
@@ -94,12 +94,10 @@ def reading(leaf: ast.expr) -> ast.expr:
     """The value, of which each ``x.item()`` waits for the delivery."""
 
     def instead(node: ast.AST) -> ast.AST | None:
-        match node:
-            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                return node
-            case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
-                return expression("GM.read(A)", node, A=owner)
-        return None
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            return node
+        owner = item_of(node)
+        return None if owner is None else expression("GM.read(A)", owner, A=owner)
 
     return replaced(leaf, instead)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ...diagnostics import Refusal
-from ...source.names import root_name, walk
+from ...source.names import item_of, root_name, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import Taint, evidence_of
 from ...source.templates import OWN, constant, expression, name
@@ -250,14 +250,6 @@ class Lowering:
 def _in_side(side: Speculation | None) -> str:
     """What tells the runtime that it is called for a side."""
     return ", True" if side is not None else ""
-
-
-def item_of(node: ast.expr) -> ast.expr | None:
-    """The `x` in ``x.item()``; None for any other expression."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
-            return owner
-    return None
 
 
 def tests_of(statement: ast.stmt) -> list[ast.expr]:

@@ -11,7 +11,7 @@ import textwrap
 from typing import Protocol
 
 from ...source import tensor_ops
-from ...source.names import root_of, unpacks
+from ...source.names import item_of, root_of, unpacks
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
@@ -177,9 +177,8 @@ class Speculation:
         return node
 
     def _call(self, node: ast.Call) -> ast.expr:
-        match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
-                return expression("GM.read_in_side(A)", node, A=self.value(owner))
+        if (owner := item_of(node)) is not None:
+            return expression("GM.read_in_side(A)", node, A=self.value(owner))
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):

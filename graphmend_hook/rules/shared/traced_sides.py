@@ -16,7 +16,7 @@ import torch
 
 from ...engine.attempt.as_written import is_as_written
 from ...engine.attempt.attempt import INLINED, STATEMENT, Feature
-from ...engine.attempt.compilation import Compilation, is_graph_break, is_order
+from ...engine.attempt.compilation import Compilation, is_break_or_failure, is_order
 from ...engine.attempt.refusals import Place
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.callers import is_called_by_the_program
@@ -259,7 +259,7 @@ def _give_up(compilation: Compilation, branch: _Open, why: tuple[str, ...]) -> N
 def _judge_open(compilation: Compilation, error: BaseException | None) -> None:
     """Has the attempt ended in a side, by a graph break or an error?  Dynamo would break where the sides are called."""
     sides = compilation.of(Sides).open
-    if sides and (is_graph_break(error) or (isinstance(error, Exception) and not is_order(error))):
+    if sides and is_break_or_failure(error):
         _give_up(compilation, sides[0], (ENDS_GRAPH,))
 
 

@@ -57,14 +57,14 @@ import sys
 from typing import TypeGuard
 
 from ...diagnostics import Refusal
-from ...source.names import walk
+from ...source.names import item_of, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import Taint
 from ...source.templates import Template, constant, expression, replaced
 from ..base import Candidate, Declined, unsuitable
 from ..shared.blocks import raising_side
 from ..shared.branch import BranchCandidate, RaisingCandidate
-from ..shared.lower import Lowering, heard, item_of, of_data, tests_of
+from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.side import Side, assigning, guarding
 from .checks import CHECKS, Check
 from .codes import CAUGHT, CONDITION_HIDDEN
