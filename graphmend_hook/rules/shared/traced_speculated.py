@@ -13,7 +13,7 @@ from ...engine.door.question import in_trace
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, INNER_BRANCH, MAY_FAIL
-from . import traced_operations, traced_sides
+from . import traced_operations, traced_selection, traced_sides
 from .traced_operations import has_known_shape, is_tensor
 
 _NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
@@ -177,7 +177,7 @@ def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
     if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
         raise Unspeculable(GRADIENTS_DIFFER, name)
     if in_trace():
-        traced_sides.expect_no_write(value, selected)
+        traced_selection.expect_no_write(value, selected)
     return selected
 
 

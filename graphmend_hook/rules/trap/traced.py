@@ -21,7 +21,7 @@ from ...engine.epilogue.rerun import expect_failure, keep
 from ..defer import traced as effects
 from ..defer.codes import HANDLER_AROUND, NO_EPILOGUE, REDIRECTED
 from ..defer.traced_texts import kept as kept_now
-from ..shared import traced_sides
+from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_speculated import Unspeculable
@@ -194,7 +194,7 @@ def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
         return False
     if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
         return False
-    if in_trace() and not traced_sides.is_made_here(target):
+    if in_trace() and not traced_selection.is_made_here(target):
         return False
     rest = target.shape[mask.dim() :]
     same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device

@@ -14,7 +14,8 @@ from ...engine.door.variables import Variable
 from ...engine.epilogue.deferral import is_transformed
 from ...engine.facts.object_identity import before_questions
 from ..shared.traced_operations import is_tensor
-from ..shared.traced_sides import is_harmful, stands_for_both
+from ..shared.traced_selection import stands_for_both
+from ..shared.traced_sides import is_harmful
 from .traced import is_asked
 
 

@@ -14,7 +14,7 @@ from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
 from ..defer.traced import record
-from ..shared import traced_sides
+from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_speculated import Unspeculable
 from ..trap import traced as guards
@@ -121,7 +121,7 @@ def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[
         if kept is None:
             raise Unspeculable(INNER_BRANCH)
         return kept
-    if in_trace() and not (traced_sides.are_apart_or_same(left) and traced_sides.are_apart_or_same(right)):
+    if in_trace() and not (traced_selection.are_apart_or_same(left) and traced_selection.are_apart_or_same(right)):
         raise Unspeculable(SIDES_DIFFER)
     selected: list[tuple[Any, Any, Any]] = []
     return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
@@ -135,11 +135,11 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         for one, other, selected in known:
             if one is left and other is right:
                 return selected
-        why = traced_sides.why_not_selected(predicate, left, right)
+        why = traced_selection.why_not_selected(predicate, left, right)
         if why:
             raise Unspeculable(*why)
         selected = torch.where(predicate, left, right)
-        if not traced_sides.stands_for_both(selected, left, right):
+        if not traced_selection.stands_for_both(selected, left, right):
             raise Unspeculable(SIDES_DIFFER)
         known.append((left, right, selected))
         return selected

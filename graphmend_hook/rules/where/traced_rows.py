@@ -12,7 +12,7 @@ from ...engine.door.tracer import Trace
 from ...engine.epilogue.deferral import is_in_a_body, is_transformed
 from ...engine.epilogue.rerun import keep
 from ...engine.numbers.runtime_asserts import assert_on_host
-from ..shared import traced_sides
+from ..shared import traced_selection, traced_sides
 from ..shared.traced_operations import is_tensor
 
 _WHOLE = (torch.int16, torch.int32, torch.int64)  # dtypes of an index; that of a mask is none of them
@@ -48,7 +48,7 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
     place = torch.where(fits if taken is None else fits & taken, index, torch.zeros_like(index))
     place = torch.where(place < 0, place + length, place)
     item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
-    traced_sides.expect_no_alias(table, item)
+    traced_selection.expect_no_alias(table, item)
     return item
 
 

@@ -1,0 +1,141 @@
+"""A region: a stretch that is traced though Python might not get there, such as a side of a branch.
+
+Whoever opens one closes it where the stretch ends, and there it is judged what the trace has done in between.  A region
+may only compute: if it has changed anything that Python could tell, or written, or drawn, the frame is traced anew with
+the statement as it was written.  If the graph ends in it, or tracing it fails, that region alone is given up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import torch
+
+from .attempt.attempt import STATEMENT, Bet, Feature
+from .attempt.compilation import Compilation, is_break_or_failure
+from .door.own_code import is_of_package
+from .door.trace_state import State
+from .door.tracer import SourceLine, Trace, log
+from .door.variables import Variable, tensor_node
+from .facts.operations import only_computes
+from .numbers.size_guards import SizeGuards
+
+REGION = Feature("a region is traced")  # by its place in the trace
+
+
+@dataclass(frozen=True)
+class Codes:
+    """What the report says of a region that is given up, since it ends the graph, or makes a size a fixed number."""
+
+    ends_graph: str
+    fixes_size: str
+
+
+class Region:
+    """One such stretch.
+
+    at: its place in the trace: a line, and how often the trace has reached it before.
+    predicate: a tensor () of bool that says where it is taken, if that is known; is_where_true: where it is true?
+    made: the nodes that were made in it, once it is closed.
+    """
+
+    def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
+        self.at, self.place, self.code, self.codes = at, trace.place, trace.code, codes
+        self.predicate, self.is_where_true = predicate, True
+        self.made: set[torch.fx.Node] = set()
+        self._before, self._state = {*trace.graph.nodes}, State(trace)
+        self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
+
+    def nodes(self, trace: Trace) -> list[torch.fx.Node]:
+        """Those that were made in it so far."""
+        return [node for node in trace.graph.nodes if node not in self._before]
+
+    def close(self, trace: Trace) -> None:
+        """Has it only computed?  If not, the frame is traced anew, without."""
+        made = self.nodes(trace)
+        self.made = {*made}
+        changed = State(trace).changed_since(self._state)
+        self._state.modes.restore()
+        if changed or not all(map(only_computes, made)):
+            log.debug("in a region: %s", changed or "an operation that does more than compute")
+            trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
+        if self._sizes.have_fixed():
+            self.give_up(trace.compilation, (self.codes.fixes_size,))
+
+    def has_left_guards(self, trace: Trace) -> bool:
+        """Would the frame be guarded on what was read in it?"""
+        new = itertools.islice(trace.output.guards, self._guards, None)
+        return any(not is_of_package(guard.name) for guard in new) or self._sizes.have_grown()
+
+    def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
+        """Trace the frame anew, with that region as it was written in this compilation.
+
+        why: the code of the report, and the operation that it is about, if there is one.
+        """
+        code, about = (*why, "")[:2]
+        bet = REGION.at(self.at, code, about, self.place)
+        compilation.without(bet, reason=f"a region is given up: {code}")
+
+
+@dataclass
+class Regions:
+    """The regions of an attempt: those that are open, one in another, and the one that was closed last.
+
+    met: how often a line was reached where one may begin.
+    """
+
+    open: list[Region] = field(default_factory=list)
+    last: Region | None = None
+    met: Counter[SourceLine | None] = field(default_factory=Counter)
+
+    @property
+    def made(self) -> set[torch.fx.Node]:
+        """The nodes of the region that was closed last."""
+        return self.last.made if self.last is not None else set()
+
+
+def open_region(trace: Trace, codes: Codes, predicate: Variable = None) -> Bet | None:
+    """Open a region where the trace has come to; or give the bet that was lost on the one there."""
+    regions = trace.compilation.of(Regions)
+    at = trace.line, regions.met[trace.line]
+    regions.met[trace.line] += 1
+    lost = trace.compilation.dropped(REGION, at)
+    if lost is None:
+        regions.open.append(Region(trace, at, codes, predicate))
+        trace.compilation.at_end(_judge_end)
+    return lost
+
+
+def close_region(trace: Trace) -> None:
+    """Close the innermost region; it may order that the frame be traced anew."""
+    regions = trace.compilation.of(Regions)
+    regions.last = regions.open.pop()
+    regions.last.close(trace)
+
+
+def drop_region(trace: Trace, why: tuple[str, ...]) -> None:
+    """What the region that was closed last has computed is not used: trace anew, without, if guards are left of it.
+
+    They would be guards of the whole frame.  Of a region in another one the outer is given up.
+    """
+    regions = trace.compilation.of(Regions)
+    if regions.last is not None and not regions.open and regions.last.has_left_guards(trace):
+        regions.last.give_up(trace.compilation, why)
+
+
+def conditions(trace: Trace) -> list[tuple[torch.fx.Node, bool]] | None:
+    """The predicates of the open regions, and where each is taken; None where one is not known."""
+    regions = trace.compilation.of(Regions).open
+    if any(region.predicate is None for region in regions):
+        return None
+    return [(tensor_node(region.predicate), region.is_where_true) for region in regions]
+
+
+def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
+    """Has the attempt ended in a region, by a graph break or an error?  Dynamo would break where that is called."""
+    regions = compilation.of(Regions).open
+    if regions and is_break_or_failure(error):
+        regions[0].give_up(compilation, (regions[0].codes.ends_graph,))

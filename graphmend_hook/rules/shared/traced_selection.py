@@ -1,0 +1,278 @@
+"""What the sides of a branch give is selected by data: may it be, and what may the program do with it from then on?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import NoReturn
+
+import torch
+
+from ...engine.attempt.attempt import INLINED, STATEMENT
+from ...engine.attempt.compilation import Compilation
+from ...engine.door.callers import is_called_by_the_program
+from ...engine.door.question import question
+from ...engine.door.tracer import SourceLine, Trace
+from ...engine.door.variables import (
+    Variable,
+    fake_of,
+    is_contiguous,
+    is_known,
+    same_sizes,
+    tensor_node,
+    type_of,
+)
+from ...engine.facts.object_identity import before_questions
+from ...engine.facts.operations import facts_of, name_of, written_nodes
+from ...engine.facts.writes import (
+    are_apart,
+    example_of,
+    fakes_of,
+    memory_of,
+    memory_of_fake,
+    memory_of_inference,
+    operations,
+    written_by,
+)
+from ...engine.graph_end.order import Verdict
+from ...engine.region import Regions
+from ..where.codes import GRADIENTS_DIFFER, SIDES_DIFFER
+
+_DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
+
+
+@question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _differ_in_values(*given) else _DIFFERENT)
+def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
+    """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
+    kind, other = type_of(left), type_of(right)
+    if kind is not other or kind is not torch.Tensor or not all(map(_is_strided, (left, right))):
+        return _DIFFERENT
+    if not _differ_in_values(*map(fake_of, (predicate, left, right))):
+        return _DIFFERENT
+    alone = _trained_alone(trace, left, right)
+    return (GRADIENTS_DIFFER, alone) if alone else ()
+
+
+def _is_strided(tensor: Variable) -> bool:
+    """Is it laid out as most are?  The fake tensor of an input may be, where the input itself is not."""
+    node = tensor_node(tensor)
+    example = fake_of(tensor) if node.meta.get("grapharg") is None else example_of(node)
+    return example is None or example.layout is torch.strided
+
+
+def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Do the tensors differ in their values only?"""
+    if type(left) is not type(right) or isinstance(left, torch.nn.Parameter) or predicate.device != left.device:
+        return False
+    if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
+        return False
+    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
+        return False  # what is selected without gradients requires none
+    return bool(same_sizes(left.shape, right.shape) and same_sizes(left.stride(), right.stride()))
+
+
+@question(otherwise=False, elsewhere=lambda *_given: True)
+def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Variable) -> bool:
+    """Are its strides, and the kind of its memory, those of what it was selected from?
+
+    If so, the frame is traced anew, without the branch, if what is selected, or what it is selected from, is written in
+    place later: which of the two tensors a later write changes is for the data to decide.  So too if the write may be
+    behind the graph break that the graph ends in: if both are still there.  And so too if the program asks, in a place
+    that the trace comes to, whether the one is the other.
+    """
+    sources = memory_of(map(tensor_node, (left, right)))
+    if not torch.is_inference_mode_enabled() and not sources.isdisjoint(memory_of_inference(trace.output.graph)):
+        return False
+    fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
+    if len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) != 1:
+        return False
+    _expect(trace, (left, right), selected)
+    return True
+
+
+@question(otherwise=False)
+def are_apart_or_same(_trace: Trace, results: Variable) -> bool:
+    """Does none of the results of a side share the memory of another, but the same tensor?
+
+    Of those that are selected each would have memory of its own.
+    """
+    nodes = {tensor_node(item) for item in results.items if item.is_tensor()}
+    memories = [memory for node in nodes for memory in memory_of([node])]
+    return len(memories) == len({*memories})
+
+
+@question(otherwise=False)
+def is_made_here(trace: Trace, tensor: Variable) -> bool:
+    """Was the memory of the tensor made in this trace, and is no gradient computed with what it holds?
+
+    To write back what it holds is a write all the same: to memory that may be read-only, that autograd has saved, or
+    whose versions somebody counts.
+    """
+    nodes, memory = list(trace.output.graph.nodes), memory_of([tensor_node(tensor)])
+    inputs = [node for node in nodes if node.op in ("placeholder", "get_attr")]
+    wanted = [node for node in nodes if any(fake.requires_grad for fake in fakes_of(node))]
+    return memory.isdisjoint(memory_of(inputs)) and not (torch.is_grad_enabled() and wanted)
+
+
+def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
+    """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none.
+
+    It would get zeros, where it has no gradient if that side is not taken.
+    """
+    if not torch.is_grad_enabled():
+        return ""
+    made = trace.compilation.of(Regions).made
+    alone = _trained(tensor_node(left), made) ^ _trained(tensor_node(right), made)
+    return min((_called(node) for node in alone), default="")
+
+
+def _called(node: torch.fx.Node) -> str:
+    """What the program calls the tensor, if it is handed in; else what the graph does."""
+    argument = node.meta.get("grapharg")
+    return str(node.name if argument is None else getattr(argument.source, "name", node.name))
+
+
+@question(otherwise=None)
+def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
+    """As `stands_for_both`, of a copy that stands for a part of the table, which the graph may not give away either."""
+    _expect(trace, (table,), item, is_part=True)
+
+
+@question(otherwise=None)
+def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None:
+    """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
+
+    For what eager keeps is the operand, and autograd refuses to use what was written to.
+    """
+    _expect(trace, (operand,), selected)
+
+
+def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
+    around = trace.compilation.of(Regions).open
+    line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
+    read = _Read(line, code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
+    trace.compilation.judge(Verdict.SELECTED, _judge_writes)
+    before_questions(trace.compilation, _judge_question)
+    trace.compilation.of(Reads).found.append(read)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What a branch at `line` of `code` selects from, and what it selects; is_part: it stands for a part of that."""
+
+    line: SourceLine | None
+    code: CodeType | None
+    sources: tuple[torch.fx.Node, ...]
+    selected: torch.fx.Node
+    is_part: bool = False
+
+
+def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    ends_in_a_break = compilation.output.compile_subgraph_reason.graph_break
+    order = {node: place for place, node in enumerate(operations(module))}
+    writes = [(place, written) for node, place in order.items() if (written := written_by(node))]
+    permuted = [(place, fakes) for node, place in order.items() if (fakes := _written_out_of_order(node))]
+    for read in compilation.of(Reads).found:
+        nodes = [*read.sources, read.selected]
+        begin = max(order.get(node, -1) for node in nodes)
+        relied_on = memory_of(nodes)
+        if any(_covers(fake, read.sources) for place, fakes in permuted if place < begin for fake in fakes):
+            _trace_without_read(compilation, read, "a tensor that a branch selects was written to as a transposed one")
+        written = {storage for place, storages in writes if place > begin for storage in storages}
+        if not written.isdisjoint(relied_on) or not are_apart(compilation, relied_on, written):
+            _trace_without_read(compilation, read, "a tensor that a branch selects is written in place later")
+        if read.is_part and not _may_be(read.selected).isdisjoint(module.graph.output_node().all_input_nodes):
+            _trace_without_read(compilation, read, "an item that a branch selects is given to others")
+        if (ends_in_a_break or is_called_by_the_program()) and _both_remain(read, module):
+            _trace_without_read(
+                compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
+            )
+
+
+def _written_out_of_order(node: torch.fx.Node) -> list[torch.Tensor]:
+    """What the operation writes to whose elements do not follow each other in memory, as those of `x.t()` do not."""
+    written = (fake for one in written_nodes(node) for fake in fakes_of(one))
+    return [fake for fake in written if fake.layout is torch.strided and not is_contiguous(fake)]
+
+
+def _covers(written: torch.Tensor, sources: Iterable[torch.fx.Node]) -> bool:
+    """Was a whole source written?  AOTAutograd computes that anew, and gives it the strides of what was written."""
+    memory, fakes = memory_of_fake(written), (fake for node in sources for fake in fakes_of(node))
+    shared = (fake for fake in fakes if not memory.isdisjoint(memory_of_fake(fake)))
+    return any(not is_known(written.numel() < fake.numel()) for fake in shared)
+
+
+def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
+    """The data decides which tensor a selection gives; so the program may not ask which object it is, or views."""
+    reads = {read.selected: read for read in compilation.of(Reads).found}
+    met: set[torch.fx.Node] = set()
+    for node in {tensor_node(tensor) for tensor in tensors}:
+        found = _reached(node, lambda one: reads[one].sources if one in reads else _handed_on(one))
+        selected = [reads[one] for one in (*found, *met) if one in reads]
+        if selected and (len(tensors) == 1 or not met.isdisjoint(found)):
+            reason = "the program asks which object a tensor is that a branch selects"
+            _trace_without_read(compilation, selected[0], reason)
+        met |= found
+
+
+def _handed_on(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
+    """What it may be, or may be a view of."""
+    return node.all_input_nodes if node.op.startswith("call") and facts_of(node).aliases else ()
+
+
+def _reached(root: torch.fx.Node, step: Callable[[torch.fx.Node], Iterable[torch.fx.Node]]) -> set[torch.fx.Node]:
+    """The node, and what one comes to from it step by step."""
+    found, waiting = {root}, [root]
+    while waiting:
+        new = {*step(waiting.pop())} - found
+        waiting += new
+        found |= new
+    return found
+
+
+def _may_be(copy: torch.fx.Node) -> set[torch.fx.Node]:
+    """What in the graph may share memory with the copy, or is selected from it, for all that follows."""
+
+    def followed(node: torch.fx.Node) -> list[torch.fx.Node]:
+        return [user for user in node.users if facts_of(user).aliases or name_of(user) == "where"]
+
+    return _reached(copy, followed)
+
+
+def _trace_without_read(compilation: Compilation, read: _Read, reason: str) -> NoReturn:
+    """So too in every other frame, if it is the code of another function: behind a break that is its own frame.
+
+    It does not see the write itself then.
+    """
+    bets = [STATEMENT.at(read.line)]
+    if read.code is not None and read.code is not compilation.code:
+        bets.append(INLINED.at(read.line))
+    compilation.without(*bets, reason=reason)
+
+
+def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
+    """Are what is selected, and what it is selected from, both there when the graph has run?"""
+    given = module.graph.output_node().all_input_nodes
+    others = [node for node in (*given, *module.graph.find_nodes(op="placeholder")) if node is not read.selected]
+    return read.selected in given and not memory_of(read.sources).isdisjoint(memory_of(others))
+
+
+def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
+    """The tensors that require a gradient, made outside the sides, on which `root` depends."""
+
+    def is_trained(node: torch.fx.Node) -> bool:
+        return bool(getattr(node.meta.get("example_value"), "requires_grad", True))
+
+    def is_inside(node: torch.fx.Node) -> bool:
+        return node in made and node.op != "placeholder"
+
+    nodes = _reached(root, lambda node: node.all_input_nodes if is_trained(node) and is_inside(node) else ())
+    return {node for node in nodes if is_trained(node) and not is_inside(node)}
+
+
+@dataclass
+class Reads:
+    """What branches have selected from tensors that may not be written to later."""
+
+    found: list[_Read] = field(default_factory=list)
