@@ -1,11 +1,14 @@
 """The names that rewritten code may call, each from where it is defined; `runtime` has them once torch is imported."""
 
+from operator import matmul
+
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
 from .rules.defer.traced_draws import draw, drawable
 from .rules.defer.traced_kept import kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
+from .rules.shared.traced_calls import called
 from .rules.shared.traced_conditions import both, compiling, early, either, every, is_bool, negate, one_value, undecided
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -20,7 +21,8 @@ from .door.own_code import is_of_package
 from .door.trace_state import State
 from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
-from .facts.operations import only_computes
+from .facts.operations import facts_of, only_computes, written_nodes
+from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 
 REGION = Feature("a region is traced")  # by its place in the trace
@@ -40,12 +42,14 @@ class Region:
     at: its place in the trace: a line, and how often the trace has reached it before.
     predicate: a tensor () of bool that says where it is taken, if that is known; is_where_true: where it is true?
     made: the nodes that were made in it, once it is closed.
+    is_spoilt: has it operations that may not be made where it is not taken?
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
         self.at, self.place, self.code, self.codes = at, trace.place, trace.code, codes
         self.predicate, self.is_where_true = predicate, True
         self.made: set[torch.fx.Node] = set()
+        self.is_spoilt = False
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
 
@@ -59,7 +63,8 @@ class Region:
         self.made = {*made}
         changed = State(trace).changed_since(self._state)
         self._state.modes.restore()
-        if changed or not all(map(only_computes, made)):
+        own = memory_made(made)
+        if changed or not all(computes_in(own, node) for node in made):
             log.debug("in a region: %s", changed or "an operation that does more than compute")
             trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
         if self._sizes.have_fixed():
@@ -70,14 +75,14 @@ class Region:
         new = itertools.islice(trace.output.guards, self._guards, None)
         return any(not is_of_package(guard.name) for guard in new) or self._sizes.have_grown()
 
-    def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
-        """Trace the frame anew, with that region as it was written in this compilation.
-
-        why: the code of the report, and the operation that it is about, if there is one.
-        """
+    def bet(self, why: tuple[str, ...]) -> Bet:
+        """That on the region.  why: the code of the report if it is lost, and what it is about, if that is known."""
         code, about = (*why, "")[:2]
-        bet = REGION.at(self.at, code, about, self.place)
-        compilation.without(bet, reason=f"a region is given up: {code}")
+        return REGION.at(self.at, code, about, self.place)
+
+    def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
+        """Trace the frame anew, with that region as it was written in this compilation."""
+        compilation.without(self.bet(why), reason=f"a region is given up: {why[0]}")
 
 
 @dataclass
@@ -117,13 +122,16 @@ def close_region(trace: Trace) -> None:
 
 
 def drop_region(trace: Trace, why: tuple[str, ...]) -> None:
-    """What the region that was closed last has computed is not used: trace anew, without, if guards are left of it.
+    """What the region that was closed last has computed is not used: trace anew, without, if anything is left of it.
 
-    They would be guards of the whole frame.  Of a region in another one the outer is given up.
+    So are guards, which would be guards of the whole frame.  Of a region in another one the outer is given up.
     """
     regions = trace.compilation.of(Regions)
-    if regions.last is not None and not regions.open and regions.last.has_left_guards(trace):
-        regions.last.give_up(trace.compilation, why)
+    dropped = regions.last
+    if dropped is not None and regions.open:
+        regions.open[-1].is_spoilt |= dropped.is_spoilt
+    elif dropped is not None and (dropped.is_spoilt or dropped.has_left_guards(trace)):
+        dropped.give_up(trace.compilation, why)
 
 
 def conditions(trace: Trace) -> list[tuple[torch.fx.Node, bool]] | None:
@@ -132,6 +140,23 @@ def conditions(trace: Trace) -> list[tuple[torch.fx.Node, bool]] | None:
     if any(region.predicate is None for region in regions):
         return None
     return [(tensor_node(region.predicate), region.is_where_true) for region in regions]
+
+
+def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:
+    """The memory that these nodes have made: what they write to it, nobody else can tell."""
+    called = {node for node in made if node.op.startswith("call")}
+    return memory_of(called) - memory_of(
+        operand for node in called for operand in node.all_input_nodes if operand not in called
+    )
+
+
+def computes_in(own: set[int], node: torch.fx.Node) -> bool:
+    """Does the operation only compute, and write to such memory alone?"""
+    facts = facts_of(node)
+    if only_computes(node):
+        return True
+    settled = facts.writes is not None and not (facts.draws or facts.communicates or facts.changes_form)
+    return settled and memory_of(written_nodes(node)) <= own
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:

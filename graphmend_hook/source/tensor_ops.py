@@ -207,6 +207,15 @@ TOTAL = _names(
     "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
 )
 
+# On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
+# are no part of `SPECULABLE`, since what they cost is for the sizes to say.
+STEADY = _names(
+    "adaptive_avg_pool1d adaptive_avg_pool2d addmm avg_pool1d avg_pool2d baddbmm batch_norm bmm conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d cosine_similarity dropout einsum glu group_norm huber_loss instance_norm "
+    "interpolate l1_loss layer_norm linear matmul max_pool1d max_pool2d mm mse_loss outer pixel_shuffle rms_norm "
+    "scaled_dot_product_attention smooth_l1_loss sort topk"
+)
+
 # What they give rests on the numbers of all their operands, as it does where elements are taken one by one, or reduced.
 LOOKING = _names(
     "addmm baddbmm bmm cat cdist concat conv1d conv2d conv3d cumsum dropout einsum embedding gather getitem group_norm "

@@ -63,6 +63,7 @@ _STORING = Facts(frozenset({0}))  # an item
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 _COMMON = (torch.bool, torch.int32, torch.int64, torch.float32, torch.float64)
+_FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 _PERHAPS_TENSOR = (torch.Tensor, type(None))
 # By the names of the module `operator`, those that write to their first operand (``iadd``) among them.
 _WRITING = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
@@ -203,6 +204,17 @@ def may_fail(node: torch.fx.Node) -> bool:
     if finds_extreme(node) or facts.is_reduction:
         return any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
+
+
+def is_steady(node: torch.fx.Node) -> bool:
+    """Can it fail neither on any data, nor for want of any?  Tracing it did not."""
+    if not may_fail(node):
+        return True
+    if name_of(node) not in tensor_ops.STEADY or not _is_named(node) or "out" in node.kwargs:
+        return False
+    tensors = [value for each in node.all_input_nodes for value in values_of(each) if isinstance(value, torch.Tensor)]
+    floats = all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
+    return floats and not any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
 
 
 def is_of_numpy(node: torch.fx.Node) -> bool:

@@ -42,7 +42,8 @@ class Verdict(Enum):
     LOGGERS = "what a logger shows is changed"
     DRAWS = "an operation of another library may draw before a draw that waits"
     SELECTED = "a tensor that a branch selects is written to, or given away"
-    STEPS = "it ends in a step of a loop, or a step gives gradients that eager does not give"
+    STEPS = "it ends in a step of a loop"
+    UNDEFINED = "what eager has skipped gives gradients, where eager gives none"
     GRADIENTS = "a tensor does not require the gradient that it was told to, and that can be told"
     INPUTS = "an input that is told to require a gradient is written to, or not read"
     # What is relied on in the whole frame; the retry traces it as it was written.
@@ -65,7 +66,7 @@ class Change(Enum):
     """What is done to the graph."""
 
     ONE_COPY = "what is asserted of a device is read by one copy"
-    INDICES = "it gives the indices of steps, by which a gate knows whether one had rows"
+    CONDITIONS = "it gives the conditions of steps, by which a gate knows whether one was taken"
     USED = "what AOTAutograd would drop is used: draws, and what may fail and was asked for"
     SAVED = "gradients rest on what inputs held when they were read"
     ASSERTED = "what is taken for granted of captured numbers is asserted of data"
@@ -76,7 +77,7 @@ class Wrapper(Enum):
 
     SYMBOLS = "the backend may make symbols for what the data decides, though this frame may not"
     CUDA_GRAPHS = "sizes that the data decides are kept out of CUDA graphs"
-    GATES = "inputs that only steps use are given behind gates, which hand a gradient on if one had rows"
+    GATES = "inputs that only steps use are given behind gates, which hand a gradient on if one was taken"
     TOLD = "inputs are told to require a gradient before the call: a gate has to be given what is told"
 
 
@@ -85,9 +86,9 @@ ORDER: tuple[Step, ...] = (*Verdict, *Change, *Wrapper)
 # What has to have run, without an exception of ours, for a step to be made; it is asked for with it.  The other changes
 # look at the graph by themselves.
 NEEDS: dict[Step, tuple[Step, ...]] = {
-    Change.INDICES: (Verdict.STEPS,),  # which finds them
+    Change.CONDITIONS: (Verdict.UNDEFINED,),  # which finds them
     Change.ASSERTED: (Verdict.SHAPES, Verdict.RERUN, Verdict.EXAMPLES),
-    Wrapper.GATES: (Verdict.STEPS, Change.INDICES),
+    Wrapper.GATES: (Verdict.UNDEFINED, Change.CONDITIONS),
     Wrapper.TOLD: (Verdict.INPUTS,),
 }
 

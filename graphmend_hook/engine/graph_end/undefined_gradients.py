@@ -1,50 +1,69 @@
-"""Undefined gradients: eager leaves `grad` as it is for a tensor that only skipped steps of a loop use.
+"""Undefined gradients: eager leaves `grad` as it is for a tensor that only what it has skipped would use.
 
-A graph holds every step of a loop, also one that eager skips, and its backward pass gives zeros to the weights of such
-a step.  Eager leaves their `grad` alone, and an optimizer tells the difference.  So the graph hands out the indices of
-its steps too, and each tensor that only steps use is given to it behind a gate: a function of autograd that hands the
-gradient on if one of the steps had rows, and nothing at all if none had.  A result that gets its gradient from steps
-alone is detached if none of them had rows.
+A graph holds every step of a loop and both sides of a branch, also what eager skips, and its backward pass gives zeros
+to the weights there.  Eager leaves their `grad` alone, and an optimizer tells the difference.  So the graph hands out
+the conditions of its steps too, and each tensor that only steps use is given to it behind a gate: a function of
+autograd that hands the gradient on if one of the steps was taken, and nothing at all if none was.  A result that gets
+its gradient from steps alone is detached if none of them was taken.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from ..attempt.attempt import Bet
 from ..attempt.compilation import Compilation
 from ..door.tracer import log
 from ..door.variables import without_hooks
 from ..epilogue.rerun import may_run_again
-from ..facts.object_identity import asks_for_gradients
+from ..facts.object_identity import asks_for_gradients, watch_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
-from .order import Change, Compiler, Wrapper
+from .order import Change, Compiler, Verdict, Wrapper
 
-Indices = tuple[torch.fx.Node, ...]  # of steps
-Positions = dict[Indices, list[int]]  # of inputs or outputs
-Placed = list[tuple[list[int], list[int]]]  # the same, with the positions of the indices among themselves
+Conditions = tuple[torch.fx.Node, ...]  # of steps
+Positions = dict[Conditions, list[int]]  # of inputs or outputs
+Placed = list[tuple[list[int], list[int]]]  # the same, with the positions of the conditions among themselves
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step that eager skips where its index is empty.
+    """What eager skips where an index has no rows, or where a predicate does not hold.
 
-    nodes: its operations but the last, `adding`, which adds `source` to a result at `index`.
+    nodes: its operations but the last, `adding`, which adds `source` to a result at the index, or selects it.
+    condition: the index, or the predicate, a tensor () of bool.
     """
 
     nodes: frozenset[torch.fx.Node]
     adding: torch.fx.Node
-    index: torch.fx.Node
+    condition: torch.fx.Node
     source: torch.fx.Node
+
+    @property
+    def selects(self) -> bool:
+        """Is it a side of a branch, what is selected from?"""
+        return self.adding.target is torch.where
+
+
+@dataclass
+class Steps:
+    """The steps of an attempt that give gradients.
+
+    bets: on each step, those that are lost if its gradients cannot be told apart; selected: by branches, of any kind.
+    """
+
+    bets: dict[Step, tuple[Bet, ...]] = field(default_factory=dict)
+    selected: set[torch.fx.Node] = field(default_factory=set)
 
 
 @dataclass
 class _Found:
-    """What steps alone use, or give, by the indices of the steps.  gates: positions of inputs; detached: of outputs.
+    """What steps alone use, or give, by the conditions of the steps.  gates: positions of inputs; detached: of outputs.
 
     count: of the outputs that the program has.
     """
@@ -54,28 +73,40 @@ class _Found:
     count: int = 0
 
     @property
-    def indices(self) -> list[torch.fx.Node]:
+    def conditions(self) -> list[torch.fx.Node]:
         """Those of all steps."""
-        return [*dict.fromkeys(index for through in (*self.gates, *self.detached) for index in through)]
+        return [*dict.fromkeys(condition for through in (*self.gates, *self.detached) for condition in through)]
 
 
-def see_to_absent(compilation: Compilation) -> None:
-    """Put gates before the graph where `keep_absent` finds that it needs some."""
-    compilation.change(Change.INDICES, _give_indices)
+def leave_undefined(compilation: Compilation, step: Step, *bets: Bet) -> None:
+    """Let the gradients of what the step alone uses be undefined where it is skipped; else these bets are lost."""
+    compilation.of(Steps).bets[step] = bets
+    watch_gradients(compilation)
+    compilation.judge(Verdict.UNDEFINED, _judge)
+    compilation.change(Change.CONDITIONS, _give_conditions)
     compilation.wrap_compiler(Wrapper.GATES, _with_gates)
 
 
-def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: Sequence[Step]) -> bool:
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    bets = compilation.of(Steps).bets
+    if not _keep_absent(compilation, module):
+        compilation.without(*{*itertools.chain(*bets.values())}, reason="gradients could not be told from eager's")
+
+
+def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
     """Can it be that nothing gets a gradient from the graph that eager leaves without?  Find where there are gates.
 
-    Nor may anything that the graph gives require a gradient where no step had rows and eager's requires none.
+    Nor may anything that the graph gives require a gradient where no step was taken and eager's requires none.
     """
-    graph = module.graph
-    if any(map(_is_used_elsewhere, steps)) or any(map(_has_gradient, graph.find_nodes(op="get_attr"))):
+    graph, steps, selected = module.graph, [*compilation.of(Steps).bets], compilation.of(Steps).selected
+    if any(_is_used_elsewhere(step, selected) for step in steps):
+        return False
+    if any(map(_has_gradient, graph.find_nodes(op="get_attr"))):
         return False
     inputs, (results,) = [*graph.find_nodes(op="placeholder")], graph.output_node().args
     trained = [*filter(_has_gradient, inputs)]
     origins = _Origins(graph, trained, steps)
+    steps = [step for step in steps if not step.selects or not origins.through[step].isdisjoint(trained)]
     written = origins.of_memory(memory_of(inputs))
     behind = {
         position: origins.of([node])
@@ -94,11 +125,11 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
             reached = {frozenset(end for end, found in behind.items() if step.adding in found) for step in through}
             if len(reached) > 1 or not _may_have_a_gate(node):
                 return False  # more than one: by which result a gradient comes is told by nothing
-            gates.setdefault(_indices(through), []).append(place)
+            gates.setdefault(_conditions(through), []).append(place)
     detached: Positions = {}
     for position, found in behind.items():
         if found.isdisjoint(trained):
-            detached.setdefault(_indices(step for step in steps if step.adding in found), []).append(position)
+            detached.setdefault(_conditions(step for step in steps if step.adding in found), []).append(position)
     if detached and asks_for_gradients(compilation):
         return False
     if gates and not may_run_again(compilation, module):
@@ -108,35 +139,44 @@ def keep_absent(compilation: Compilation, module: torch.fx.GraphModule, steps: S
     return True
 
 
-def _indices(steps: Iterable[Step]) -> Indices:
-    return tuple(dict.fromkeys(step.index for step in steps))
+def _conditions(steps: Iterable[Step]) -> Conditions:
+    return tuple(dict.fromkeys(step.condition for step in steps))
 
 
-def _is_used_elsewhere(step: Step) -> bool:
-    """Does a gradient leave the step by another way than its last operation?"""
+def _is_used_elsewhere(step: Step, selected: set[torch.fx.Node]) -> bool:
+    """Does a gradient leave the step by another way than its last operation?  selected: those of the sides."""
+    ends = selected if step.selects else {step.adding}
     computed = [node for node in step.nodes if node.op.startswith("call") and _has_gradient(node)]
-    return any(user not in step.nodes and user is not step.adding for node in computed for user in node.users)
+    return any(user not in step.nodes and user not in ends for node in computed for user in node.users)
 
 
 class _Origins:
     """The trained inputs, and the steps, by whose gradients a node has its own; a step hides those of its source.
 
-    through: those of the source of each step.
+    What both sides of a branch have is not hidden, and no step in one is.  through: those that each step hides.
     """
 
     def __init__(self, graph: torch.fx.Graph, trained: Iterable[torch.fx.Node], steps: Sequence[Step]) -> None:
         self._nodes = {node: {node} for node in trained}
         self._memory: dict[int, set[torch.fx.Node]] = {}
         self.through: dict[Step, set[torch.fx.Node]] = {}
-        added = {step.adding: step for step in steps}
-        made_without = {node for step in steps if _is_made_without(node := step.adding.args[0])}
+        added: dict[torch.fx.Node, list[Step]] = {}
+        for step in steps:
+            added.setdefault(step.adding, []).append(step)
+        adding = [step for step in steps if not step.selects]
+        made_without = {node for step in adding if _is_made_without(node := step.adding.args[0])}
         for node in graph.nodes:
             if not node.op.startswith("call") or node in made_without or not _has_gradient(node):
                 continue
-            step = added.get(node)
-            found = self.of(operand for operand in node.all_input_nodes if step is None or operand is not step.source)
-            if step is not None:
-                self.through[step] = self.of([step.source])
+            ending = added.get(node, [])
+            if ending and ending[0].selects:
+                _, left, right = (self.of([operand]) for operand in node.all_input_nodes)
+                found = (left & right) | {origin for origin in left | right if origin not in trained}
+            else:
+                sources = [step.source for step in ending]
+                found = self.of(operand for operand in node.all_input_nodes if operand not in sources)
+            for step in ending:
+                self.through[step] = self.of([step.source]) - (found if step.selects else set())
                 found.add(node)
             if found:
                 self._nodes[node] = found
@@ -195,51 +235,51 @@ class HooksError(RuntimeError):
     """A tensor with a gate has hooks by now: its frame is run as it was written, and then compiled so."""
 
 
-def _give_indices(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Let the graph hand out the indices of the steps, too."""
+def _give_conditions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Let the graph hand out the conditions of the steps, too."""
     output = module.graph.output_node()
     (results,) = output.args
     assert isinstance(results, (tuple, list))
-    output.args = ((*results, *compilation.of(_Found).indices),)
+    output.args = ((*results, *compilation.of(_Found).conditions),)
 
 
 def _with_gates(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
     found = compilation.of(_Found)
-    indices = found.indices
+    conditions = found.conditions
     gates, detached = (
-        [(places, [indices.index(index) for index in through]) for through, places in positions.items()]
+        [(places, [conditions.index(condition) for condition in through]) for through, places in positions.items()]
         for positions in (found.gates, found.detached)
     )
 
     def compile_with_gates(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         return _gated(compiler(*args, **kwargs), gates, detached, found.count)
 
-    return compile_with_gates if indices else compiler
+    return compile_with_gates if conditions else compiler
 
 
 def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: int) -> Callable[..., Any]:
     """`graph`, called with gates before its inputs.
 
-    gates: positions of inputs, and those of the indices of their steps behind the first `count` outputs.
-    detached: the same of outputs, which require a gradient only if one of their steps had rows.
+    gates: positions of inputs, and those of the conditions of their steps behind the first `count` outputs.
+    detached: the same of outputs, which require a gradient only if one of their steps was taken.
     """
 
     def call(*inputs: Any) -> Any:
         given, opened = [*inputs], []
         for positions, through in gates:
-            had_rows: list[bool] = []
+            was_taken: list[bool] = []
             if any(_has_hooks(inputs[position]) for position in positions):
                 raise HooksError("graphmend_hook: a parameter that may be left without a gradient has hooks by now")
-            gated = _Gate.apply(had_rows, *[inputs[position] for position in positions])
+            gated = _Gate.apply(was_taken, *[inputs[position] for position in positions])
             for position, tensor in zip(positions, gated, strict=True):
                 given[position] = tensor
-            opened.append((had_rows, through))
+            opened.append((was_taken, through))
         found = graph(*given)
-        results, rows = [*found[:count]], [index.shape[0] > 0 for index in found[count:]]
-        for had_rows, through in opened:
-            had_rows += [rows[place] for place in through]
+        results, taken = [*found[:count]], _read(found[count:])
+        for was_taken, through in opened:
+            was_taken += [taken[place] for place in through]
         for positions, through in detached:
-            if not any(rows[place] for place in through):
+            if not any(taken[place] for place in through):
                 for position in positions:
                     results[position] = results[position].detach()
         return results
@@ -247,15 +287,22 @@ def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: in
     return call
 
 
+def _read(conditions: Sequence[torch.Tensor]) -> list[bool]:
+    """Was each step taken?  Of predicates all are read at once, from a device by one copy."""
+    predicates = [condition for condition in conditions if condition.dim() == 0]
+    held = iter(torch.stack(predicates).tolist() if predicates else ())
+    return [next(held) if condition.dim() == 0 else condition.shape[0] > 0 for condition in conditions]
+
+
 class _Gate(torch.autograd.Function):  # type: ignore[misc]
-    """Hands tensors on, and their gradients if any of `had_rows` is true by then."""
+    """Hands tensors on, and their gradients if any of `was_taken` is true by then."""
 
     @staticmethod
-    def forward(ctx: Any, had_rows: list[bool], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, was_taken: list[bool], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.had_rows = had_rows
+        ctx.was_taken = was_taken
         return tensors
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        return (None, *(gradients if any(ctx.had_rows) else [None] * len(gradients)))
+        return (None, *(gradients if any(ctx.was_taken) else [None] * len(gradients)))

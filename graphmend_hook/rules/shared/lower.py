@@ -35,6 +35,7 @@ class Lowering:
     """Lowers the expressions of one statement.
 
     kept: the names that hold what stands in the middle of chained comparisons.
+    is_open: does nothing speak for the tests being of tensors, nor against it?
     """
 
     def __init__(self, place: Place, scope: ModuleScope) -> None:
@@ -45,7 +46,8 @@ class Lowering:
         self._fresh = 0
         self._operands = 0
         self._statements = 0
-        self._most = _MOST_OPEN if _are_open(tests_of(place.statement), place, scope) else MOST_STATEMENTS
+        self.is_open = _are_open(tests_of(place.statement), place, scope)
+        self._most = _MOST_OPEN if self.is_open else MOST_STATEMENTS
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""

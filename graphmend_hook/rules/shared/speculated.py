@@ -45,15 +45,21 @@ COMPARISONS: dict[type[ast.AST], str] = {
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
+# They give Python what only the graph knows, or look at the function that they stand in.
+_NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super"}
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
 class Lowers(Protocol):
-    """What makes tests fit for traced code (`lower.Lowering`); kept: the names that a test binds."""
+    """What makes tests fit for traced code (`lower.Lowering`).
+
+    kept: the names that a test binds; is_open: does nothing speak for the test's being of tensors, nor against it?
+    """
 
     scope: ModuleScope
     place: Place
     kept: set[str]
+    is_open: bool
 
     def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr: ...
 
@@ -119,6 +125,8 @@ class Speculation:
                 return self._operated(ARITHMETIC[type(op)], operand)
             case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
                 return self._operated(ARITHMETIC[type(op)], left, right)
+            case ast.BinOp(left, ast.MatMult(), right) if not (self.lowering.is_open or self.has_stored()):
+                return expression("GM.called(GM.matmul, A, B)", node, A=self.value(left), B=self.value(right))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
                 return self._operated(COMPARISONS[type(op)], left, right)
             case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
@@ -181,39 +189,46 @@ class Speculation:
             return expression("GM.read_in_side(A)", node, A=self.value(owner))
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
-        if unpacks(node) or any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
-            raise Declined(
-                NOT_SPECULABLE, "a call with `*`, `**`, `out=`, `inplace=` or `alpha=` needs its side to be taken"
-            )
         function, arguments = self._called(node, qualified, bare)
         plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
         if self.has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
             plain = plain.replace("A", "GM.inert(A)")
-        arguments += [expression(plain, argument, A=self.value(argument)) for argument in node.args]
-        keywords = []
-        for keyword in node.keywords:
-            value = expression(plain, keyword.value, A=self.value(keyword.value))
-            keywords.append(ast.copy_location(ast.keyword(keyword.arg, value), keyword))
+        arguments += [self._argument(argument, plain) for argument in node.args]
+        keywords = [
+            ast.copy_location(ast.keyword(keyword.arg, self._argument(keyword.value, plain)), keyword)
+            for keyword in node.keywords
+        ]
         return ast.copy_location(ast.Call(function, arguments, keywords), node)
+
+    def _argument(self, node: ast.expr, form: str) -> ast.expr:
+        if isinstance(node, ast.Starred):
+            return ast.copy_location(ast.Starred(self.value(node.value), ast.Load()), node)
+        return expression(form, node, A=self.value(node))
 
     def _called(self, node: ast.Call, qualified: str, bare: str) -> tuple[ast.expr, list[ast.expr]]:
         """What is called in its place, and its arguments before those of the call."""
         func, in_torch = node.func, qualified.startswith(TORCH)
         if self.stored and qualified in ("getattr", "hasattr"):
             raise Declined(OTHER_NAME, f"`{qualified}` may read an attribute that the side writes")
-        builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
-        if builtin or qualified in _PLAIN_TORCH:
-            return self._of_module(func) if in_torch else func, []
-        if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
-            if in_torch:
-                return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
-            if isinstance(func, ast.Attribute):
-                return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
-        raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
+        if not unpacks(node):
+            builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
+            if builtin or qualified in _PLAIN_TORCH:
+                return self._of_module(func) if in_torch else func, []
+            if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
+                if in_torch:
+                    return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
+                if isinstance(func, ast.Attribute):
+                    return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
+        writes = bare[-1:] == "_" and isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
+        if self.lowering.is_open or self.has_stored() or bare in _NEVER or writes:
+            raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
+        return expression("GM.called", node), [self.value(func)]
 
 
 def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
     """Is it not one of the forms that do something else?"""
+    if any(keyword.arg in ("out", "inplace", "alpha") for keyword in node.keywords):
+        return False
     given = len(node.args) + len(node.keywords)
     if bare == "where":
         return given == (3 if in_torch else 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
@@ -36,7 +37,9 @@ from ...engine.facts.writes import (
     written_by,
 )
 from ...engine.graph_end.order import Verdict
-from ...engine.region import Regions
+from ...engine.graph_end.undefined_gradients import Step, Steps, leave_undefined
+from ...engine.region import Regions, conditions
+from ...engine.shelter import add, taken_at
 from ..where.codes import GRADIENTS_DIFFER, SIDES_DIFFER
 
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
@@ -51,7 +54,30 @@ def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: V
     if not _differ_in_values(*map(fake_of, (predicate, left, right))):
         return _DIFFERENT
     alone = _trained_alone(trace, left, right)
-    return (GRADIENTS_DIFFER, alone) if alone else ()
+    if alone and (trace.compilation.is_saved or trace.is_in_a_body or conditions(trace) is None):
+        return GRADIENTS_DIFFER, alone
+    return ()
+
+
+@question(otherwise=None)
+def leave_gradients_undefined(
+    trace: Trace, predicate: Variable, selected: Variable, left: Variable, right: Variable
+) -> None:
+    """What one side alone depends on gets no gradient where that side is not taken, as in eager."""
+    regions, node = trace.compilation.of(Regions), tensor_node(selected)
+    trace.compilation.of(Steps).selected.add(node)
+    alone = _trained_alone(trace, left, right)
+    if not alone or regions.last is None:
+        return
+    bet, around = regions.last.bet((GRADIENTS_DIFFER, alone)), taken_at(trace)
+    for side, is_where_true in ((left, True), (right, False)):
+        condition = tensor_node(predicate)
+        if not is_where_true:
+            condition = add(trace, None, operator.invert, condition)
+        if around is not None:
+            condition = add(trace, None, operator.and_, around, condition)
+        step = Step(frozenset(regions.last.made), node, condition, tensor_node(side))
+        leave_undefined(trace.compilation, step, bet)
 
 
 def _is_strided(tensor: Variable) -> bool:
@@ -116,10 +142,7 @@ def is_made_here(trace: Trace, tensor: Variable) -> bool:
 
 
 def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
-    """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none.
-
-    It would get zeros, where it has no gradient if that side is not taken.
-    """
+    """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none."""
     if not torch.is_grad_enabled():
         return ""
     made = trace.compilation.of(Regions).made
@@ -141,20 +164,26 @@ def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
 
 @question(otherwise=None)
 def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None:
-    """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
-
-    For what eager keeps is the operand, and autograd refuses to use what was written to.
-    """
+    """As `expect_unwritten`, of variables."""
     _expect(trace, (operand,), selected)
 
 
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
+    expect_unwritten(trace, tuple(map(tensor_node, sources)), tensor_node(selected), is_part=is_part)
+
+
+def expect_unwritten(
+    trace: Trace, sources: tuple[torch.fx.Node, ...], selected: torch.fx.Node, *, is_part: bool = False
+) -> None:
+    """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
+
+    For what eager keeps is the operand, and autograd refuses to use what was written to.
+    """
     around = trace.compilation.of(Regions).open
     line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
-    read = _Read(line, code, tuple(map(tensor_node, sources)), tensor_node(selected), is_part)
     trace.compilation.judge(Verdict.SELECTED, _judge_writes)
     before_questions(trace.compilation, _judge_question)
-    trace.compilation.of(Reads).found.append(read)
+    trace.compilation.of(Reads).found.append(_Read(line, code, sources, selected, is_part))
 
 
 @dataclass(frozen=True)
@@ -260,6 +289,7 @@ def _both_remain(read: _Read, module: torch.fx.GraphModule) -> bool:
 
 def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node]:
     """The tensors that require a gradient, made outside the sides, on which `root` depends."""
+    writes = [(node, written) for node in made if (written := written_by(node))]
 
     def is_trained(node: torch.fx.Node) -> bool:
         return bool(getattr(node.meta.get("example_value"), "requires_grad", True))
@@ -267,8 +297,13 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
     def is_inside(node: torch.fx.Node) -> bool:
         return node in made and node.op != "placeholder"
 
-    nodes = _reached(root, lambda node: node.all_input_nodes if is_trained(node) and is_inside(node) else ())
-    return {node for node in nodes if is_trained(node) and not is_inside(node)}
+    def sources(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
+        if not (is_trained(node) and is_inside(node)):
+            return ()
+        memory = memory_of([node]) if writes else set()
+        return [*node.all_input_nodes, *(writer for writer, written in writes if not memory.isdisjoint(written))]
+
+    return {node for node in _reached(root, sources) if is_trained(node) and not is_inside(node)}
 
 
 @dataclass

@@ -21,11 +21,10 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, log
 from ...engine.door.variables import Variable, is_plain_tensor, is_unbacked, tensor_node
-from ...engine.facts.object_identity import watch_gradients
 from ...engine.facts.operations import is_total
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
-from ...engine.graph_end.undefined_gradients import Step, keep_absent, see_to_absent
+from ...engine.graph_end.undefined_gradients import Step, leave_undefined
 from ...engine.numbers.captured import is_uncaptured
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import is_harmful
@@ -131,10 +130,9 @@ def _end(trace: Trace) -> None:
     computed = [node for node in made if node not in adding]
     if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
         if len(adding) == 1 and not trace.compilation.is_saved:
-            watch_gradients(trace.compilation)
             _, _, index, source = adding[0].args
-            steps.trained[Step(frozenset(computed), adding[0], index, source)] = step.line
-            see_to_absent(trace.compilation)
+            bets = [STATEMENT.at(line, GRADIENTS_UNKNOWN) for line in (step.line, *steps.lists)]
+            leave_undefined(trace.compilation, Step(frozenset(computed), adding[0], index, source), *bets)
         else:
             code = code or GRADIENTS_UNKNOWN
     if code:
@@ -172,7 +170,6 @@ class _Steps:
     lists: list[SourceLine | None] = field(default_factory=list)
     count: int = 0
     is_listed: bool = False
-    trained: dict[Step, SourceLine | None] = field(default_factory=dict)
 
 
 def _room_for(trace: Trace, count: int) -> _Steps | None:
@@ -188,13 +185,11 @@ def _room_for(trace: Trace, count: int) -> _Steps | None:
     return steps
 
 
-def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     """Trace anew if the graph ends inside a step, or before one: what follows the break would run for no rows too."""
     steps = compilation.of(_Steps)
     if steps.open or steps.is_listed:
         _trace_without(compilation, [step.line for step in steps.open[-1:]], STEP_DOES_MORE)
-    if steps.trained and not keep_absent(compilation, module, [*steps.trained]):
-        _trace_without(compilation, [*steps.trained.values()], GRADIENTS_UNKNOWN)
 
 
 def _trace_without(compilation: Compilation, lines: Sequence[SourceLine | None], code: str) -> NoReturn:

@@ -86,3 +86,8 @@ ENDS_GRAPH = code(
     sentence="a side ends the graph, or fails, while it is traced",
     remedy="Move what ends the graph in front of the branch, or into a function that is called after the compiled one.",
 )
+COSTS_TOO_MUCH = code(
+    "GM102-T14",
+    sentence="a side calls something that would cost too much where it is not taken",
+    remedy="Leave the branch as it is, if its side is meant to save work; else compute what the side calls in front of the branch.",
+)

@@ -68,7 +68,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 17
+    version = 18
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -141,6 +141,8 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         selected = torch.where(predicate, left, right)
         if not traced_selection.stands_for_both(selected, left, right):
             raise Unspeculable(SIDES_DIFFER)
+        if in_trace():
+            traced_selection.leave_gradients_undefined(predicate, selected, left, right)
         known.append((left, right, selected))
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):

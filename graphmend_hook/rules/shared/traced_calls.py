@@ -1,0 +1,135 @@
+"""Calls in a region that no table knows: they are made as they were written, and judged on the trace.
+
+Of what such a call has added to the graph each operation may only compute, from tensors on which it cannot fail, and it
+may not cost much, since eager would not make it where the region is not taken.  Where an operation's gradient could be
+infinite or NaN, its operands are sheltered: the graph is changed so that it is given other values there, and the
+gradients of what they were are zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from ...engine.door.question import in_trace, question
+from ...engine.door.tracer import Trace, log
+from ...engine.door.variables import LITTLE, bytes_of, is_unbacked, without_hooks
+from ...engine.facts.operations import divides_whole_numbers, fake_arguments, is_of_torch, is_steady, name_of
+from ...engine.facts.writes import fakes_of
+from ...engine.region import Regions, computes_in, memory_made
+from ...engine.shelter import shelter
+from ...source.tensor_ops import SPECULABLE, STEADY
+from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, MAY_FAIL
+from .traced_operations import can_fail
+from .traced_selection import expect_unwritten
+from .traced_speculated import Unspeculable
+
+# Multiplications that a region may make for nothing: about a tenth of a millisecond, which is what a break costs.
+_MOST_WORK = {"cpu": 1 << 22}
+_MOST_WORK_OF_DEVICES = 1 << 31
+
+
+def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The call as it was written, if what it does may be done where the region is not taken."""
+    if not in_trace():
+        raise Unspeculable(MAY_FAIL)
+    start = begin()
+    if start < 0:
+        raise Unspeculable(MAY_FAIL)
+    result = function(*arguments, **options)
+    why = why_not_made(start)
+    if why:
+        raise Unspeculable(*why)
+    return result
+
+
+@dataclass
+class _Calls:
+    """Of each call, the nodes that there were before it, and whether its region was spoilt."""
+
+    before: list[set[torch.fx.Node]] = field(default_factory=list)
+    was_spoilt: list[bool] = field(default_factory=list)
+
+
+@question(otherwise=-1)
+def begin(trace: Trace) -> int:
+    """Remember what the graph has; gives the call's number, for `why_not_made`.  Until then its region is spoilt."""
+    calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
+    if not regions or trace.is_in_a_body:
+        return -1
+    calls.before.append({*trace.graph.nodes})
+    calls.was_spoilt.append(regions[-1].is_spoilt)
+    regions[-1].is_spoilt = True
+    return len(calls.before) - 1
+
+
+_UNKNOWN: tuple[str, ...] = (MAY_FAIL,)
+
+
+@question(otherwise=_UNKNOWN)
+def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
+    """Why what was traced since `begin` may not be made in a region: a code, and the operation; () if it may be."""
+    calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
+    made = [node for node in trace.graph.nodes if node not in calls.before[start] and node.op != "placeholder"]
+    own = memory_made(regions[-1].nodes(trace))
+    for node in made:
+        if not (computes_in(own, node) and _cannot_fail(node)) or any(
+            is_unbacked(fake.shape) for fake in fakes_of(node)
+        ):
+            log.debug("not in a region: %s", node.format_node())
+            return MAY_FAIL, name_of(node)
+    costly = next((node for node in made if _is_large(node)), None) or _costly(trace, made)
+    if costly is not None:
+        return COSTS_TOO_MUCH, name_of(costly)
+    if torch.is_grad_enabled():
+        shelters = shelter(trace, made)
+        if isinstance(shelters, torch.fx.Node):
+            return GRADIENTS_DIFFER, name_of(shelters)
+        for selected in shelters:
+            expect_unwritten(trace, (selected.all_input_nodes[1],), selected)
+    regions[-1].is_spoilt = calls.was_spoilt[start]
+    return ()
+
+
+def _cannot_fail(node: torch.fx.Node) -> bool:
+    name = name_of(node).rstrip("_")
+    if not node.op.startswith("call"):
+        return True
+    if name not in SPECULABLE:
+        return is_steady(node)
+    if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs:
+        return False
+    arguments, options = fake_arguments(node)
+    return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
+
+
+def _is_large(node: torch.fx.Node) -> bool:
+    """Does its result take more memory than it takes to copy what it is made of a few times?"""
+    operands = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
+    return bytes_of([*fakes_of(node)]) > max(LITTLE, 4 * bytes_of(operands))
+
+
+def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
+    """The operation with which the multiplications come to too many, as far as sizes have been seen in the trace."""
+    work = 0.0
+    for node in made:
+        if name_of(node).rstrip("_") not in STEADY or (kind := _device_of(node)) is None:
+            continue
+        with FlopCounterMode(display=False) as counter, without_hooks(), trace.translator.fake_mode:
+            args, options = fake_arguments(node)
+            call = node.target if callable(node.target) else getattr(torch.Tensor, str(node.target))
+            call(*args, **options)
+        count = counter.get_total_flops()
+        work += float(count if isinstance(count, int) else count.node.hint or math.inf) / 2
+        if work > _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES):
+            return node
+    return None
+
+
+def _device_of(node: torch.fx.Node) -> str | None:
+    return next((fake.device.type for fake in fakes_of(node)), None)
