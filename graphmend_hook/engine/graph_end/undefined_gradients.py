@@ -24,6 +24,7 @@ from ..epilogue.rerun import may_run_again
 from ..facts.object_identity import asks_for_gradients, watch_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
+from ..shelter import Shelters
 from .order import Change, Compiler, Verdict, Wrapper
 
 Conditions = tuple[torch.fx.Node, ...]  # of steps
@@ -66,11 +67,13 @@ class _Found:
     """What steps alone use, or give, by the conditions of the steps.  gates: positions of inputs; detached: of outputs.
 
     count: of the outputs that the program has.
+    unsheltered: shelters that are not needed, since what they shelter has a gate for the one side that uses it.
     """
 
     gates: Positions = field(default_factory=dict)
     detached: Positions = field(default_factory=dict)
     count: int = 0
+    unsheltered: list[torch.fx.Node] = field(default_factory=list)
 
     @property
     def conditions(self) -> list[torch.fx.Node]:
@@ -136,6 +139,9 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
         return False  # as it has to be where a hook is registered later; nor may it write to what has a gate
     placed = compilation.of(_Found)
     placed.gates, placed.detached, placed.count = gates, detached, len(results)
+    alone = {inputs[place] for through, places in gates.items() if len(through) == 1 for place in places}
+    shelters = compilation.of(Shelters).operands
+    placed.unsheltered = [node for node, operand in shelters.items() if operand in alone]
     return True
 
 
@@ -236,7 +242,10 @@ class HooksError(RuntimeError):
 
 
 def _give_conditions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Let the graph hand out the conditions of the steps, too."""
+    """Let the graph hand out the conditions of the steps, too; and take away what gates make needless."""
+    for shelter in compilation.of(_Found).unsheltered:
+        shelter.replace_all_uses_with(shelter.all_input_nodes[1])
+        module.graph.erase_node(shelter)
     output = module.graph.output_node()
     (results,) = output.args
     assert isinstance(results, (tuple, list))
@@ -264,22 +273,22 @@ def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: in
     detached: the same of outputs, which require a gradient only if one of their steps was taken.
     """
 
+    places = [place for positions, _ in gates for place in positions]
+    through = [conditions for positions, conditions in gates for _ in positions]
+
     def call(*inputs: Any) -> Any:
-        given, opened = [*inputs], []
-        for positions, through in gates:
-            was_taken: list[bool] = []
-            if any(_has_hooks(inputs[position]) for position in positions):
-                raise HooksError("graphmend_hook: a parameter that may be left without a gradient has hooks by now")
-            gated = _Gate.apply(was_taken, *[inputs[position] for position in positions])
-            for position, tensor in zip(positions, gated, strict=True):
-                given[position] = tensor
-            opened.append((was_taken, through))
+        given, taken = [*inputs], list[bool]()
+        if any(_has_hooks(inputs[place]) for place in places):
+            raise HooksError("graphmend_hook: a parameter that may be left without a gradient has hooks by now")
+        if places:
+            gated = _Gate.apply(taken, through, *[inputs[place] for place in places])
+            for place, tensor in zip(places, gated, strict=True):
+                given[place] = tensor
         found = graph(*given)
-        results, taken = [*found[:count]], _read(found[count:])
-        for was_taken, through in opened:
-            was_taken += [taken[place] for place in through]
-        for positions, through in detached:
-            if not any(taken[place] for place in through):
+        results = [*found[:count]]
+        taken += _read(found[count:])
+        for positions, conditions in detached:
+            if not any(taken[condition] for condition in conditions):
                 for position in positions:
                     results[position] = results[position].detach()
         return results
@@ -295,14 +304,19 @@ def _read(conditions: Sequence[torch.Tensor]) -> list[bool]:
 
 
 class _Gate(torch.autograd.Function):  # type: ignore[misc]
-    """Hands tensors on, and their gradients if any of `was_taken` is true by then."""
+    """Hands tensors on, and the gradient of each if a step was taken that uses it.
+
+    taken: of all steps, known by the time that gradients come; through: the steps that use each tensor.
+    """
 
     @staticmethod
-    def forward(ctx: Any, was_taken: list[bool], *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, taken: list[bool], through: list[list[int]], *tensors: Any) -> tuple[torch.Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.was_taken = was_taken
+        ctx.taken, ctx.through = taken, through
         return tensors
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        return (None, *(gradients if any(ctx.was_taken) else [None] * len(gradients)))
+        pairs = zip(gradients, ctx.through, strict=True)
+        handed_on = (gradient if any(ctx.taken[step] for step in steps) else None for gradient, steps in pairs)
+        return (None, None, *handed_on)
