@@ -109,15 +109,15 @@ def test_nothing_is_changed_where_a_verdict_has_the_frame_traced_anew() -> None:
 
 
 def test_a_change_is_not_made_where_what_it_needs_has_failed() -> None:
-    end, module, output = end_of(STEPS=lambda *_: 1 / 0, INDICES=take_out)
+    end, module, output = end_of(UNDEFINED=lambda *_: 1 / 0, CONDITIONS=take_out)
     end.run(module, output, called)
     assert module(torch.tensor(0.0)) == 0
     assert module.graph.find_nodes(op="call_method", target="sin")
 
 
 def test_what_a_change_needs_is_asked_for_with_it() -> None:
-    with pytest.raises(AssertionError, match="INDICES"):
-        end_of(INDICES=take_out)
+    with pytest.raises(AssertionError, match="CONDITIONS"):
+        end_of(CONDITIONS=take_out)
 
 
 def test_a_place_has_no_second_function() -> None:

@@ -44,7 +44,7 @@ COMPARISONS: dict[type[ast.AST], str] = {
 }
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
-_VALUE_BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "range", "str"})
+_VALUE_BUILTINS = frozenset({"bool", "float", "int", "max", "min", "range", "str"})
 # They give Python what only the graph knows, or look at the function that they stand in.
 _NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super"}
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
@@ -190,9 +190,10 @@ class Speculation:
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         function, arguments = self._called(node, qualified, bare)
-        plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
-        if self.has_stored() and qualified in _PLAIN_BUILTINS | _VALUE_BUILTINS:
-            plain = plain.replace("A", "GM.inert(A)")
+        plain = "A"
+        if function is node.func:
+            plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
+            plain = plain.replace("A", "GM.inert(A)") if self.has_stored() else plain
         arguments += [self._argument(argument, plain) for argument in node.args]
         keywords = [
             ast.copy_location(ast.keyword(keyword.arg, self._argument(keyword.value, plain)), keyword)
@@ -214,6 +215,8 @@ class Speculation:
             builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
             if builtin or qualified in _PLAIN_TORCH:
                 return self._of_module(func) if in_torch else func, []
+            if self._scope.names_one_of(func, {"abs"}, self.lowering.place.function) and not node.keywords:
+                return expression("GM.operate", node), [constant("abs", node)]
             if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
                 if in_torch:
                     return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
