@@ -101,7 +101,7 @@ def several_early_returns(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)), train="GM102-T06")
+@case(inputs=((UP,), (DOWN,), (t(9.0, 9.0, 9.0),)))
 def nested(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     if x.sum() > 0:
@@ -113,7 +113,7 @@ def nested(x: torch.Tensor) -> torch.Tensor:
     return y + 1
 
 
-@case(train="GM102-T06")
+@case()
 def nested_under_a_python_test(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     if x.dim() == 1:
@@ -124,7 +124,7 @@ def nested_under_a_python_test(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(train="GM102-T06")
+@case()
 def a_python_test_in_a_side(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     if x.sum() > 0:
@@ -264,7 +264,7 @@ def a_tuple_assignment(x: torch.Tensor) -> Any:
     return a, b
 
 
-@case(train="GM102-T06")  # each side's value depends on one of two tensors
+@case()
 def swapped_in_one_side(x: torch.Tensor) -> Any:
     a, b = x + 1, x + 2
     if x.sum() > 0:
@@ -366,7 +366,7 @@ def torch_equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return z
 
 
-@case(train="GM102-T06")
+@case()
 def in_a_loop(x: torch.Tensor) -> torch.Tensor:  # H15
     previous = x
     for _ in range(3):

@@ -86,7 +86,7 @@ class h2_a_parameter_of_one_side(torch.nn.Module):
         return y
 
 
-case(train="GM102-T06", inductor=True)(h2_a_parameter_of_one_side)
+case(inductor=True)(h2_a_parameter_of_one_side)
 
 
 class h2_a_parameter_of_one_side_by_getattr(h2_a_parameter_of_one_side):
@@ -98,7 +98,7 @@ class h2_a_parameter_of_one_side_by_getattr(h2_a_parameter_of_one_side):
         return y
 
 
-case(train="GM102-T06")(h2_a_parameter_of_one_side_by_getattr)
+case()(h2_a_parameter_of_one_side_by_getattr)
 
 GLOBAL = torch.nn.Parameter(torch.ones(3))
 
@@ -116,7 +116,7 @@ class h2_a_global_parameter_of_one_side(torch.nn.Module):
         return y
 
 
-case(train="GM102-T06")(h2_a_global_parameter_of_one_side)
+case()(h2_a_global_parameter_of_one_side)
 
 
 @case(train="GM102-T06", inputs=PAIRS)

@@ -252,7 +252,7 @@ def h6_a_caller_asks_in_a_lambda(x: torch.Tensor) -> torch.Tensor:
     return y + 100 if check(y) else y
 
 
-@case(declined="GM102-T11", train="GM102-T06", inputs=PAIRS)
+@case(declined="GM102-T11", inputs=PAIRS)
 def h6_a_caller_swaps_and_asks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     p, q = (x, y) if x.sum() > 0 else (y, x)
     return p + q * 2 if is_changed(p, x) else p

@@ -102,7 +102,8 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     Nor may anything that the graph gives require a gradient where no step was taken and eager's requires none.
     """
     graph, steps, selected = module.graph, [*compilation.of(Steps).bets], compilation.of(Steps).selected
-    if any(_is_used_elsewhere(step, selected) for step in steps):
+    known = selected | compilation.of(Shelters).operands.keys()
+    if any(_is_used_elsewhere(step, known) for step in steps):
         return False
     if any(map(_has_gradient, graph.find_nodes(op="get_attr"))):
         return False
@@ -149,9 +150,12 @@ def _conditions(steps: Iterable[Step]) -> Conditions:
     return tuple(dict.fromkeys(step.condition for step in steps))
 
 
-def _is_used_elsewhere(step: Step, selected: set[torch.fx.Node]) -> bool:
-    """Does a gradient leave the step by another way than its last operation?  selected: those of the sides."""
-    ends = selected if step.selects else {step.adding}
+def _is_used_elsewhere(step: Step, known: set[torch.fx.Node]) -> bool:
+    """Does a gradient leave the step by another way than its last operation?
+
+    known: what leads out of sides: what is selected of them, and shelters, which a region around them has put in.
+    """
+    ends = known if step.selects else {step.adding}
     computed = [node for node in step.nodes if node.op.startswith("call") and _has_gradient(node)]
     return any(user not in step.nodes and user not in ends for node in computed for user in node.users)
 

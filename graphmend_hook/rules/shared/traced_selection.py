@@ -39,7 +39,7 @@ from ...engine.facts.writes import (
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.undefined_gradients import Step, Steps, leave_undefined
 from ...engine.region import Regions, conditions
-from ...engine.shelter import add, taken_at
+from ...engine.shelter import Shelters, add, taken_at
 from ..where.codes import GRADIENTS_DIFFER, SIDES_DIFFER
 
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
@@ -164,7 +164,8 @@ def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
 
 @question(otherwise=None)
 def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None:
-    """As `expect_unwritten`, of variables."""
+    """As `expect_unwritten`, of variables; what is selected is a shelter."""
+    trace.compilation.of(Shelters).safe.add(tensor_node(selected))
     _expect(trace, (operand,), selected)
 
 

@@ -1,0 +1,398 @@
+"""Calls in sides: of modules, functions and operators that no table knows.  Imported twice: as they are, and mended.
+
+``EXPECT`` gives what is expected of each.  In training what one side alone uses gets no gradient where it is not taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from expectations import Expectation, register
+from torch import Tensor, nn
+
+EXPECT: dict[str, Expectation] = {}
+SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
+case = register(EXPECT, inputs=((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL,)))
+
+
+class Owner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.norm, self.statistics, self.dropout = nn.LayerNorm(8), nn.BatchNorm1d(8), nn.Dropout(0.5)
+        self.block = nn.Sequential(nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 8))
+        self.weight, self.table = nn.Parameter(torch.randn(8, 8)), nn.Embedding(10, 8)
+        self.calls, self.seen = 0, [0.0]
+
+    def doubled(self, h: Tensor) -> Tensor:
+        return h * 2
+
+
+def scaled_norm(h: Tensor) -> Tensor:
+    return F.layer_norm(h, (8,)) * 2
+
+
+@case(inductor=True)
+class a_module(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            h = self.norm(h)
+        return h * 2
+
+
+@case(inductor=True)
+class a_module_on_each_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 2:
+            h = self.first(x)
+        else:
+            h = self.second(x)
+        return h
+
+
+@case()
+class one_module_on_both_sides(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        return self.first(h) if h.max() > 1.5 else self.first(h * 0.5)
+
+
+@case()
+class a_function_of_the_module(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 2:
+            x = scaled_norm(x)
+        return self.first(x)
+
+
+@case()
+class a_product_of_matrices(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            h = F.softmax(h, -1) @ self.weight
+        return h
+
+
+@case(inductor=True)
+class a_block_that_writes_to_its_own_memory(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            h = h + self.block(F.gelu(h))
+        return h
+
+
+@case()
+class returns_at_several_places(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 3:
+            return h
+        h = F.gelu(self.second(h))
+        if h.max() > 1:
+            return h
+        return self.norm(h)
+
+
+@case()
+class a_method_with_a_branch_of_its_own(Owner):
+    def inner(self, h: Tensor) -> Tensor:
+        if h.sum() > 0:
+            return self.norm(h)
+        return F.gelu(h)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = self.inner(h)
+        return h
+
+
+@case()
+class a_branch_in_a_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            if h.min() < -2:
+                h = self.norm(h)
+            else:
+                h = F.gelu(self.second(h))
+        return h
+
+
+@case()
+class arguments_with_stars(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        given, options = (h, (8,)), {"eps": 1e-3}
+        if h.max() > 1.5:
+            h = F.layer_norm(*given, **options)
+        return h
+
+
+@case()
+class several_results(Owner):
+    def both(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        return self.norm(h), h * 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            a, b = self.both(h)
+        else:
+            a, b = h, h + 1
+        return a + b
+
+
+@case()
+class one_module_in_two_branches(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 2:
+            h = self.second(h)
+        h = h + 1
+        if h.min() < -1:
+            h = self.second(h)
+        return h
+
+
+@case()
+class a_module_that_is_used_before(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.second(self.first(x))
+        if h.max() > 1:
+            h = self.second(h) * h
+        return h
+
+
+@case()
+class a_module_that_is_frozen(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.second.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            h = self.second(h)
+        return h
+
+
+@case()
+class attention(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)[None]
+        if h.max() > 1.5:
+            h = F.scaled_dot_product_attention(h @ self.weight, h, h)
+        return h[0]
+
+
+@case()
+class half_precision(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).bfloat16()
+        if h.max() > 1:
+            h = F.gelu(h) * F.layer_norm(h, (8,))
+        return h.float()
+
+
+@case()
+class under_autocast(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            h = self.first(x)
+            if h.max() > 1:
+                h = self.second(h)
+        return h.float()
+
+
+# --- gradients that would be NaN where a side is not taken -------------------------------------------------------------
+
+
+@case(inductor=True)
+class singular_operations_of_a_method(Owner):
+    def roots(self, h: Tensor) -> Tensor:
+        return (h.log() / h.sqrt()).exp() * h.pow(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if (h > 0).all():
+            h = self.roots(h)
+        return h
+
+
+@case()
+class singular_behind_what_hands_gradients_on(Owner):
+    def roots(self, h: Tensor) -> Tensor:
+        a = h.abs().reshape(-1)
+        return (a.log() * a.rsqrt()).reshape(h.shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if (h > 0).all():
+            h = self.roots(h)
+        return h
+
+
+@case()
+class what_is_read_is_written_into_own_memory(Owner):
+    def roots(self, h: Tensor) -> Tensor:
+        z = self.norm(h)
+        z.add_(h - h.min() * 0)
+        return z.log() * 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if (h > 0).all():
+            h = self.roots(h)
+        return h
+
+
+@case()
+class a_weight_is_added_in_place(Owner):
+    def shifted(self, h: Tensor) -> Tensor:
+        z = h.clone()
+        z.add_(self.second.bias)
+        return z
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 2:
+            h = self.shifted(h)
+        return h
+
+
+@case(train="GM102-T06")
+class what_is_sheltered_is_written_to(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = h.clone().mul_(2)
+        return h
+
+
+# --- what a call may not do --------------------------------------------------------------------------------------------
+
+
+@case(declined="GM102-T11")
+class draws_where_it_trains(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            h = self.dropout(h)
+        return h
+
+
+@case(declined="GM102-T11")
+class writes_statistics_where_it_trains(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            h = self.statistics(h)
+        return h
+
+
+@case(declined="GM102-T11")
+class counts(Owner):
+    def counted(self, h: Tensor) -> Tensor:
+        self.calls += 1
+        return h * 2
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = self.counted(h)
+        return h, self.calls
+
+
+@case(declined="GM102-T11")
+class appends(Owner):
+    def kept(self, h: Tensor) -> Tensor:
+        self.seen.append(1.0)
+        return h * 2
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = self.kept(h)
+        return h, len(self.seen)
+
+
+@case(declined="GM102-T11")
+class writes_to_what_it_is_given(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = x + 1
+        if h.max() > 1.5:
+            h = F.relu(h, inplace=True) + 1
+        return h
+
+
+@case(declined="GM102-T04")
+class looks_up_what_may_not_be_there(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        rows = (h[:, 0].abs() * 3).long()
+        if rows.max() < 10:
+            h = h + self.table(rows)
+        return h
+
+
+@case(declined="GM102-T04")
+class factors_what_may_not_be_definite(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = x @ x.T
+        if h.min() > 0:
+            h = torch.linalg.cholesky(h + 40 * torch.eye(4))
+        return h
+
+
+@case(declined="GM102-T14")
+class costs_much(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.large = nn.Sequential(nn.Linear(8, 1024), nn.Linear(1024, 2048), nn.Linear(2048, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            h = self.large(h)
+        return h
+
+
+@case(declined="GM102-T05")
+class raises_where_it_is_not_taken(Owner):
+    def checked(self, h: Tensor, extra: Any) -> Tensor:
+        return h * extra.scale  # type: ignore[no-any-return]
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 100:
+            h = self.checked(h, None)
+        return h
+
+
+@case(declined="GM102-R02")
+class reads_what_the_side_has_stored(Owner):
+    def total(self, h: Tensor) -> Tensor:
+        return h * self.calls
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            self.calls = 2
+            h = self.total(h)
+        return h
+
+
+@case(declined="GM102-R02")
+class calls_its_base(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            h = super().doubled(h)
+        return h
