@@ -8,7 +8,7 @@ from .rules.defer.traced_draws import draw, drawable
 from .rules.defer.traced_kept import kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
-from .rules.shared.traced_calls import called
+from .rules.shared.traced_calls import begun, called, judged
 from .rules.shared.traced_conditions import both, compiling, early, either, every, is_bool, negate, one_value, undecided
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch
@@ -16,6 +16,7 @@ from .rules.shared.traced_speculated import (
     attempt,
     attempt_method,
     attribute,
+    augmented,
     current,
     inert,
     item_of,

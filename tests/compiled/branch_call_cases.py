@@ -396,3 +396,135 @@ class calls_its_base(Owner):
         if h.max() > 1:
             h = super().doubled(h)
         return h
+
+
+# --- statements that are judged as a whole -----------------------------------------------------------------------------
+
+
+@case()
+class a_number_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        loss: Any = 0.0
+        if h.max() > 1:
+            loss += h.pow(2).mean()
+        else:
+            loss += h.mean()
+        return loss + h  # type: ignore[no-any-return]
+
+
+@case(inductor=True)
+class a_tensor_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            h *= 0.5
+        return h + 1
+
+
+@case(declined="GM102-T11")
+class a_tensor_with_another_name_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        same = h
+        if h.max() > 1:
+            h *= 0.5
+        return h + same
+
+
+@case(declined="GM102-T11")
+class a_view_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        column = h[:, 0]
+        if h.max() > 1:
+            column += 1
+        return h + column.sum()
+
+
+@case(declined="GM102-T11")
+class an_input_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach()
+        if self.first(x).max() > 1:
+            x += 1
+        return self.first(x)
+
+
+@case()
+class a_loop_over_modules(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            for layer in (self.first, self.second):
+                h = layer(h)
+        return h
+
+
+@case()
+class a_loop_that_ends_early(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            for i in range(4):
+                if i == 2:
+                    break
+                h = self.second(h)
+        return h
+
+
+@case()
+class a_block_without_gradients(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            with torch.no_grad():
+                scale = self.norm(h).abs().mean()
+            h = h / scale
+        return h
+
+
+@case()
+class a_method_that_gives_nothing(Owner):
+    def check(self, h: Tensor) -> None:
+        assert h.shape[0] == 4
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            self.check(h)
+            assert h.dim() == 2, "a matrix"
+            h = self.norm(h)
+        return h
+
+
+@case(declined="GM102-T11")
+class a_loop_that_draws(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            for _ in range(2):
+                h = h + torch.rand(8)
+        return h
+
+
+@case(declined="GM102-R03")
+class a_name_that_a_loop_may_not_bind(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            for layer in (self.first, self.second):
+                last = layer(h)
+            h = h + last
+        return h
+
+
+@case(declined="GM102-T13")
+class a_loop_with_a_branch_on_data(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1:
+            for _ in range(3):
+                if h.max() > 2:
+                    h = h * 0.5
+        return h

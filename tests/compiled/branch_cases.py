@@ -234,7 +234,7 @@ def a_chained_comparison_of_what_is_read(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@case(declined="GM102-R08")
+@case()
 def an_augmented_assignment_of_a_number(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x + 2
@@ -246,7 +246,7 @@ def an_augmented_assignment_of_a_number(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(declined="GM102-R08")
+@case()
 def an_augmented_assignment_of_a_tensor(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     if x.sum() > 0:

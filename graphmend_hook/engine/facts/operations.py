@@ -44,6 +44,7 @@ _SWITCHING = frozenset(
         "set_inplace_requires_grad_allowed",
     }
 )
+_MODES = ("_enter_autocast", "_exit_autocast", "_set_grad_enabled")
 # Functions that wrap a tensor for a function transform, or take it out, or give the gradient that the transform is for.
 _WRAPPING = frozenset(
     {
@@ -208,7 +209,7 @@ def may_fail(node: torch.fx.Node) -> bool:
 
 def is_steady(node: torch.fx.Node) -> bool:
     """Can it fail neither on any data, nor for want of any?  Tracing it did not."""
-    if not may_fail(node):
+    if not may_fail(node) or name_of(node) in _MODES:
         return True
     if name_of(node) not in tensor_ops.STEADY or not _is_named(node) or "out" in node.kwargs:
         return False

@@ -42,6 +42,7 @@ class Verdict(Enum):
     LOGGERS = "what a logger shows is changed"
     DRAWS = "an operation of another library may draw before a draw that waits"
     SELECTED = "a tensor that a branch selects is written to, or given away"
+    REPLACED = "a tensor for which another one stands, since a side writes to it, is read behind the side"
     STEPS = "it ends in a step of a loop"
     UNDEFINED = "what eager has skipped gives gradients, where eager gives none"
     GRADIENTS = "a tensor does not require the gradient that it was told to, and that can be told"

@@ -40,6 +40,37 @@ def returns(statement: ast.If) -> bool:
     return any(isinstance(node, ast.Return) for node in walk(statement))
 
 
+# What does more than the statements of a side may do, or has handlers, which could catch what ends a trace.
+_DOING_MORE = (
+    *(ast.Return, ast.Raise, ast.Delete, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.NamedExpr),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Yield, ast.YieldFrom, ast.Await, ast.Try),
+    *(ast.AsyncFor, ast.AsyncWith, getattr(ast, "Match", ast.Try), getattr(ast, "TryStar", ast.Try)),
+)
+
+
+def stays(statement: ast.stmt) -> bool:
+    """Does control stay in the statement, a loop, a `with` or an `assert`, up to its end, and bind it only names?"""
+    return not any(isinstance(node, _DOING_MORE) for node in walk(statement)) and not _leaves_loop(statement)
+
+
+def _leaves_loop(node: ast.AST) -> bool:
+    """Does it contain a ``break`` or ``continue`` of a loop around it?"""
+    if isinstance(node, (ast.Break, ast.Continue)):
+        return True
+    if isinstance(node, (ast.For, ast.While)):
+        return any(map(_leaves_loop, node.orelse))
+    return any(map(_leaves_loop, ast.iter_child_nodes(node)))
+
+
+def bound_for_certain(statement: ast.stmt) -> set[str]:
+    """The names that a `with` binds in each case."""
+    found: set[str] = set()
+    for inner in statement.body if isinstance(statement, ast.With) else ():
+        targets = inner.targets if isinstance(inner, ast.Assign) else []
+        found |= {target.id for target in targets if isinstance(target, ast.Name)} | bound_for_certain(inner)
+    return found
+
+
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 

@@ -18,20 +18,19 @@ from ...source.templates import OWN, Template, constant, expression, name
 from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.late import Late
-from .blocks import masked_write_apart, returns, slots_of
+from .blocks import bound_for_certain, masked_write_apart, returns, slots_of, stays
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
     BOUND_ON_ONE_SIDE,
     EFFECT_IN_SIDE,
     LEAVES_EARLY,
-    NOT_SPECULABLE,
     OTHER_NAME,
     OTHER_STATEMENT,
 )
 from .messages import Captures, class_raised
 from .shared_calls import Lazy
-from .speculated import Lowers, Speculation
+from .speculated import ARITHMETIC, Lowers, Speculation
 
 _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
@@ -49,6 +48,7 @@ if not hasattr(OWNER, ATTRIBUTE):
 )
 _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
+_AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START)")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
 
 
@@ -140,10 +140,34 @@ class Side(Speculation):
                 self.fail(statement)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
+            case ast.AugAssign(target=ast.Name() as target) if type(statement.op) in ARITHMETIC:
+                self._augment(statement, target)
             case ast.Expr():
                 self._effect(statement)
+            case ast.For() | ast.While() | ast.With() | ast.Assert() if stays(statement):
+                self._as_written(statement)
             case _:
                 raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
+
+    def _augment(self, statement: ast.AugAssign, target: ast.Name) -> None:
+        """``name += value``."""
+        now = self.value(name(target.id, target))
+        operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
+        new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
+        self._store(statement, [self._target(target)], new)
+
+    def _as_written(self, statement: ast.stmt) -> None:
+        """A statement that the trace judges as a whole, once it is traced."""
+        names, shared = NamesIn.code(statement), self.lowering.place.function.flow.captured
+        if self.lowering.is_open or self.has_stored() or not names.bound.isdisjoint(shared):
+            raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
+        known = self.bound | self.assigned
+        for spelling in sorted(names.read | (names.bound & known)):
+            if spelling in known or spelling not in names.bound:
+                self.value(name(spelling, statement))
+        self.body += _AS_WRITTEN.fill(statement, STATEMENT=statement)
+        self.assigned |= names.bound & known
+        self.assigned |= bound_for_certain(statement)
 
     def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
         lowered = self.value(value)
@@ -171,10 +195,8 @@ class Side(Speculation):
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
         if not isinstance(found, EffectCall):
-            raise Declined(
-                NOT_SPECULABLE,
-                f"the call of `{ast.unparse(statement.value)[:60]}` may only be made if its side is taken",
-            )
+            self.body.append(ast.copy_location(ast.Expr(self.value(statement.value)), statement))
+            return
         if found.shown is not None:
             raise Declined(EFFECT_IN_SIDE, "the effect may show one of its callers")
         leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]

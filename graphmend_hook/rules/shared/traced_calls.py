@@ -36,16 +36,25 @@ _MOST_WORK_OF_DEVICES = 1 << 31
 
 def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The call as it was written, if what it does may be done where the region is not taken."""
-    if not in_trace():
-        raise Unspeculable(MAY_FAIL)
-    start = begin()
+    start = begun()
+    result = function(*arguments, **options)
+    judged(start)
+    return result
+
+
+def begun() -> int:
+    """Begin what is judged when it is traced; gives its number, for `judged`."""
+    start = begin() if in_trace() else -1
     if start < 0:
         raise Unspeculable(MAY_FAIL)
-    result = function(*arguments, **options)
+    return start
+
+
+def judged(start: int) -> None:
+    """End it, if what was traced may be done where the region is not taken."""
     why = why_not_made(start)
     if why:
         raise Unspeculable(*why)
-    return result
 
 
 @dataclass

@@ -38,9 +38,9 @@ from ...engine.facts.writes import (
 )
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.undefined_gradients import Step, Steps, leave_undefined
-from ...engine.region import Regions, conditions
+from ...engine.region import Region, Regions, conditions
 from ...engine.shelter import Shelters, add, taken_at
-from ..where.codes import GRADIENTS_DIFFER, SIDES_DIFFER
+from ..where.codes import GRADIENTS_DIFFER, HARMFUL, SIDES_DIFFER
 
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
 
@@ -154,6 +154,47 @@ def _called(node: torch.fx.Node) -> str:
     """What the program calls the tensor, if it is handed in; else what the graph does."""
     argument = node.meta.get("grapharg")
     return str(node.name if argument is None else getattr(argument.source, "name", node.name))
+
+
+@question(otherwise=False)
+def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
+    """May the one stand for the other, which the program writes to in a region, for the rest of the trace?
+
+    So it may if the trace has made the memory, and nothing reads it behind the region: but where sides are merged.
+    """
+    before, after = fake_of(old), fake_of(new)
+    inputs = [node for node in trace.output.graph.nodes if node.op in ("placeholder", "get_attr")]
+    if not memory_of([tensor_node(old)]).isdisjoint(memory_of(inputs)) or before.dtype is not after.dtype:
+        return False
+    if before.requires_grad and not torch.is_grad_enabled():
+        return False
+    if not same_sizes(before.shape, after.shape) or not same_sizes(before.stride(), after.stride()):
+        return False
+    region = trace.compilation.of(Regions).open[-1]
+    trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
+    trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new)))
+    return True
+
+
+@dataclass
+class _Replaced:
+    """What stands for a tensor that is written to in a region: the region, the tensor, and what stands for it."""
+
+    found: list[tuple[Region, torch.fx.Node, torch.fx.Node]] = field(default_factory=list)
+
+
+def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    order = {node: place for place, node in enumerate(module.graph.nodes)}
+    merges = {read.selected for read in compilation.of(Reads).found}
+    for region, old, new in compilation.of(_Replaced).found:
+        memory = memory_of([old])
+        for node in [*module.graph.nodes][order[new] + 1 :]:
+            if (
+                node not in region.made
+                and node not in merges
+                and not memory.isdisjoint(memory_of(node.all_input_nodes))
+            ):
+                region.give_up(compilation, (HARMFUL,))
 
 
 @question(otherwise=None)

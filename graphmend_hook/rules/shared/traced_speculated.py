@@ -12,7 +12,7 @@ import torch
 from ...engine.door.question import in_trace
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
-from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, INNER_BRANCH, MAY_FAIL
+from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
 from .traced_operations import has_known_shape, is_tensor
 
@@ -104,6 +104,22 @@ def operate(name: str, *operands: Any) -> Any:
             inert(operand)
     function = getattr(operator, name)
     return attempt(name, function, *operands) if of_tensors else function(*operands)
+
+
+def augmented(name: str, left: Any, right: Any) -> Any:
+    """``left += right`` of a name, with the operator of that name in the module `operator`.
+
+    Of a tensor that this trace has made another one is made, if the rest of the program cannot tell.
+    """
+    if not isinstance(left, torch.Tensor):
+        kind = type(left)
+        if kind is not int and kind is not float and kind is not bool and kind is not str and kind is not tuple:
+            raise Unspeculable(HARMFUL)
+        return operate(name, left, right)
+    result = operate(name, left, right)
+    if not in_trace() or not traced_selection.stands_for_written(result, left):
+        raise Unspeculable(HARMFUL)
+    return result
 
 
 def _is_little(name: str, left: Any, right: Any = None) -> bool:
