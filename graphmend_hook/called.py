@@ -9,7 +9,18 @@ from .rules.defer.traced_kept import kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
 from .rules.shared.traced_calls import begun, called, judged
-from .rules.shared.traced_conditions import both, compiling, early, either, every, is_bool, negate, one_value, undecided
+from .rules.shared.traced_conditions import (
+    both,
+    compiling,
+    early,
+    either,
+    every,
+    is_bool,
+    negate,
+    one_value,
+    truth,
+    undecided,
+)
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch
 from .rules.shared.traced_speculated import (
@@ -51,4 +62,14 @@ from .rules.value.traced_data_shapes import counted, distinct, nonzero, one_hot,
 from .rules.value.traced_numbers import compare, count_selected, number
 from .rules.value.traced_operators import as_operator
 from .rules.value.traced_twice import apart
-from .rules.where.traced import is_other, nested, nested_returned, select, select_returned
+from .rules.where.traced import (
+    expect_step,
+    is_other,
+    may_leave,
+    nested,
+    nested_returned,
+    never,
+    select,
+    select_returned,
+    truth_like,
+)

@@ -50,16 +50,16 @@ _DOING_MORE = (
 
 def stays(statement: ast.stmt) -> bool:
     """Does control stay in the statement, a loop, a `with` or an `assert`, up to its end, and bind it only names?"""
-    return not any(isinstance(node, _DOING_MORE) for node in walk(statement)) and not _leaves_loop(statement)
+    return not any(isinstance(node, _DOING_MORE) for node in walk(statement)) and not leaves_loop(statement)
 
 
-def _leaves_loop(node: ast.AST) -> bool:
+def leaves_loop(node: ast.AST) -> bool:
     """Does it contain a ``break`` or ``continue`` of a loop around it?"""
     if isinstance(node, (ast.Break, ast.Continue)):
         return True
     if isinstance(node, (ast.For, ast.While)):
-        return any(map(_leaves_loop, node.orelse))
-    return any(map(_leaves_loop, ast.iter_child_nodes(node)))
+        return any(map(leaves_loop, node.orelse))
+    return any(map(leaves_loop, ast.iter_child_nodes(node)))
 
 
 def bound_for_certain(statement: ast.stmt) -> set[str]:

@@ -238,7 +238,8 @@ class Side(Speculation):
             self._store(statement, [self._target(target)], value)
 
 
-def _branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+def branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+    """The branch that two sides make, each of which gives what is to be assigned to these names and attributes."""
     then, orelse = sides
     return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots, then.raises or orelse.raises)
 
@@ -288,7 +289,7 @@ def assigning(
             )
     for side in falling:
         side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
-    return _branch_of(sides, names, slots)
+    return branch_of(sides, names, slots)
 
 
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
@@ -302,7 +303,7 @@ def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side
             end = around.lowering.place.statement
             side.give([constant(None, end)], end)
     _check_shared(around, [*then, *orelse], "returns")
-    return _branch_of(sides)
+    return branch_of(sides)
 
 
 def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:
@@ -319,7 +320,7 @@ def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
     then, orelse = around.inner(), around.inner()
     then.give([then.value(node.body)], at)
     orelse.give([orelse.value(node.orelse)], at)
-    return _branch_of((then, orelse))
+    return branch_of((then, orelse))
 
 
 def guarding(
@@ -336,4 +337,4 @@ def guarding(
     holds, fails = around.inner(), around.inner()
     holds.give([], at)
     fails.fail(failing, evaluated, raised)
-    return _branch_of((holds, fails))
+    return branch_of((holds, fails))

@@ -53,6 +53,7 @@ from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.shared_calls import Hoisted, split
 from ..shared.side import Side, assigning, returning, valued
 from .codes import CAUGHT, SEVERAL_CONDITIONALS
+from .exits import LoopCandidate, branch_at, exit_at, loop_at
 
 CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -72,8 +73,10 @@ class Where:
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | Ready | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | LoopCandidate | Ready | Refusal | None:
         statement = place.statement
+        if isinstance(statement, ast.For):
+            return loop_at(place, scope, CODE)
         tests = tests_of(statement)
         found: BranchCandidate | Ready | Refusal | None
         try:
@@ -89,6 +92,9 @@ class Where:
         return heard(found, tests, place, scope)
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
+        found = exit_at(place)
+        if found is not None:
+            return branch_at(found, lowering)
         condition = lowering.test(statement.test)
         if isinstance(statement.test, ast.BoolOp):
             lowering.scope.lowered[statement.test] = condition

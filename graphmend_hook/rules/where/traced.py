@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from ...engine.attempt.as_written import is_as_written
+from ...engine.attempt.attempt import STATEMENT
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
@@ -162,6 +164,37 @@ def _is_same(left: Any, right: Any) -> bool:
     if kind is int or kind is bool or kind is str:
         return bool(left == right)
     return left is None or left is right
+
+
+def never(_line: int) -> bool:
+    """No: what an exit asks whose loop is not mended, at that line.  The loop asks `may_leave` in its place."""
+    return False
+
+
+def truth_like(test: Any, done: torch.Tensor) -> torch.Tensor:
+    """The truth of a test as a tensor, also of one that Python decides; `done` is another such tensor."""
+    if undecided(test) and has_truth(test):
+        return truth(test)
+    if isinstance(test, torch.Tensor):
+        raise Unspeculable(INNER_BRANCH)
+    return torch.ones_like(done) if test else torch.zeros_like(done)
+
+
+@question(otherwise=False)
+def may_leave(trace: Trace) -> bool:
+    """May a loop go on for the trace although data has ended it?"""
+    return not (trace.is_in_a_body or is_as_written(trace) or traced_sides.is_harmful(trace))
+
+
+def expect_step(outcome: tuple[Any, ...] | None) -> None:
+    """A step of such a loop has to be mended: if it cannot be, the frame is traced anew, with the exit as written."""
+    if outcome is None:
+        _leave_exit()
+
+
+@question(otherwise=None)
+def _leave_exit(trace: Trace) -> None:
+    trace.compilation.without(STATEMENT.at(trace.line), reason="a step behind an exit that data decides is not mended")
 
 
 @question(otherwise=False)
