@@ -110,7 +110,6 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     inputs, (results,) = [*graph.find_nodes(op="placeholder")], graph.output_node().args
     trained = [*filter(_has_gradient, inputs)]
     origins = _Origins(graph, trained, steps)
-    steps = [step for step in steps if not step.selects or not origins.through[step].isdisjoint(trained)]
     written = origins.of_memory(memory_of(inputs))
     behind = {
         position: origins.of([node])
@@ -118,6 +117,12 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
         if isinstance(node, torch.fx.Node) and _has_gradient(node)
     }
     given = written.union(*behind.values())
+    idle = {
+        step
+        for step in steps
+        if step.selects and (step.adding not in given or origins.through[step].isdisjoint(trained))
+    }
+    steps = [step for step in steps if step not in idle]  # what these give reaches nothing, or is not trained
     if not all(step.adding in given and not origins.through[step].isdisjoint(trained) for step in steps):
         return False  # what is behind a step is told apart by another one
     if any(step.adding in written for step in steps):

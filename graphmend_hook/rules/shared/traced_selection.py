@@ -51,12 +51,12 @@ def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: V
     kind, other = type_of(left), type_of(right)
     if kind is not other or kind is not torch.Tensor or not all(map(_is_strided, (left, right))):
         return _DIFFERENT
-    if not _differ_in_values(*map(fake_of, (predicate, left, right))):
+    may_be_undefined = not (trace.compilation.is_saved or trace.is_in_a_body or conditions(trace) is None)
+    fakes = map(fake_of, (predicate, left, right))
+    if not _differ_in_values(*fakes, in_gradients_too=may_be_undefined and torch.is_grad_enabled()):
         return _DIFFERENT
     alone = _trained_alone(trace, left, right)
-    if alone and (trace.compilation.is_saved or trace.is_in_a_body or conditions(trace) is None):
-        return GRADIENTS_DIFFER, alone
-    return ()
+    return (GRADIENTS_DIFFER, alone) if alone and not may_be_undefined else ()
 
 
 @question(otherwise=None)
@@ -87,13 +87,17 @@ def _is_strided(tensor: Variable) -> bool:
     return example is None or example.layout is torch.strided
 
 
-def _differ_in_values(predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Do the tensors differ in their values only?"""
+def _differ_in_values(
+    predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, in_gradients_too: bool = False
+) -> bool:
+    """Do the tensors differ in their values only?  in_gradients_too: or in whether they require a gradient."""
     if type(left) is not type(right) or isinstance(left, torch.nn.Parameter) or predicate.device != left.device:
         return False
     if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
         return False
-    if left.requires_grad != right.requires_grad or (left.requires_grad and not torch.is_grad_enabled()):
+    if left.requires_grad != right.requires_grad and not in_gradients_too:
+        return False
+    if left.requires_grad and not torch.is_grad_enabled():
         return False  # what is selected without gradients requires none
     return bool(same_sizes(left.shape, right.shape) and same_sizes(left.stride(), right.stride()))
 
