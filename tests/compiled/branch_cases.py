@@ -398,7 +398,7 @@ def break_in_a_loop(x: torch.Tensor) -> torch.Tensor:  # H15
     return x
 
 
-@case(declined="GM102-R08")
+@case()
 def continue_in_a_loop(x: torch.Tensor) -> torch.Tensor:  # H15
     for _ in range(3):
         x = x + 1

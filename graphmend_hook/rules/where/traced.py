@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from ...engine.attempt.as_written import is_as_written
 from ...engine.attempt.attempt import STATEMENT
+from ...engine.attempt.refusals import record as record_here
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
@@ -20,7 +20,7 @@ from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_speculated import Unspeculable
 from ..trap import traced as guards
-from .codes import INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
+from .codes import HARMFUL, INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -183,7 +183,10 @@ def truth_like(test: Any, done: torch.Tensor) -> torch.Tensor:
 @question(otherwise=False)
 def may_leave(trace: Trace) -> bool:
     """May a loop go on for the trace although data has ended it?"""
-    return not (trace.is_in_a_body or is_as_written(trace) or traced_sides.is_harmful(trace))
+    if traced_sides.is_harmful(trace):
+        record_here(HARMFUL)
+        return False
+    return not trace.is_in_a_body
 
 
 def expect_step(outcome: tuple[Any, ...] | None) -> None:

@@ -1,0 +1,213 @@
+"""Loops that data ends: `break` and `continue` under a test of data.  Imported twice: as they are, and mended.
+
+``EXPECT`` gives what is expected of each.  In training a layer that eager has not come to gets no gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from expectations import Expectation, register
+from torch import Tensor, nn
+
+EXPECT: dict[str, Expectation] = {}
+SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
+case = register(EXPECT, inputs=((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL * 0.1,)))
+
+
+class Owner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+
+@case(inductor=True)
+class a_layer_may_be_the_last(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            if x.softmax(-1).max() > 0.4:
+                break
+        return x
+
+
+@case(inductor=True)
+class an_iteration_converges(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        y = x
+        for _ in range(8):
+            new = 0.5 * (y + x.abs() / (y.abs() + 1))
+            if (new - y).abs().max() < 0.05:
+                break
+            y = new
+        return y
+
+
+@case()
+class layers_are_passed_over(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            if x.abs().max() > 2:
+                continue
+            x = layer(x) * 1.5
+        return x
+
+
+@case()
+class layers_are_dropped_at_random(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            if self.training and torch.rand([]) < 0.3:
+                continue
+            x = layer(x)
+        return x
+
+
+@case()
+class statements_before_the_break(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for _ in range(4):
+            h = torch.tanh(h) * 1.2
+            if h.abs().max() < 0.9:
+                h = h * 2
+                break
+            h = h + 0.01
+        return h
+
+
+@case()
+class the_test_stands_first(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        running = torch.ones(4, dtype=torch.bool)
+        total = torch.zeros(4)
+        for _ in range(5):
+            if not running.any():
+                break
+            p = torch.sigmoid(h.mean(-1)) * 0.5
+            total = total + torch.where(running, p, 0.0)
+            running = running & (total < 0.9)
+            h = torch.where(running[:, None], self.second(h), h)
+        return h
+
+
+@case()
+class python_decides_the_first_steps(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for i in range(4):
+            if i > 1 and x.abs().max() < 3:
+                break
+            x = self.first(x) * 2
+        return x
+
+
+@case()
+class a_print_before_the_break(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for i in range(3):
+            x = self.first(x)
+            if x.abs().max() < 1:
+                print("left", i)
+                break
+        return x
+
+
+@case()
+class no_data_ends_the_loop(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for i in range(4):
+            if i == 2 and h.shape[0] == 4:
+                break
+            h = self.second(h)
+        if h.max() > 1:
+            h = h * 2
+        return h
+
+
+# --- left as they were written -----------------------------------------------------------------------------------------
+
+
+@case(declined="GM102-R08")
+class a_loop_with_an_else(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for _ in range(3):
+            if h.abs().max() < 1:
+                break
+            h = h * 0.5
+        else:
+            h = h + 1
+        return self.second(h)
+
+
+@case(declined="GM102-R08")
+class two_exits(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = self.first(x)
+            if x.abs().max() < 1:
+                break
+            x = x * 2
+            if x.mean() > 0:
+                break
+        return x
+
+
+@case(declined="GM102-R05")
+class the_step_is_read_behind_the_loop(Owner):
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        for i in range(4):  # noqa: B007
+            if h.abs().max() < 1:
+                break
+            h = h * 0.5
+        return h * i
+
+
+@case(declined="GM102-R17")
+class the_steps_are_counted(Owner):
+    def forward(self, x: Tensor) -> Any:
+        h, k = self.first(x), 0
+        for _ in range(4):
+            if h.abs().max() < 1:
+                break
+            h = h * 0.5
+            k += 1
+        return h, k
+
+
+@case(declined="GM102-T11")
+class a_step_draws(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for _ in range(4):
+            if h.abs().max() < 1:
+                break
+            h = h * torch.rand(8)
+        return h
+
+
+@case(declined="GM102-T02")
+class shapes_grow(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for _ in range(3):
+            if h.abs().max() < 1:
+                break
+            h = torch.cat([h, h])
+        return h
+
+
+@case(declined="GM100-R01")
+class the_loop_is_switched_off(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):  # graphmend: off
+            x = self.first(x)
+            if x.abs().max() < 1:
+                break
+        return x
