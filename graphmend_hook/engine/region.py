@@ -42,6 +42,7 @@ class Region:
     at: its place in the trace: a line, and how often the trace has reached it before.
     predicate: a tensor () of bool that says where it is taken, if that is known; is_where_true: where it is true?
     made: the nodes that were made in it, once it is closed.
+    conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
     """
 
@@ -49,6 +50,7 @@ class Region:
         self.at, self.place, self.code, self.codes = at, trace.place, trace.code, codes
         self.predicate, self.is_where_true = predicate, True
         self.made: set[torch.fx.Node] = set()
+        self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)

@@ -116,6 +116,63 @@ class a_print_before_the_break(Owner):
         return x
 
 
+@case(inductor=True)
+class returns_in_the_loop(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = self.first(x)
+            if x.abs().max() < 1:
+                return x
+        return self.second(x)
+
+
+@case()
+class returns_several_values_in_the_loop(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for _ in range(3):
+            x = self.first(x)
+            if x.abs().max() < 1:
+                return x, x.sum()
+        x = self.second(x)
+        return x, x.mean()
+
+
+@case()
+class returns_what_it_computes_in_the_loop(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in (self.first, self.second):
+            y = layer(x)
+            if y.abs().max() > 2:
+                return self.layers[0](y)  # type: ignore[no-any-return]
+            x = x + y
+        return x
+
+
+@case()
+class returns_in_a_loop_under_a_python_test(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] == 4:
+            for _ in range(3):
+                x = self.first(x)
+                if x.abs().max() < 1:
+                    return x
+        return self.second(x)
+
+
+@case(declined="GM102-T03")
+class returns_nothing_in_the_loop(Owner):
+    def step(self, x: Tensor) -> Any:
+        for _ in range(3):
+            x = self.first(x)
+            if x.abs().max() < 1:
+                return None
+        return x
+
+    def forward(self, x: Tensor) -> Any:
+        y = self.step(x)
+        return x if y is None else y
+
+
 @case()
 class no_data_ends_the_loop(Owner):
     def forward(self, x: Tensor) -> Tensor:

@@ -188,7 +188,7 @@ def h11_the_value_of_a_test_in_a_local(x: torch.Tensor) -> Any:
 # --- H14: where control goes -----------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-R06")
+@case()
 def h14_a_return_in_a_loop(x: torch.Tensor) -> torch.Tensor:
     for _ in range(3):
         x = x + 1

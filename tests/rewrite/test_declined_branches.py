@@ -37,7 +37,7 @@ DECLINED = {
     ],
     "GM102-R05": ["if x.any():\n    k = 1\nreturn k", "if x.any():\n    k = 1\nelse:\n    x = 2\nwhile n:\n    n = k"],
     "GM102-R06": [
-        "for i in x:\n    if x.any():\n        return i\nreturn x",
+        "while n:\n    if x.any():\n        return n\nreturn x",
         "with torch.no_grad():\n    if x.any():\n        return n\n    return x",
         "try:\n    if x.any():\n        return n\n    return x\nfinally:\n    n = 1",
         "if x.any():\n    self.a = x\n    return n\nreturn x",
@@ -47,13 +47,14 @@ DECLINED = {
         "if x.any() and x.all() and x.max() and x.min() and x.sum() and x.mean():\n    x = n\nreturn x",
     ],
     "GM102-R08": [
+        "while n:\n    if x.any():\n        break\nreturn x",
+        "for i in n:\n    if x.any():\n        break\nelse:\n    x = n\nreturn x",
         "if x.any():\n    try: x = x + 1\n    finally: pass\nreturn x",
         "if x.any():\n    for i in n:\n        if i: return x\nreturn x",
         "if x.any():\n    for i in n: del x\nreturn x",
         "for k in n:\n    if x.any():\n        with n: break\nreturn x",
         "if x.any():\n    for k in n: x = k\ndef g(): return x\nreturn x",
         "if x.any():\n    del n\nreturn x",
-        "for i in n:\n    if x.any():\n        break\nreturn x",
         "if x.any():\n    def g(): ...\nreturn x",
         "if x.any():\n    import os\nreturn x",
         "if x.any():\n    n, *k = x\nreturn x",
@@ -145,6 +146,8 @@ def test_declined_with_its_code(code: str, body: str) -> None:
 
 # The trace decides about these, not their text.
 LEFT_TO_THE_TRACE = [
+    "for i in x:\n    if x.any():\n        return i\nreturn x",
+    "for i in n:\n    if x.any():\n        break\nreturn x",
     "if x.any():\n    for i in n: x = x + 1\nreturn x",
     "if x.any():\n    with torch.no_grad(): x = x + 1\nreturn x",
     "if x.any():\n    n += 1\nreturn n",

@@ -131,8 +131,11 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     for place, node in enumerate(inputs):
         through = [step for step in steps if node in origins.through[step]]
         if through and node not in given:
-            reached = {frozenset(end for end, found in behind.items() if step.adding in found) for step in through}
-            if len(reached) > 1 or not _may_have_a_gate(node):
+            reached = {
+                condition: frozenset(end for end, found in behind.items() if not added.isdisjoint(found))
+                for condition, added in _added_by_condition(through).items()
+            }
+            if len({*reached.values()}) > 1 or not _may_have_a_gate(node):
                 return False  # more than one: by which result a gradient comes is told by nothing
             gates.setdefault(_conditions(through), []).append(place)
     detached: Positions = {}
@@ -149,6 +152,13 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     shelters = compilation.of(Shelters).operands
     placed.unsheltered = [node for node, operand in shelters.items() if operand in alone]
     return True
+
+
+def _added_by_condition(steps: Iterable[Step]) -> dict[torch.fx.Node, set[torch.fx.Node]]:
+    found: dict[torch.fx.Node, set[torch.fx.Node]] = {}
+    for step in steps:
+        found.setdefault(step.condition, set()).add(step.adding)
+    return found
 
 
 def _conditions(steps: Iterable[Step]) -> Conditions:

@@ -88,6 +88,7 @@ class BranchCandidate:
         spared; checked: what then stands in the place of a statement that is no ``if``.
     predicate: what decides, if not the test itself; when: the sides are asked, if not for every tensor.
     prepare: statements before the sides; finish: statements that take the results, if not plain assignments.
+    is_exit: it leaves a loop, or a step of one, as `finish` does.
     """
 
     at: ast.stmt
@@ -99,6 +100,7 @@ class BranchCandidate:
     when: ast.expr | None = None
     prepare: list[ast.stmt] = field(default_factory=list)
     finish: list[ast.stmt] = field(default_factory=list)
+    is_exit: bool = False
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         at, branch = self.at, self.branch
@@ -123,7 +125,7 @@ class BranchCandidate:
         return ast.copy_location(ast.If(spared(mended, self.settled), mended.body, mended.orelse), self.at)
 
     def _returns(self) -> bool:
-        return isinstance(self.at, ast.If) and returns(self.at)
+        return isinstance(self.at, ast.If) and returns(self.at) and not self.is_exit
 
     def _assign(self) -> list[ast.stmt]:
         if self._returns():

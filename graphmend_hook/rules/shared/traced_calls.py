@@ -27,7 +27,7 @@ from ...source.tensor_ops import SPECULABLE, STEADY
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, MAY_FAIL
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
-from .traced_speculated import Unspeculable
+from .traced_sides import Unspeculable
 
 # Multiplications that a region may make for nothing: about a tenth of a millisecond, which is what a break costs.
 _MOST_WORK = {"cpu": 1 << 22}

@@ -33,7 +33,7 @@ from ..defer.traced import record
 from ..where.codes import IN_TRANSFORM, NOT_ONE_ELEMENT, UNTAKEN_RAISES
 from . import traced_sides
 from .traced_rounding import round_decisions
-from .traced_speculated import Unspeculable
+from .traced_sides import Unspeculable
 
 
 def compiling() -> bool:

@@ -64,20 +64,24 @@ def leave_gradients_undefined(
     trace: Trace, predicate: Variable, selected: Variable, left: Variable, right: Variable
 ) -> None:
     """What one side alone depends on gets no gradient where that side is not taken, as in eager."""
-    regions, node = trace.compilation.of(Regions), tensor_node(selected)
+    region, node = trace.compilation.of(Regions).last, tensor_node(selected)
     trace.compilation.of(Steps).selected.add(node)
     alone = _trained_alone(trace, left, right)
-    if not alone or regions.last is None:
+    if not alone or region is None:
         return
-    bet, around = regions.last.bet((GRADIENTS_DIFFER, alone)), taken_at(trace)
+    bet = region.bet((GRADIENTS_DIFFER, alone))
     for side, is_where_true in ((left, True), (right, False)):
-        condition = tensor_node(predicate)
-        if not is_where_true:
-            condition = add(trace, None, operator.invert, condition)
-        if around is not None:
-            condition = add(trace, None, operator.and_, around, condition)
-        step = Step(frozenset(regions.last.made), node, condition, tensor_node(side))
-        leave_undefined(trace.compilation, step, bet)
+        if is_where_true not in region.conditions:
+            region.conditions[is_where_true] = _condition(trace, tensor_node(predicate), is_where_true)
+        condition = region.conditions[is_where_true]
+        leave_undefined(trace.compilation, Step(frozenset(region.made), node, condition, tensor_node(side)), bet)
+
+
+def _condition(trace: Trace, predicate: torch.fx.Node, is_where_true: bool) -> torch.fx.Node:
+    """Says whether a side is taken of a branch with this predicate, and so is what stands around it."""
+    around = taken_at(trace)
+    condition = predicate if is_where_true else add(trace, None, operator.invert, predicate)
+    return condition if around is None else add(trace, None, operator.and_, around, condition)
 
 
 def _is_strided(tensor: Variable) -> bool:

@@ -48,6 +48,10 @@ class Created:
     line: SourceLine | None = None
 
 
+class Unspeculable(Exception):  # noqa: N818  control flow, not an error
+    """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
+
+
 @question(otherwise=False)
 def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
     """Does assigning to that attribute of the object store the value, and nothing else?"""

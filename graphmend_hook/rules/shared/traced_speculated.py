@@ -14,16 +14,14 @@ from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
+from .traced_calls import called
 from .traced_operations import has_known_shape, is_tensor
+from .traced_sides import Unspeculable
 
 _NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
 _LONG = 10_000  # items of a sequence; also the exponent of a power
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
-
-
-class Unspeculable(Exception):  # noqa: N818  control flow, not an error
-    """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
 
 
 def plain(value: Any) -> Any:
@@ -142,7 +140,7 @@ def item_of(container: Any, index: Any) -> Any:
         return attempt("getitem", operator.getitem, container, index)
     kind = type(container)
     if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
-        raise Unspeculable(MAY_FAIL)
+        return called(operator.getitem, container, plain(index))
     return container[plain(index)]
 
 

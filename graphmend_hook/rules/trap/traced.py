@@ -24,7 +24,7 @@ from ..defer.traced_texts import kept as kept_now
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
 from ..shared.traced_operations import is_tensor
-from ..shared.traced_speculated import Unspeculable
+from ..shared.traced_sides import Unspeculable
 from ..where.codes import HARMFUL, MASKED_WRITE
 from .codes import GUARDS_KEPT
 

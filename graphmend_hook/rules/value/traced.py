@@ -23,7 +23,7 @@ from ...engine.graph_end import dead_code
 from ...engine.numbers import capture, late_numbers
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..shared.traced_operations import is_tensor
-from ..shared.traced_speculated import Unspeculable
+from ..shared.traced_sides import Unspeculable
 from ..where.codes import MAY_FAIL
 from . import traced_contents
 from .traced_contents import known_elements

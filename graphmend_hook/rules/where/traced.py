@@ -18,7 +18,7 @@ from ...engine.door.tracer import Trace, gives_for_nothing
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
-from ..shared.traced_speculated import Unspeculable
+from ..shared.traced_sides import Unspeculable
 from ..trap import traced as guards
 from .codes import HARMFUL, INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
