@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+from collections import deque
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -39,6 +40,7 @@ def seen(module: ModuleType, name: str, backend: Counting | None, fullgraph: boo
     """What each of the calls gives, leaves, shows and draws, with numbers that change from call to call."""
     torch._dynamo.reset()
     meter = Thing(total=0.0, best=1e9, history=[], seen={}, last=None, again=None)
+    meter.recent, meter.lists = deque(maxlen=3), {"a": [], "b": []}
     function, found, records = getattr(module, name), [], []
     called = function if backend is None else torch.compile(function, backend=backend, fullgraph=fullgraph)
     handler = logging.Handler()

@@ -40,6 +40,10 @@ def _item(tensor: torch.Tensor) -> Any:
     return tensor.item()
 
 
+def _tolist(tensor: torch.Tensor) -> Any:
+    return tensor.tolist()
+
+
 @dataclass(frozen=True)
 class _Applied:
     """What generated code calls behind the graph; where that has failed, on what is missing."""
@@ -199,6 +203,13 @@ def late(trace: Trace, tensor: Variable) -> Any:
     return kind_of_variable()(_item, [tensor.realize()], kind, frozenset({trace.line}))
 
 
+@question(otherwise=None)
+def late_list(trace: Trace, tensor: Variable) -> Any:
+    """What ``tolist()`` makes of the tensor, once the graph has run."""
+    trace.compilation.judge(Verdict.LATE, _judge)
+    return kind_of_variable()(_tolist, [tensor.realize()], list, frozenset({trace.line}))
+
+
 def _judge(compilation: Compilation, _module: object) -> None:
     """Does the graph end where the program gives such a number to what Dynamo cannot trace?"""
     from torch._dynamo.variables.base import VariableTracker
@@ -227,8 +238,13 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
 
 @question(otherwise=False)
 def is_late_number(_trace: Trace, value: Variable) -> bool:
-    """Is it a number that exists behind the graph?"""
+    """Is it a number that exists behind the graph, or a list of such?"""
     return not is_unread(value) and hasattr(value.realize(), "lines")
+
+
+def is_late_list(value: Variable) -> bool:
+    """Is it such a list?"""
+    return hasattr(value.realize(), "lines") and type_of(value) is list
 
 
 @question(otherwise=None)
