@@ -132,6 +132,21 @@ def logs_in_a_side(meter, x):
     return x * 2
 
 
+class Average:
+    def __init__(self):
+        self.sum, self.count, self.avg = 0.0, 0, 0.0
+
+    def update(self, value, n):
+        self.sum += value * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+def averages(meter, x):
+    meter.update(x.sum().item(), x.size(0))
+    return x + 1
+
+
 # --- those that need the number where it stands ----------------------------------------------------------------------
 
 

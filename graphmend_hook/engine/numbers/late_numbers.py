@@ -22,13 +22,13 @@ from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_type
-from ..door.variables import Variable, is_unread, tensor_node, type_of
+from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
 
 _NUMBERS = (bool, int, float)
-# What does not fail on any numbers.  A division does not where it is of floats, by a constant: see `_suits`.
+# What does not fail on any numbers.  A division does not where it is of floats, by what is not 0: see `_suits`.
 _PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
 _DIVISIONS = (operator.truediv, operator.itruediv)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
@@ -131,8 +131,9 @@ def _add_handlers(kind: Any) -> None:
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.lazy import LazyConstantVariable, LazyVariableTracker
+    from torch._dynamo.variables.tensor import SymNodeVariable
 
-    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker)
+    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker, SymNodeVariable)
     handlers = BuiltinVariable.call_function_handler_cache
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
@@ -180,8 +181,22 @@ def _may_stay_unread(variable: Variable) -> bool:
 
 
 def _is_number(variable: Variable) -> bool:
-    """Is it a late one, one that the trace need not look at, or a constant?"""
-    return is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
+    """Is it a late one, one that the trace need not look at, a constant, or a whole number that is a symbol?"""
+    is_known = is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
+    return is_known or _symbol(variable) is not None
+
+
+def _symbol(variable: Variable) -> torch.SymInt | None:
+    found = None if is_unread(variable) else getattr(variable, "sym_num", None)
+    return found if isinstance(found, torch.SymInt) and not is_unbacked(found) else None
+
+
+def _is_never_zero(variable: Variable) -> bool:
+    """Is it a constant, or a symbol, by which one may divide?  Of a symbol that is guarded."""
+    symbol = _symbol(variable)
+    if symbol is not None:
+        return bool(symbol != 0)
+    return not is_unread(variable) and variable.is_python_constant() and bool(variable.as_python_constant())
 
 
 def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
@@ -189,8 +204,7 @@ def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
     if function in (min, max):
         return len({*kinds}) == 1
     if function in _DIVISIONS:
-        by = given[1]
-        return float in kinds and not is_unread(by) and by.is_python_constant() and bool(by.as_python_constant())
+        return float in kinds and _is_never_zero(given[1])
     return function is not float or kinds != [int]
 
 
