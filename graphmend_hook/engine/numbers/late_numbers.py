@@ -40,6 +40,15 @@ def _item(tensor: torch.Tensor) -> Any:
     return tensor.item()
 
 
+_REQUIRES_GRADIENT = torch.zeros((), requires_grad=True)
+
+
+def _float(tensor: torch.Tensor) -> Any:
+    """``float(tensor)`` of one that has required a gradient: torch warns of the first such in a process."""
+    float(_REQUIRES_GRADIENT)
+    return tensor.item()
+
+
 def _tolist(tensor: torch.Tensor) -> Any:
     return tensor.tolist()
 
@@ -209,12 +218,12 @@ def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
 
 
 @question(otherwise=None)
-def late(trace: Trace, tensor: Variable) -> Any:
-    """The number that the tensor () holds, once the graph has run."""
+def late(trace: Trace, tensor: Variable, warns: bool = False) -> Any:
+    """The number that the tensor () holds, once the graph has run.  warns: as `_float` does?"""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
     trace.compilation.judge(Verdict.LATE, _judge)
-    return kind_of_variable()(_item, [tensor.realize()], kind, frozenset({trace.line}))
+    return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
 
 
 @question(otherwise=None)

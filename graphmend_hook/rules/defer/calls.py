@@ -91,7 +91,7 @@ class EffectCall:
 
 
 def reading(leaf: ast.expr) -> ast.expr:
-    """The value; each ``x.item()`` and ``float(x)`` in it waits for the delivery, and a ``x.tolist()`` that is all of it."""
+    """The value; each ``x.item()`` and ``float(x)`` in it waits for the delivery, as a ``x.tolist()`` does."""
 
     def instead(node: ast.AST) -> ast.AST | None:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):

@@ -55,9 +55,9 @@ def item(tensor: Any, may_wait: bool = True) -> Any:
     return None
 
 
-def _late(tensor: torch.Tensor) -> Any:
+def _late(tensor: torch.Tensor, warns: bool = False) -> Any:
     expect_success()
-    return late_numbers.late(deferral.without_gradient(tensor).reshape(()).clone())
+    return late_numbers.late(deferral.without_gradient(tensor).reshape(()).clone(), warns)
 
 
 def read(tensor: Any) -> Any:
@@ -76,8 +76,10 @@ def read_in_side(tensor: Any) -> Any:
 
 
 def read_by(function: Any, value: Any) -> Any:
-    """``float(tensor)`` for an effect or an append; what any other function gives, as it is."""
-    return float(read(value)) if function is float and isinstance(value, torch.Tensor) else function(value)
+    """``float(tensor)`` for an effect or an append, whose number is read behind the graph; else ``function(value)``."""
+    if function is float and is_asked(value) and has_truth(value) and _may_be_late(value, True):
+        return float(_late(value, value.is_floating_point() and value.requires_grad))
+    return function(value)
 
 
 def read_list(tensor: Any) -> Any:
