@@ -134,9 +134,9 @@ class NamesIn:
         return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))
 
 
-def item_of(node: ast.AST) -> ast.expr | None:
+def item_of(node: ast.AST, method: str = "item") -> ast.expr | None:
     """The `x` in ``x.item()``; None for any other expression."""
     match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr="item"), args=[], keywords=[]):
+        case ast.Call(func=ast.Attribute(value=owner, attr=called), args=[], keywords=[]) if called == method:
             return owner
     return None

@@ -66,6 +66,53 @@ def appends(meter, x):
     return x + 1
 
 
+def appends_to_a_deque_and_to_lists_in_a_dict(meter, x):
+    meter.recent.append(x.sum().item())
+    meter.lists["a"].append(float(x.mean()))
+    meter.lists.setdefault("b", []).append(round(x.max().item(), 1))
+    return x + 1
+
+
+def appends_pairs_and_dicts(meter, x):
+    meter.history.append((x.numel(), x.sum().item()))
+    meter.history.append({"loss": x.mean().item(), "name": "loss"})
+    return x + 1
+
+
+def appends_lists_and_arrays(meter, x):
+    meter.history.append(x.tolist())
+    meter.history.append((x > 1).view(2, 3).tolist())
+    meter.history.append((x * 2).numpy())
+    return x + 1, (x / 2).tolist()
+
+
+def appends_the_list_that_it_returns(meter, x):
+    found = x.tolist()
+    meter.history.append(found)
+    return x + 1, found, found is meter
+
+
+def changes_a_dict_that_was_appended(meter, x):
+    found = {"loss": x.sum().item()}
+    meter.history.append(found)
+    found["more"] = 1
+    return x + 1, found
+
+
+def appends_a_tensor(meter, x):
+    y = x * 2
+    meter.history.append(y)
+    y.add_(1)
+    return y
+
+
+def appends_an_array_that_is_written_to(meter, x):
+    y = x * 2
+    meter.history.append(y.numpy())
+    y.zero_()
+    return x + 1
+
+
 def appends_behind_a_guard(meter, x):
     if x.sum() > 1000:
         raise ValueError("too large")
@@ -83,6 +130,21 @@ def logs_in_a_side(meter, x):
     if x.abs().max() > 2:
         log.warning("large: %s, %s", x.abs().max().item(), (x > 2).sum().item())
     return x * 2
+
+
+class Average:
+    def __init__(self):
+        self.sum, self.count, self.avg = 0.0, 0, 0.0
+
+    def update(self, value, n):
+        self.sum += value * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+def averages(meter, x):
+    meter.update(x.sum().item(), x.size(0))
+    return x + 1
 
 
 # --- those that need the number where it stands ----------------------------------------------------------------------
@@ -129,9 +191,16 @@ def appends_through_two_names(meter, x):
     return x + 1
 
 
-def appends_a_tensor(meter, x):
-    meter.history.append(x.sum())
+def changes_a_list_that_was_appended(meter, x):
+    found = x.tolist()
+    meter.history.append(found)
+    found.append(len(found))
     return x + 1
+
+
+def looks_at_the_deque(meter, x):
+    meter.recent.append(x.sum().item())
+    return x + len(meter.lists) + (0 if not meter.recent else 1)
 
 
 def writes_json(meter, x):
@@ -149,4 +218,5 @@ def asks_for_its_methods(meter, x):
 
 
 BREAKING = (decides, scales, clamps, divides_by_it, uses_it_as_a_key, looks_at_the_list, replaces_the_list)
-BREAKING += (appends_through_two_names, appends_a_tensor, writes_json, asks_which_object_it_is, asks_for_its_methods)
+BREAKING += (changes_a_list_that_was_appended, looks_at_the_deque)
+BREAKING += (appends_through_two_names, writes_json, asks_which_object_it_is, asks_for_its_methods)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+from collections import deque
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from graphmend_hook.engine.numbers.late_numbers import kind_of_variable
 
 PLAIN, MENDED = both("late_number_cases")
 NAMES = [name for name, value in vars(PLAIN).items() if getattr(value, "__module__", "") == PLAIN.__name__]
+NAMES = [name for name in NAMES if name not in ("Average", "averages")]  # of a meter of their own
 BREAKING = {function.__name__ for function in PLAIN.BREAKING}
 CALLS = 12
 DRAWING = ("reads_a_draw_that_nothing_uses",)  # numbers that Inductor draws are its own
@@ -39,6 +41,7 @@ def seen(module: ModuleType, name: str, backend: Counting | None, fullgraph: boo
     """What each of the calls gives, leaves, shows and draws, with numbers that change from call to call."""
     torch._dynamo.reset()
     meter = Thing(total=0.0, best=1e9, history=[], seen={}, last=None, again=None)
+    meter.recent, meter.lists = deque(maxlen=3), {"a": [], "b": []}
     function, found, records = getattr(module, name), [], []
     called = function if backend is None else torch.compile(function, backend=backend, fullgraph=fullgraph)
     handler = logging.Handler()
@@ -71,6 +74,20 @@ def test_numbers_are_those_of_eager(name: str, backend: str) -> None:
 def test_one_graph_is_what_dynamo_captures_by_itself() -> None:
     expected = seen(PLAIN, "gives_numbers", None)
     assert seen(MENDED, "gives_numbers", Counting("eager"), fullgraph=True) == expected
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_number_is_divided_by_a_symbol(backend: str) -> None:
+    counting, found = Counting(backend), []
+    for module, compiled in ((PLAIN, False), (MENDED, True)):
+        torch._dynamo.reset()
+        meter = module.Average()
+        function = torch.compile(module.averages, backend=counting) if compiled else module.averages
+        seen = [(function(meter, torch.arange(4.0) * call), {**vars(meter)}) for call in range(CALLS)]
+        found.append(readable(seen))
+    assert found[0] == found[1]
+    assert counting.graphs == 2  # of the count a constant at first, and a symbol from then on
+    assert counting.runs == CALLS
 
 
 def test_the_type_of_a_number_is_that_of_the_result() -> None:

@@ -22,13 +22,13 @@ from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_type
-from ..door.variables import Variable, is_unread, tensor_node, type_of
+from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
 
 _NUMBERS = (bool, int, float)
-# What does not fail on any numbers.  A division does not where it is of floats, by a constant: see `_suits`.
+# What does not fail on any numbers.  A division does not where it is of floats, by what is not 0: see `_suits`.
 _PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
 _DIVISIONS = (operator.truediv, operator.itruediv)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
@@ -38,6 +38,19 @@ _OF_ONE = (abs, float, operator.neg, operator.pos, operator.not_)
 
 def _item(tensor: torch.Tensor) -> Any:
     return tensor.item()
+
+
+_REQUIRES_GRADIENT = torch.zeros((), requires_grad=True)
+
+
+def _float(tensor: torch.Tensor) -> Any:
+    """``float(tensor)`` of one that has required a gradient: torch warns of the first such in a process."""
+    float(_REQUIRES_GRADIENT)
+    return tensor.item()
+
+
+def _tolist(tensor: torch.Tensor) -> Any:
+    return tensor.tolist()
 
 
 @dataclass(frozen=True)
@@ -127,8 +140,9 @@ def _add_handlers(kind: Any) -> None:
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.lazy import LazyConstantVariable, LazyVariableTracker
+    from torch._dynamo.variables.tensor import SymNodeVariable
 
-    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker)
+    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker, SymNodeVariable)
     handlers = BuiltinVariable.call_function_handler_cache
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
@@ -176,8 +190,22 @@ def _may_stay_unread(variable: Variable) -> bool:
 
 
 def _is_number(variable: Variable) -> bool:
-    """Is it a late one, one that the trace need not look at, or a constant?"""
-    return is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
+    """Is it a late one, one that the trace need not look at, a constant, or a whole number that is a symbol?"""
+    is_known = is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
+    return is_known or _symbol(variable) is not None
+
+
+def _symbol(variable: Variable) -> torch.SymInt | None:
+    found = None if is_unread(variable) else getattr(variable, "sym_num", None)
+    return found if isinstance(found, torch.SymInt) and not is_unbacked(found) else None
+
+
+def _is_never_zero(variable: Variable) -> bool:
+    """Is it a constant, or a symbol, by which one may divide?  Of a symbol that is guarded."""
+    symbol = _symbol(variable)
+    if symbol is not None:
+        return bool(symbol != 0)
+    return not is_unread(variable) and variable.is_python_constant() and bool(variable.as_python_constant())
 
 
 def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
@@ -185,18 +213,24 @@ def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
     if function in (min, max):
         return len({*kinds}) == 1
     if function in _DIVISIONS:
-        by = given[1]
-        return float in kinds and not is_unread(by) and by.is_python_constant() and bool(by.as_python_constant())
+        return float in kinds and _is_never_zero(given[1])
     return function is not float or kinds != [int]
 
 
 @question(otherwise=None)
-def late(trace: Trace, tensor: Variable) -> Any:
-    """The number that the tensor () holds, once the graph has run."""
+def late(trace: Trace, tensor: Variable, warns: bool = False) -> Any:
+    """The number that the tensor () holds, once the graph has run.  warns: as `_float` does?"""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
     trace.compilation.judge(Verdict.LATE, _judge)
-    return kind_of_variable()(_item, [tensor.realize()], kind, frozenset({trace.line}))
+    return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
+
+
+@question(otherwise=None)
+def late_list(trace: Trace, tensor: Variable) -> Any:
+    """What ``tolist()`` makes of the tensor, once the graph has run."""
+    trace.compilation.judge(Verdict.LATE, _judge)
+    return kind_of_variable()(_tolist, [tensor.realize()], list, frozenset({trace.line}))
 
 
 def _judge(compilation: Compilation, _module: object) -> None:
@@ -227,8 +261,13 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
 
 @question(otherwise=False)
 def is_late_number(_trace: Trace, value: Variable) -> bool:
-    """Is it a number that exists behind the graph?"""
+    """Is it a number that exists behind the graph, or a list of such?"""
     return not is_unread(value) and hasattr(value.realize(), "lines")
+
+
+def is_late_list(value: Variable) -> bool:
+    """Is it such a list?"""
+    return hasattr(value.realize(), "lines") and type_of(value) is list
 
 
 @question(otherwise=None)

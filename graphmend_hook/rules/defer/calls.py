@@ -91,13 +91,19 @@ class EffectCall:
 
 
 def reading(leaf: ast.expr) -> ast.expr:
-    """The value, of which each ``x.item()`` waits for the delivery."""
+    """The value; each ``x.item()`` and ``float(x)`` in it waits for the delivery, as a ``x.tolist()`` does."""
 
     def instead(node: ast.AST) -> ast.AST | None:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             return node
         owner = item_of(node)
-        return None if owner is None else expression("GM.read(A)", owner, A=owner)
+        if owner is not None:
+            return expression("GM.read(A)", owner, A=owner)
+        match node:
+            case ast.Call(ast.Name("float") as function, [ast.expr() as read], []) if not isinstance(read, ast.Starred):
+                return expression("GM.read_by(F, A)", node, F=function, A=replaced(read, instead))
+        owner = item_of(node, "tolist") if node is leaf else None
+        return None if owner is None else expression("GM.read_list(A)", owner, A=owner)
 
     return replaced(leaf, instead)
 

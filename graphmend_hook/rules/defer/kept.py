@@ -1,4 +1,7 @@
-"""``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at."""
+"""``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at.
+
+So it is with a deque, with ``self.log["loss"].append(...)``, and with ``self.log.setdefault("loss", []).append(...)``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import ast
 
 from ...source.names import root_name
 from ...source.scopes import ModuleScope, Place
-from ...source.templates import Template
+from ...source.templates import Template, constant
 from ..base import Ready, unsuitable
 from .calls import CODE, reading
 
@@ -15,7 +18,7 @@ _KEPT = Template(
 if GM.tracing():
     TARGET = RECEIVER
     VALUES = (LEAF,)
-    if not GM.kept_behind(TARGET, VALUES):
+    if not GM.kept_behind(TARGET, VALUES, IS_NEW):
         TARGET.append(VALUES[0])
 else:
     ORIGINAL
@@ -24,10 +27,24 @@ else:
 
 
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
-    """The append to an attribute of an object, which may wait for the end of the graph; None for anything else."""
+    """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
     match statement.value:
-        case ast.Call(func=ast.Attribute(value=ast.Attribute() as owner, attr="append"), args=[value], keywords=[]):
-            is_plain = root_name(owner) and not isinstance(value, (ast.Starred, ast.Constant))
+        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]) if _is_held(owner):
+            is_plain = not isinstance(value, (ast.Starred, ast.Constant))
             if is_plain and not place.inside_try and unsuitable(place, scope, CODE) is None:
-                return Ready(_KEPT.fill(statement, RECEIVER=owner, LEAF=reading(value), ORIGINAL=statement))
+                is_new = constant(isinstance(value, (ast.Tuple, ast.Dict)), statement)
+                holes = {"RECEIVER": owner, "LEAF": reading(value), "IS_NEW": is_new}
+                return Ready(_KEPT.fill(statement, ORIGINAL=statement, **holes))
     return None
+
+
+def _is_held(owner: ast.expr) -> bool:
+    """Is it an attribute, an item of one, or what ``setdefault(key, [])`` of one gives?"""
+    match owner:
+        case ast.Subscript(value=ast.Attribute() as held, slice=ast.Constant() | ast.Name()):
+            return bool(root_name(held))
+        case ast.Call(
+            ast.Attribute(ast.Attribute() as held, "setdefault"), [ast.Constant() | ast.Name(), ast.List([])], []
+        ):
+            return bool(root_name(held))
+    return isinstance(owner, ast.Attribute) and bool(root_name(owner))

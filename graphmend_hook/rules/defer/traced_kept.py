@@ -5,6 +5,7 @@ Dynamo inlines these functions and folds their tests.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +18,11 @@ from ...engine.door.variables import Variable, is_unread
 from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
-from ...engine.numbers.late_numbers import is_late_number
+from ...engine.numbers.late_numbers import is_late_list
 from .traced import append, refusal_here
 from .traced_texts import kept
 
+_LISTS = (list, deque)
 _KEPT = Feature("an append waits for the end of the graph", Lifetime.CODE)
 
 
@@ -31,26 +33,49 @@ class Kept:
     found: list[tuple[Any, SourceLine | None]] = field(default_factory=list)
 
 
-def kept_behind(target: Any, values: tuple[Any, ...]) -> bool:
-    """Leave the append of a number or a text for the epilogue; False where it has to be made now."""
-    if not tracing() or not _is_plain(values[0]) or refusal_here(False, False, values, False):
+def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
+    """Leave the append of a value for the epilogue; False where it has to be made now.
+
+    is_new: is it a tuple or a dict that nobody else has?
+    """
+    if not tracing():
         return False
-    if not _may_wait(target):
+    is_copied = _is_plain(values[0]) or (is_new and _is_of_plain(values[0]))
+    if not is_copied and not _is_object(values[0]):
         return False
-    append((queue.ITEM, _append, target, kept(values[0])))
+    if refusal_here(False, False, values if is_copied else (), False) or not _may_wait(target):
+        return False
+    append((queue.ITEM, _append, target, kept(values[0]) if is_copied else values[0]))  # or this very object
     return True
 
 
 def _is_plain(value: Any) -> bool:
     """Is it a number or a text, of which nobody asks which object it is?"""
-    if is_unread_plain(value) or is_late_number(value):
+    if is_unread_plain(value):
         return True
     kind = type(value)
     return kind is str or kind is int or kind is float or kind is bool
 
 
+def _is_of_plain(value: Any) -> bool:
+    """Is it a tuple or a dict of such?"""
+    if type(value) is dict:
+        return all([_is_plain(key) for key in value]) and all([_is_plain(item) for item in value.values()])  # noqa: C419  Dynamo: no generators
+    return type(value) is tuple and all([_is_plain(item) for item in value])  # noqa: C419
+
+
 def _append(target: Any, values: Any) -> None:
     target.append(values[0])
+
+
+@question(otherwise=False)
+def _is_object(_trace: Trace, value: Variable) -> bool:
+    """Is it a tensor, an array, a list that exists behind the graph, or a dict or list that traced code has made?"""
+    if is_unread(value):
+        return False
+    value, kind = value.realize(), type(value.realize()).__name__
+    is_made = kind in ("ConstDictVariable", "ListVariable") and value.source is None
+    return is_made or kind in ("TensorVariable", "NumpyNdarrayVariable") or is_late_list(value)
 
 
 @question(otherwise=False)
@@ -59,7 +84,7 @@ def _may_wait(trace: Trace, target: Variable) -> bool:
     compilation = trace.compilation
     if not compilation.allows(_KEPT, trace.line) or trace.is_in_a_body:
         return False
-    if not is_unread(target) or target.peek_type() is not list or not can_be_loaded(target.source):
+    if not is_unread(target) or target.peek_type() not in _LISTS or not can_be_loaded(target.source):
         return False
     found = target.peek_value()
     if id(found) in compilation.output.side_effects.id_to_variable:

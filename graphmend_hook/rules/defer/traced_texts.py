@@ -28,7 +28,7 @@ def _why_it_differs(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
-    if is_unread_plain(value) or is_late(value):
+    if is_unread_plain(value) or is_late(value) or is_late_number(value):
         return ""
     if deferral.is_drawn(value):
         return MAY_CHANGE

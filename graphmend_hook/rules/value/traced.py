@@ -55,9 +55,9 @@ def item(tensor: Any, may_wait: bool = True) -> Any:
     return None
 
 
-def _late(tensor: torch.Tensor) -> Any:
+def _late(tensor: torch.Tensor, warns: bool = False) -> Any:
     expect_success()
-    return late_numbers.late(deferral.without_gradient(tensor).reshape(()).clone())
+    return late_numbers.late(deferral.without_gradient(tensor).reshape(()).clone(), warns)
 
 
 def read(tensor: Any) -> Any:
@@ -75,6 +75,19 @@ def read_in_side(tensor: Any) -> Any:
     raise Unspeculable(MAY_FAIL, "item")
 
 
+def read_by(function: Any, value: Any) -> Any:
+    """``float(tensor)`` for an effect or an append, whose number is read behind the graph; else ``function(value)``."""
+    if function is float and is_asked(value) and has_truth(value) and _may_be_late(value, True):
+        return float(_late(value, value.is_floating_point() and value.requires_grad))
+    return function(value)
+
+
+def read_list(tensor: Any) -> Any:
+    """``tensor.tolist()`` for an effect or an append, which comes behind the graph."""
+    found = tolist(tensor)
+    return tensor.tolist() if found is None else found
+
+
 def _may_be_late(tensor: torch.Tensor, is_shown: bool) -> bool:
     return deferral.tracing() and not deferral.is_transformed() and late_numbers.may_be_late(tensor, is_shown)
 
@@ -86,6 +99,9 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
     numbers = known_elements(tensor)
     if numbers is not None:
         return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
+    if may_capture and tensor.dim() and _may_be_late(tensor, tensor.dim() > 1):
+        expect_success()
+        return late_numbers.late_list(deferral.without_gradient(tensor).clone())
     is_list = may_capture and tensor.dim() == 1 and has_fixed_shape(tensor)
     if is_list and 0 < tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = on_host(tensor).tolist()
