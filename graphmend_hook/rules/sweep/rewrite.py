@@ -29,8 +29,9 @@ Also
     ``if top_x.numel() > 0:`` around the step; ``out[top_x] = ...`` and ``out[top_x] += ...`` at its end.
     ``if mask.any():`` around a step that selects rows by the mask, or ``if mask.sum() == 0: continue`` before it: the
     rows of the mask are looked up once, and are what its name stands for in the step.
-    A loop over ``hits.nonzero()`` or over ``hits.nonzero(as_tuple=True)[0].tolist()`` goes over every place of `hits` while tracing, and the rows that
-    ``torch.where(mask)`` looks up in the step are those of the mask where `hits` has a hit, none elsewhere.
+    A loop over ``hits.nonzero()`` or over ``hits.nonzero(as_tuple=True)[0].tolist()`` goes over every place of
+    `hits` while tracing, and the rows that ``torch.where(mask)`` looks up in the step are those of the
+    mask where `hits` has a hit, none elsewhere.
 
 Gradients
     Weights that only steps without rows use have none in eager, and the graph would give them zeros: `dynamo.absent`.
