@@ -21,6 +21,9 @@ class Experts(nn.Module):
     def mask_of(self, chosen):
         return nn.functional.one_hot(chosen, num_classes=4).permute(1, 0)
 
+    def hits(self, chosen, number):
+        return self.mask_of(chosen)[number] > 0
+
 
 class Skipped(Experts):
     def forward(self, x, chosen):
@@ -59,6 +62,123 @@ class AroundNothing(Experts):
             (rows,) = torch.where(mask[number])
             state = self.experts[number](x[rows])
             out.index_add_(0, rows, state)
+        return out
+
+
+class AssignsRows(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = self.hits(chosen, number).nonzero().flatten()
+            if rows.numel() > 0:
+                out[rows] = expert(x[rows])
+        return out
+
+
+class AddsAtRows(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = torch.where(self.hits(chosen, number))[0]
+            if len(rows) == 0:
+                continue
+            state = expert(x[rows])
+            out[rows] += state * 2
+        return out
+
+
+class AssignsByMask(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if not mask.any():
+                continue
+            out[mask] = self.experts[number](x[mask])
+        return out
+
+
+class AddsByMask(Experts):
+    """The mask is a mask again after the step."""
+
+    def forward(self, x, chosen):
+        out, scale = torch.zeros_like(x), x.sigmoid()
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if mask.sum().item() > 0:
+                state = self.experts[number](x[mask])
+                out[mask] += state * scale[mask, 1][:, None]
+        return out + mask[:, None]
+
+
+class CountsMask(Experts):
+    def forward(self, x, chosen):
+        out = x.clone()
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if mask.sum() == 0:
+                continue
+            state = x[mask]
+            out[mask] = self.experts[number](state) - state.mean(0)
+        return out
+
+
+class AnotherMask(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            other = self.hits(chosen, 3 - number)
+            if mask.any():
+                out[other] = self.experts[number](x[other])
+        return out
+
+
+class HighestOfNone(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if mask.any():
+                state = x[mask]
+                out[mask] = self.experts[number](state) - state.max()
+        return out
+
+
+class AssignsToItsBuffer(Experts):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(5, 3))
+
+    def forward(self, x, chosen):
+        kept = self.kept
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if mask.any():
+                kept[mask] = self.experts[number](x[mask])
+        return kept * 2
+
+
+class MaskOfAnotherSize(Experts):
+    """Eager fails where the mask has a hit, which the rows would not."""
+
+    def forward(self, x, chosen):
+        out, longer = torch.zeros_like(x), torch.cat((x, x))
+        for number in range(4):
+            mask = self.hits(chosen, number) & (x[:, 0] > 100)
+            if mask.any():
+                out[mask] = self.experts[number](longer[mask])
+        return out
+
+
+class CountsBeside(Experts):
+    def forward(self, x, chosen):
+        out = torch.zeros_like(x)
+        for number in range(4):
+            mask = self.hits(chosen, number)
+            if mask.any():
+                self.calls += 1
+                out[mask] = self.experts[number](x[mask])
         return out
 
 

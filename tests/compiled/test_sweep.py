@@ -19,7 +19,8 @@ LISTED = [
     *("Listed", "ListedAsTemplatesSpellTheirs", "ListedByAnotherMask", "Rows", "RowsWithQuestions", "TwoLists"),
     "HitsWrittenLater",
 ]
-MENDABLE = ["Skipped", "Around", "Stepping", *LISTED]
+ASSIGNED = ["AssignsRows", "AddsAtRows", "AssignsByMask", "AddsByMask", "CountsMask"]
+MENDABLE = ["Skipped", "Around", "Stepping", *ASSIGNED, *LISTED]
 WITHOUT_WEIGHTS = ["Stepping", "TwoLists", "HitsWrittenLater"]
 CHOICES = [[0, 1, 2, 3, 0], [1, 1, 1, 1, 1], [3, 3, 0, 0, 0], [2, 1, 2, 1, 2]]
 
@@ -91,6 +92,18 @@ def test_a_step_that_would_not_be_nothing(name: str) -> None:
     """H: effects, failures, writes to what other steps read, an index that is another."""
     _, codes = outcomes(name)
     assert codes == ["GM105-T01"]
+
+
+@pytest.mark.parametrize("name", ["AnotherMask", "HighestOfNone", "AssignsToItsBuffer", "MaskOfAnotherSize"])
+def test_an_assignment_that_would_not_be_nothing(name: str) -> None:
+    """H: a mask that the test does not ask for, or of another size; a failure on no rows; a write to a buffer."""
+    assert "GM105-T01" in outcomes(name)[1]
+
+
+def test_a_count_beside_a_step() -> None:
+    (site,) = [site for site in SITES if site.rule == "sweep" and site.function == "CountsBeside.forward"]
+    assert (site.outcome, site.code) == (Outcome.DECLINED, "GM105-R01")
+    assert outcomes("CountsBeside")[1] == []
 
 
 @pytest.mark.parametrize("name", ["BreaksBeforeTheLoop", "RowsAreKnown"])

@@ -8,7 +8,7 @@ STEP_CONTAINS_MORE = of_rules(
     "GM105-R01",
     sentence="the step only assigns names, and adds at an index at its end",
     remedy="Let the step compute from its rows and end with one `index_add_` or assignment at the index.",
-    because="the step contains something else than assignments to names, under an `if` perhaps, and `index_add_`",
+    because="the step contains something else than assignments to names, under an `if` perhaps, and one at an index at its end",
 )
 READ_AFTER_STEP = of_rules(
     "GM105-R02",

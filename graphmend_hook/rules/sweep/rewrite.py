@@ -26,9 +26,12 @@ After
             GM.swept()
 
 Also
-    ``if top_x.numel() > 0:`` around the step.  A loop over ``hits.nonzero()`` or over
-    ``hits.nonzero(as_tuple=True)[0].tolist()`` goes over every place of `hits` while tracing, and the rows that
-    ``torch.where(mask)`` looks up in the step are those of the mask where `hits` has a hit, none elsewhere.
+    ``if top_x.numel() > 0:`` around the step; ``out[top_x] = ...`` and ``out[top_x] += ...`` at its end.
+    ``if mask.any():`` around a step that selects rows by the mask, or ``if mask.sum() == 0: continue`` before it: the
+    rows of the mask are looked up once, and are what its name stands for in the step.
+    A loop over ``hits.nonzero()`` or over ``hits.nonzero(as_tuple=True)[0].tolist()`` goes over every place of
+    `hits` while tracing, and the rows that ``torch.where(mask)`` looks up in the step are those of the
+    mask where `hits` has a hit, none elsewhere.
 
 Gradients
     Weights that only steps without rows use have none in eager, and the graph would give them zeros: `dynamo.absent`.
@@ -46,38 +49,50 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...diagnostics import Refusal
 from ...source.scopes import ModuleScope, Place
-from ...source.templates import Template, expression
+from ...source.templates import OWN, Template, expression
 from ..base import Declined, Ready, unsuitable
 from . import hit_lists
-from .steps import ADDING, adds, check, emptiness, ends_in_adding
+from .steps import ADDING, adds, assigns_at, check, emptiness, ends_in_adding, lack_of_hits, only_indexes
 
 CODE = "GM105"
 _END = Template("if GM.compiling():\n    GM.swept()")
+_ASKED = rb"[^\n]*(?:\.any\(\)|\.sum\(\)|\.numel\(\)|\.shape\[0\]|\.size\(0\)|\blen\(\w+\))[^\n]*:"
+_ROWS = Template("KEPT = MASK\nROWS = GM.sweep_mask(MASK) if GM.compiling() else None")
+_SELECT = Template("if ROWS is not None:\n    MASK = ROWS")
+_RESTORE = Template("if ROWS is not None:\n    MASK = KEPT\n    GM.swept()")
 
 
 @dataclass(frozen=True)
 class Tested:
-    """A test that skips a step, or has it inside: what is asked in its place, and what follows the body."""
+    """A test that skips a step, or has it inside: what is asked in its place, and what follows the body.
+
+    before: what precedes the test; begin: how a step begins that the test has inside; after: one that it skips.
+    """
 
     asked: ast.expr
     end: list[ast.stmt]
+    before: Sequence[ast.stmt] = ()
+    begin: Sequence[ast.stmt] = ()
+    after: Sequence[ast.stmt] = ()
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         assert isinstance(mended, ast.If)
-        return [ast.copy_location(ast.If(self.asked, [*mended.body, *self.end], []), mended)]
+        test = ast.If(self.asked, [*self.begin, *mended.body, *self.end], [])
+        return [*self.before, ast.copy_location(test, mended), *self.after]
 
 
 class Sweep:
     """Rewrites steps of loops that do nothing for no rows; see the module's docstring."""
 
     name = "sweep"
-    version = 5
+    version = 6
     fallback = False
-    triggers = (re.compile(rb"(?s)\A(?=.*" + ADDING.encode() + rb"\b).*\btorch\b"),)  # the rare word first
+    triggers = (re.compile(rb"(?s)\A(?=.*(?:" + ADDING.encode() + rb"\b|\n *if " + _ASKED + rb")).*\btorch\b"),)
 
     def match(self, place: Place, scope: ModuleScope) -> Ready | Tested | Refusal | None:
         try:
@@ -93,7 +108,7 @@ def _found(place: Place, scope: ModuleScope) -> list[ast.stmt] | Tested | None:
     statement = place.statement
     if isinstance(statement, ast.If):
         return _tested(statement, place, scope)
-    if isinstance(statement, ast.Expr):
+    if isinstance(statement, ast.Expr) or assigns_at(statement):
         return _added(statement, place, scope)
     if isinstance(statement, ast.Assign):
         made = hit_lists.made_at(place, scope)
@@ -107,12 +122,12 @@ def _tested(statement: ast.If, place: Place, scope: ModuleScope) -> Tested | Non
     """``if index.shape[0] == 0: continue`` before a step, or ``if index.numel() > 0:`` around it."""
     skipped, index = emptiness(statement)
     if index is None:
-        return None
+        return _hit(statement, place)
     called = [node.func for node in ast.walk(statement.test) if isinstance(node, ast.Call)]
     if not all(isinstance(node, ast.Attribute) or scope.names_one_of(node, {"len"}, place.function) for node in called):
         return None  # a `len` of the program's own
     step = place.block[place.index + 1 :] if skipped else statement.body
-    if not ends_in_adding(step):
+    if not ends_in_adding(step) or not (adds(step[-1]) or _is_in_a_loop(place)):
         return None
     check(step, place)
     swept = "GM.compiling() and GM.sweep(INDEX)"
@@ -121,10 +136,56 @@ def _tested(statement: ast.If, place: Place, scope: ModuleScope) -> Tested | Non
     return Tested(asked, [] if skipped else _END.fill(statement.body[-1]))
 
 
-def _added(statement: ast.Expr, place: Place, scope: ModuleScope) -> list[ast.stmt] | None:
-    """The end of a step that is skipped by a test before it, or that is one of a loop over a list of hits."""
-    if not adds(statement) or place.index != len(place.block) - 1:
+def _hit(statement: ast.If, place: Place) -> Tested | None:
+    """``if not mask.any(): continue`` before a step that selects rows by the mask, or ``if mask.any():`` around it.
+
+    While tracing the rows are looked up once, and stand for the mask in the step.
+    """
+    skipped, mask = lack_of_hits(statement)
+    step = place.block[place.index + 1 :] if skipped else statement.body
+    if not isinstance(mask, ast.Name) or not ends_in_adding(step) or not _is_in_a_loop(place):
         return None
+    if not only_indexes(mask.id, step) or place.inside_try or not _is_bound_before(mask.id, place):
+        return None
+    check(step, place)
+    names = _own_names(mask.id)
+    test = "ROWS is None and (TEST)" if skipped else "ROWS is not None or (TEST)"
+    select = _SELECT.fill(statement, **names)
+    return Tested(
+        expression(test, statement, TEST=statement.test, ROWS=names["ROWS"]),
+        [] if skipped else _RESTORE.fill(statement.body[-1], **names),
+        before=_ROWS.fill(statement, **names),
+        begin=() if skipped else select,
+        after=select if skipped else (),
+    )
+
+
+def _is_bound_before(mask: str, place: Place) -> bool:
+    """Does the block assign the mask before the test, as a local name, which may stand for its rows for a while?"""
+    if any(isinstance(part, (ast.Global, ast.Nonlocal)) for part in ast.walk(place.function.node)):
+        return False
+    assigned = [each for each in place.block[: place.index] if isinstance(each, ast.Assign)]
+    return any(isinstance(target, ast.Name) and target.id == mask for each in assigned for target in each.targets)
+
+
+def _own_names(mask: str) -> dict[str, str]:
+    return {"MASK": mask, "ROWS": f"{OWN}rows_{mask}", "KEPT": f"{OWN}mask_{mask}"}
+
+
+def _is_in_a_loop(place: Place) -> bool:
+    return bool(place.inside) and isinstance(place.inside[-1], ast.For) and place.block is place.inside[-1].body
+
+
+def _added(statement: ast.stmt, place: Place, scope: ModuleScope) -> list[ast.stmt] | None:
+    """The end of a step that is skipped by a test before it, or that is one of a loop over a list of hits."""
+    if not ends_in_adding([statement]) or place.index != len(place.block) - 1:
+        return None
+    for test in place.block[: place.index]:
+        skipped, mask = lack_of_hits(test) if isinstance(test, ast.If) else (False, None)
+        if skipped and isinstance(mask, ast.Name):
+            with contextlib.suppress(Declined):
+                if _tested(test, replace(place, index=place.block.index(test)), scope) is not None:  # type: ignore[arg-type]
+                    return [statement, *_RESTORE.fill(statement, **_own_names(mask.id))]
     if not _is_skipped(place, scope, range(place.index)) and hit_lists.around(place, scope) is None:
         return None
     return [statement, *_END.fill(statement)]

@@ -13,6 +13,8 @@ from ..base import Declined
 from .codes import READ_AFTER_STEP, STEP_CONTAINS_MORE
 
 ADDING = "index_add_"
+_SOME_HIT = (r"(\w+)\.any\(\)(?:\.item\(\))?", r"(\w+)\.sum\(\)(?:\.item\(\))? (?:>|!=) 0")
+_NO_HIT = (r"not (\w+)\.any\(\)(?:\.item\(\))?", r"(\w+)\.sum\(\)(?:\.item\(\))? == 0")
 
 
 def adds(statement: ast.stmt) -> bool:
@@ -23,8 +25,18 @@ def adds(statement: ast.stmt) -> bool:
     return False
 
 
+def assigns_at(statement: ast.stmt) -> bool:
+    """Is it ``name[index] = value`` or ``name[index] += value``, of an index that is a name?"""
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(ast.Name(), ast.Name())]) | ast.AugAssign(
+            ast.Subscript(ast.Name(), ast.Name()), ast.Add()
+        ):
+            return True
+    return False
+
+
 def ends_in_adding(step: Sequence[ast.stmt]) -> bool:
-    return bool(step) and adds(step[-1])
+    return bool(step) and (adds(step[-1]) or assigns_at(step[-1]))
 
 
 def emptiness(statement: ast.If) -> tuple[bool, ast.expr | None]:
@@ -39,6 +51,26 @@ def emptiness(statement: ast.If) -> tuple[bool, ast.expr | None]:
     if not isinstance(right, ast.Constant) or right.value != 0 or isinstance(right.value, bool):
         return skips, None
     return skips, _counted(compared.left)
+
+
+def lack_of_hits(statement: ast.If) -> tuple[bool, ast.expr | None]:
+    """Is the step skipped by the test, rather than inside; and the mask whose hits the test asks for."""
+    skips = only_continues(statement)
+    forms = _NO_HIT if skips else _SOME_HIT
+    text = "" if statement.orelse else ast.unparse(statement.test)
+    found = next(filter(None, (re.fullmatch(form, text) for form in forms)), None)
+    return skips, name(found[1], statement.test) if found else None
+
+
+def only_indexes(mask: str, step: Sequence[ast.stmt]) -> bool:
+    """Does the step read the mask only to select rows: as an index, or as the first of several?"""
+    if any(map(adds, step[:-1])) or mask in NamesIn.code(*step).bound:
+        return False
+    parts = [part for statement in step for part in ast.walk(statement)]
+    slices = [part.slice for part in parts if isinstance(part, ast.Subscript)]
+    firsts = [part.elts[0] if isinstance(part, ast.Tuple) and part.elts else part for part in slices]
+    selecting = [part for part in firsts if isinstance(part, ast.Name) and part.id == mask]
+    return len(selecting) == sum(isinstance(part, ast.Name) and part.id == mask for part in parts)
 
 
 def only_continues(statement: ast.If) -> bool:
@@ -59,7 +91,8 @@ def check(step: Sequence[ast.stmt], place: Place) -> None:
     """Raise Declined unless the step assigns names of its own, and adds; `place` is that of one of its statements."""
     assigned: set[str] = set()
     for statement in step:
-        if not (adds(statement) or _only_assigns(statement) or _skips(statement)):
+        is_end = statement is step[-1] and assigns_at(statement)
+        if not (is_end or adds(statement) or _only_assigns(statement) or _skips(statement)):
             raise Declined(STEP_CONTAINS_MORE, f"the step contains `{ast.unparse(statement).splitlines()[0]}`")
         assigned |= NamesIn.code(statement).bound
     for statement in (step[-1], *place.inside[-1:]):

@@ -7,6 +7,7 @@ the frame is traced anew with the test as it was written.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -20,9 +21,9 @@ from ...engine.attempt.restart import expect_success_of
 from ...engine.door.question import in_trace, question
 from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, log
-from ...engine.door.variables import Variable, is_plain_tensor, is_unbacked, tensor_node
+from ...engine.door.variables import Variable, is_known, is_plain_tensor, is_unbacked, tensor_node
 from ...engine.facts.operations import is_total
-from ...engine.facts.writes import fakes_of
+from ...engine.facts.writes import fakes_of, memory_of, memory_of_fake, written_by
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.undefined_gradients import Step, leave_undefined
 from ...engine.numbers.captured import is_uncaptured
@@ -36,23 +37,35 @@ _MOST = 64  # steps of one trace
 
 @dataclass(frozen=True)
 class _OpenStep:
-    """A step that has begun: its line, its frame, the size of its index, and the nodes and the state before it."""
+    """A step that has begun: its line, its frame, the size of its index, and the nodes and the state before it.
+
+    selected: the rows of a mask that is an index in the step, and the size of the mask.
+    """
 
     line: SourceLine | None
     frame: Any
     size: Any
     before: set[torch.fx.Node]
     state: State
+    selected: tuple[torch.fx.Node, Any] | None
 
 
 def sweep(index: Any) -> bool:
     """Is what follows, up to `swept`, to be traced whether or not the index is empty?"""
-    return in_trace() and isinstance(index, torch.Tensor) and _begin(index)
+    return in_trace() and isinstance(index, torch.Tensor) and _begin(index, index)
+
+
+def sweep_mask(mask: Any) -> torch.Tensor | None:
+    """The rows that a mask selects, where what follows is to be traced whether or not there are any, as by `sweep`."""
+    if not is_tensor(mask) or mask.dim() != 1 or mask.dtype is not torch.bool:
+        return None
+    rows = nonzero(mask, True)
+    return rows[0] if rows is not None and in_trace() and _begin(rows[0], mask) else None
 
 
 def sweep_listed(index: Any) -> None:
     """Begin the step of a place that `candidates` gave, where there may be no hit."""
-    if in_trace() and not (isinstance(index, torch.Tensor) and _begin(index)):
+    if in_trace() and not (isinstance(index, torch.Tensor) and _begin(index, index)):
         _leave_lists()
 
 
@@ -101,14 +114,18 @@ def _leave_lists(trace: Trace) -> None:
 
 
 @question(otherwise=False)
-def _begin(trace: Trace, index: Variable) -> bool:
+def _begin(trace: Trace, index: Variable, selecting: Variable) -> bool:
+    """Begin a step; selecting: the mask whose rows the index has, or the index itself."""
     rows = tensor_node(index).meta["example_value"]
     steps = _room_for(trace, 1) if is_plain_tensor(index) and rows.dim() == 1 and is_unbacked(rows.shape[0]) else None
     if steps is None:
         return False
     steps.count += 1
     steps.is_listed = False
-    steps.open.append(_OpenStep(trace.line, _outside(trace), rows.shape[0], set(trace.graph.nodes), State(trace)))
+    mask = tensor_node(selecting).meta["example_value"]
+    selected = (tensor_node(index), mask.shape[0]) if mask.dtype is torch.bool else None
+    before = set(trace.graph.nodes)
+    steps.open.append(_OpenStep(trace.line, _outside(trace), rows.shape[0], before, State(trace), selected))
     expect_success_of(trace.compilation)
     return True
 
@@ -125,37 +142,70 @@ def _end(trace: Trace) -> None:
         log.debug("in a step of a loop: %s", changed)
         code = STEP_DOES_MORE
     for node in made:
-        code = code or _refusal(node, step.size)
-    adding = [node for node in made if _adds_at(node, step.size)]
+        code = code or _refusal(node, step)
+    adding = [node for node in made if _written_at(node, step)]
     computed = [node for node in made if node not in adding]
     if torch.is_grad_enabled() and any(fake.requires_grad for node in computed for fake in fakes_of(node)):
         if len(adding) == 1 and not trace.compilation.is_saved:
-            _, _, index, source = adding[0].args
             bets = [STATEMENT.at(line, GRADIENTS_UNKNOWN) for line in (step.line, *steps.lists)]
-            leave_undefined(trace.compilation, Step(frozenset(computed), adding[0], index, source), *bets)
+            found = Step(frozenset(computed), adding[0], *_written_at(adding[0], step))
+            leave_undefined(trace.compilation, found, *bets)
         else:
             code = code or GRADIENTS_UNKNOWN
     if code:
         _trace_without(trace.compilation, [step.line], code)
 
 
-def _refusal(node: torch.fx.Node, size: Any) -> str:
+def _refusal(node: torch.fx.Node, step: _OpenStep) -> str:
     """The code of the refusal if the operation cannot be made for no rows, else ""."""
     if not node.op.startswith("call"):
         return ""
-    if _adds_at(node, size) or is_total(node):
+    if _fits(node, step) and (_written_at(node, step) or is_total(node) or _updates_its_own(node, step)):
         return ""
     log.debug("not in a step that may be empty: %s", node.format_node())
     return STEP_DOES_MORE
 
 
-def _adds_at(node: torch.fx.Node, size: Any) -> bool:
-    """Is it ``target.index_add_(dim, index, source)``, of an index of that size?"""
-    if node.op != "call_method" or node.target != "index_add_" or len(node.args) != 4 or node.kwargs:
-        return False
-    index = node.args[2]
+def _fits(node: torch.fx.Node, step: _OpenStep) -> bool:
+    """Has what a mask selects from as many rows as the mask, without which eager's index fails?"""
+    if step.selected is None or step.selected[0] not in node.all_input_nodes:
+        return True
+    rows, size = step.selected
+    container = node.args[0] if node.target in (operator.getitem, operator.setitem) else None
+    shapes = [fake.shape for fake in fakes_of(container)] if isinstance(container, torch.fx.Node) else []
+    index = node.args[1] if shapes else None
+    first = index[0] if isinstance(index, tuple) else index
+    return first is rows and all(len(shape) > 0 and is_known(shape[0] == size) for shape in shapes)
+
+
+def _updates_its_own(node: torch.fx.Node, step: _OpenStep) -> bool:
+    """Is it ``a += b`` of a tensor that the step has made?"""
+    return node.target is operator.iadd and written_by(node).isdisjoint(memory_of(step.before))
+
+
+def _written_at(node: torch.fx.Node, step: _OpenStep) -> tuple[torch.fx.Node, torch.fx.Node] | tuple[()]:
+    """The index and the source, if it writes a tensor at as many rows as the step has looked up; else nothing."""
+    if node.op == "call_method" and node.target == "index_add_" and len(node.args) == 4 and not node.kwargs:
+        _, _, index, source = node.args
+    elif node.target is operator.setitem and _assigns_its_own(node):
+        _, index, source = node.args
+    else:
+        return ()
     rows = index.meta["example_value"].numel() if isinstance(index, torch.fx.Node) else None
-    return isinstance(rows, torch.SymInt) and bool(rows.node.expr == size.node.expr)
+    is_of_step = isinstance(rows, torch.SymInt) and bool(rows.node.expr == step.size.node.expr)
+    return (index, source) if is_of_step and isinstance(source, torch.fx.Node) else ()
+
+
+def _assigns_its_own(node: torch.fx.Node) -> bool:
+    """Is it ``target[index] = source`` of a target that this graph has made, at places, of equal dtypes?"""
+    fakes = [[*fakes_of(operand)] if isinstance(operand, torch.fx.Node) else [] for operand in node.args]
+    if not all(len(found) == 1 for found in fakes):
+        return False
+    (target,), (index,), (source,) = fakes
+    if index.dtype is not torch.int64 or index.dim() != 1 or target.dtype is not source.dtype:
+        return False
+    given = [each for kind in ("placeholder", "get_attr") for each in node.graph.find_nodes(op=kind)]
+    return memory_of_fake(target).isdisjoint(memory_of(given))
 
 
 @dataclass
