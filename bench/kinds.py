@@ -186,7 +186,8 @@ LEFT = (
     ),
     Group(
         "LSTM, GRU and RNN",
-        "Dynamo traces them only where `torch._dynamo.config.allow_rnn` says so; the setting is the program's.",
+        "Dynamo traces them only where `torch._dynamo.config.allow_rnn` says so. In mended modules an `nn.LSTM` on a "
+        "CPU without gradients is an operation of the graph; the others would be unrolled.",
         """
         GB0014
         """,

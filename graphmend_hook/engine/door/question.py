@@ -23,7 +23,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ..attempt import defects, graph_breaks
 from ..attempt.compilation import NotTracingError
-from . import counters, missing_guards, trust
+from . import counters, missing_guards, recurrent, trust
 from .own_code import own_code
 from .tracer import Trace, log
 from .variables import Variable
@@ -159,6 +159,7 @@ def _announce() -> None:
     _skip_own_frames()
     missing_guards.watch()
     counters.watch()
+    recurrent.watch()
 
 
 def _skip_own_frames() -> None:
