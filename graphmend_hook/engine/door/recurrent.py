@@ -1,10 +1,11 @@
-"""`nn.LSTM` in frames of mended modules, where a graph computes it as eager does and at the same cost.
+"""Recurrent layers in frames of mended modules, where a graph computes them as eager does and at the same cost.
 
 Dynamo gives up a frame that reads a recurrent layer unless ``torch._dynamo.config.allow_rnn`` says otherwise, since
-AOTAutograd unrolls most of them: an operation or ten for each step, layer and direction, with other roundings than
-eager's, 13 seconds until the first result for 50 steps of a GRU that is trained.  Only of an LSTM on a CPU without
-gradients, projections and packed sequences it makes eager's own operation, one for each layer and direction whatever
-the length.  That one is let through; all others stay as without the hook.
+AOTAutograd unrolls most of them: an operation or ten for each step, layer and direction, 13 seconds until the first
+result for 50 steps of a GRU that is trained.  Only of an LSTM on a CPU without gradients, projections and packed
+sequences it makes eager's own operation, one for each layer and direction whatever the length.  That one is let
+through, and so are a few steps of the others, which are rounded as the backend rounds; all else stays as without the
+hook.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from torch import nn
 from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
+from ..facts.writes import operations
 from ..graph_end.order import Verdict
 
-_RECURRENT = Feature("an LSTM is an operation of the graph", Lifetime.CODE)
+_RECURRENT = Feature("a recurrent layer is traced", Lifetime.CODE)
+_LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
+_FUNCTIONS = frozenset({"gru", "lstm", "rnn_relu", "rnn_tanh"})  # of torch, which the layers call
+_MOST_STEPS = 4  # of all layers and directions, if they are unrolled: a second or two to compile each, and no slower
 
 
 def watch() -> None:
@@ -31,13 +36,13 @@ def watch() -> None:
 
     wrap = getattr(VariableBuilder, "wrap_module", None)
     if wrap is not None and hasattr(config, "allow_rnn") and not hasattr(wrap, "__wrapped__"):
-        VariableBuilder.wrap_module = _but_for_lstms(wrap)
+        VariableBuilder.wrap_module = _but_for_layers(wrap)
 
 
-def _but_for_lstms(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _but_for_layers(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(wrap)
     def wrap_module(builder: Any, value: Any) -> Any:
-        if type(value) is not nn.LSTM or not (_is_one_operation(value) and _is_asked_for(builder.tx)):
+        if type(value) not in _LAYERS or not (_may_be_traced(value) and _is_asked_for(builder.tx)):
             return wrap(builder, value)
         with torch._dynamo.config.patch(allow_rnn=True):  # it is read in this call alone
             return wrap(builder, value)
@@ -45,17 +50,11 @@ def _but_for_lstms(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return wrap_module
 
 
-def _is_one_operation(layer: nn.LSTM) -> bool:
-    """May AOTAutograd make eager's operation of it?  What it is given is judged at the end of the graph."""
-    return (
-        not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled("cpu")
-        and torch.backends.mkldnn.is_available()
-        and torch._C._get_mkldnn_enabled()
-        and not layer.proj_size
-        and not (layer.training and layer.dropout)
-        and all(_is_plain(each) for each in layer.parameters())
-    )
+def _may_be_traced(layer: Any) -> bool:
+    """May a graph compute it as eager does?  What it is given is judged at the end of the graph."""
+    draws = layer.training and layer.dropout and layer.num_layers > 1
+    is_measured = not torch.is_autocast_enabled("cpu") and not layer.proj_size
+    return is_measured and not draws and all(_is_plain(each) for each in layer.parameters())
 
 
 def _is_plain(tensor: object) -> bool:
@@ -84,14 +83,30 @@ def _is_asked_for(frame: Any) -> bool:
 
 
 def _judge_graph(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Is each LSTM of the graph one operation?"""
-    for node in module.graph.nodes:
-        if node.op == "call_function" and node.target is torch._VF.lstm and not _is_inference(node):
-            compilation.without(_RECURRENT.at(), reason="an LSTM would be unrolled")
+    """Is each layer of the graph one operation, or a few?"""
+    for node in operations(module):
+        name = getattr(node.target, "__name__", "")
+        if name in _FUNCTIONS and not (_is_short(node) or (name == "lstm" and _is_inference(node))):
+            compilation.without(_RECURRENT.at(), reason="a recurrent layer would be unrolled")
+
+
+def _is_short(node: torch.fx.Node) -> bool:
+    """Has the layer few steps, whose number is fixed?  A packed sequence is none such."""
+    if len(node.args) != 9 or not isinstance(node.args[2], (tuple, list)):
+        return False
+    data, _, _, _, layers, _, _, bidirectional, batch_first = node.args
+    fake: Any = data.meta.get("example_value") if isinstance(data, torch.fx.Node) else None
+    if not _is_plain(fake):
+        return False
+    length: Any = fake.shape[1 if batch_first and fake.dim() == 3 else 0]
+    return isinstance(length, int) and length * int(layers) * (2 if bidirectional else 1) <= _MOST_STEPS
 
 
 def _is_inference(node: torch.fx.Node) -> bool:
+    """Is it eager's own operation, of an LSTM without gradients?"""
     if len(node.args) != 9 or not isinstance(node.args[1], (tuple, list)):  # a packed sequence: its lengths
+        return False
+    if torch.is_grad_enabled() or not (torch.backends.mkldnn.is_available() and torch._C._get_mkldnn_enabled()):
         return False
     fakes = [each.meta.get("example_value") for each in (node.args[0], *node.args[1])]
     results = node.meta.get("example_value")
@@ -105,4 +120,4 @@ def _is_inference(node: torch.fx.Node) -> bool:
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Has the attempt ended in a break or an error?  Then the frame is left to Dynamo as it was without the hook."""
     if is_break_or_failure(error) and not compilation.one_graph and compilation.allows(_RECURRENT):
-        compilation.without(_RECURRENT.at(), reason="a frame breaks in which an LSTM is an operation")
+        compilation.without(_RECURRENT.at(), reason="a frame breaks in which a recurrent layer is traced")
