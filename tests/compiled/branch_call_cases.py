@@ -422,6 +422,16 @@ class a_tensor_is_augmented(Owner):
         return h + 1
 
 
+@case(train="GM102-T11")
+class what_autograd_keeps_is_augmented(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        z = h.clamp(max=1).exp()
+        if h.max() > 100:
+            z *= 2
+        return z
+
+
 @case(declined="GM102-T11")
 class a_tensor_with_another_name_is_augmented(Owner):
     def forward(self, x: Tensor) -> Tensor:

@@ -174,6 +174,16 @@ class returns_nothing_in_the_loop(Owner):
 
 
 @case()
+class what_is_numbered(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for i, layer in enumerate(self.layers[:3]):
+            x = layer(x) + i
+            if x.abs().max() < 1.5:
+                break
+        return x
+
+
+@case()
 class no_data_ends_the_loop(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -211,6 +221,66 @@ class two_exits(Owner):
                 break
             x = x * 2
             if x.mean() > 0:
+                break
+        return x
+
+
+@case(declined="GM102-R06")
+class a_function_reads_what_the_loop_binds(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        y = h
+
+        def shifted(value: Tensor) -> Tensor:
+            return value + h
+
+        for layer in self.layers:
+            h = layer(h)
+            if h.abs().max() < 1.5:
+                break
+            y = shifted(y)
+        return y
+
+
+@case(declined="GM102-T11")
+class an_iterator_is_used_behind_the_loop(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        layers = iter(self.layers)
+        for layer in layers:
+            x = layer(x)
+            if x.abs().max() < 1.5:
+                break
+        for layer in layers:
+            x = layer(x)
+        return x
+
+
+@case(declined="GM102-T11")
+class a_generator_counts(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def counted(self) -> Any:
+        for layer in self.layers:
+            self.calls += 1
+            yield layer
+
+    def forward(self, x: Tensor) -> Any:
+        for layer in self.counted():
+            x = layer(x)
+            if x.abs().max() < 1.5:
+                break
+        return x, self.calls
+
+
+@case(declined="GM102-R08")
+class a_step_stores(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            self.last = x.detach()
+            if x.abs().max() < 1.5:
                 break
         return x
 

@@ -74,3 +74,14 @@ class CountsInOnePart(nn.Module):
     def forward(self, x):
         self.counting.calls += 1
         return x.new_zeros(self.sized.calls) + x.sum()
+
+
+class SpeaksOfItsArgument(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = 3
+
+    def forward(self, x, step):
+        if step % self.every == 0:
+            print("step %d" % step)
+        return x * 2

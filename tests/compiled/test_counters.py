@@ -42,6 +42,16 @@ def test_a_period_is_a_guard_on_the_symbol() -> None:
     assert counting.runs == 200
 
 
+def test_an_argument_that_is_asked_for_a_period_is_a_symbol_from_the_first_call_on() -> None:
+    counting, printed = Counting("eager"), []
+    for called in (torch.compile(MENDED.SpeaksOfItsArgument(), backend=counting), PLAIN.SpeaksOfItsArgument()):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            assert all(torch.equal(called(torch.ones(4), step), torch.full((4,), 2.0)) for step in range(50))
+        printed.append(text.getvalue())
+    assert printed[0] == printed[1]
+    assert (counting.graphs, counting.runs) == (2, 50)
+
+
 def test_a_module_that_is_not_mended_is_compiled_as_without_the_hook() -> None:
     counting = Counting("eager")
     seen(PLAIN.Counts(), 12, counting)

@@ -1,4 +1,4 @@
-"""An LSTM that is not trained is an operation of the graph; other recurrent layers break it as without the hook."""
+"""A recurrent layer of a few steps, or an LSTM that is not trained, is in the graph; others break it as in stock."""
 
 from __future__ import annotations
 
@@ -45,6 +45,19 @@ def test_an_lstm_without_gradients_is_in_the_graph(name: str, backend: str) -> N
     inputs = [torch.randn(3, steps, 8) for steps in (5, 5, 7, 200)]
     with torch.no_grad():
         assert all(map(torch.equal, results(compiled, inputs), results(model, inputs)))
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.RNN])
+def test_a_few_steps_are_in_the_graph_and_are_trained(kind: Any) -> None:
+    model = MENDED.Recurrent(kind(8, 16, batch_first=True))
+    torch._dynamo.reset()
+    compiled, found = torch.compile(model, backend="aot_eager", fullgraph=True), []
+    for called in (compiled, model):
+        model.zero_grad()
+        results, _ = called(torch.ones(3, 4, 8))
+        results.sum().backward()
+        found.append([results, *(each.grad for each in model.parameters())])
+    torch.testing.assert_close(*found)
 
 
 def graphs(model: nn.Module, backend: str = "aot_eager", train: bool = False, **made: Any) -> tuple[int, int, bool]:

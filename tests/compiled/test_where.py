@@ -68,3 +68,15 @@ def test_a_refusal_names_the_operation_or_the_tensor() -> None:
     for name, about in (("h1_singular_with_gaps", "exp"), ("h2_an_input_of_one_side", "y")):
         compare(name, "eager", True)
         assert any(about in operation for operation in refusals.seen.values()), name
+
+
+def test_a_hook_on_what_one_side_alone_uses_is_heard() -> None:
+    """It is registered when the function is compiled: the gate would call it with no gradient."""
+    _, model = CASES.pair("a_module")
+    compiled, heard = torch.compile(model, backend="eager"), []
+    x = EXPECT["a_module"].inputs[1][0]
+    compiled(x).sum().backward()
+    model.norm.weight.register_hook(heard.append)
+    for _ in range(3):
+        compiled(x).sum().backward()
+    assert len(heard) == 3

@@ -1,7 +1,9 @@
-"""Whole numbers of modules that a frame adds to, ``self.calls += 1``: symbols from the first call on.
+"""Whole numbers that count calls: symbols from the first call on.
 
-Dynamo takes a whole number of a module for a constant, compiles for each value anew, and after eight runs the frame in
-eager for good.  Of what the traced code of a mended module adds to it is told that it is none.
+They are attributes of modules that a frame adds to, ``self.calls += 1``, and arguments that it asks for a period,
+``step % 50``.  Dynamo takes a number of a module for a constant, compiles for each value anew, and after eight runs the
+frame in eager for good; an argument is a constant in the first call.  Of those in traced code of a mended module it is
+told that they are none.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def watch() -> None:
 def _but_for_counters(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     @functools.wraps(decide)
     def is_constant(value: Any, source: Any) -> bool:
-        return bool(decide(value, source)) and not _is_counted_here(value, source)
+        return not _is_counted_here(value, source) and bool(decide(value, source))
 
     return is_constant
 
@@ -65,7 +67,13 @@ def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
 
 
 def _is_counter(frame: Any, source: Any) -> bool:
-    """Is it a number of a module that a traced function of a mended module, this one or a caller, adds to?"""
+    """Is it a number of a module that a traced function of a mended module, this one or a caller, adds to?
+
+    Or an argument of the frame that it asks for a period.
+    """
+    argument = getattr(source, "local_name", None)
+    if argument is not None:
+        return frame.parent is None and RUNTIME in frame.f_globals and argument in asked_for_periods(frame.f_code)
     member = getattr(source, "member", None)
     if member is None or not source.guard_source.is_unspecialized_nn_module():
         return False
@@ -97,3 +105,16 @@ def added_to(code: CodeType) -> frozenset[tuple[str, str]]:
                 if each.opname == "LOAD_ATTR" and each.argval == then.argval:
                     added.add((owner.argval if owner.opname.startswith("LOAD_FAST") else "", each.argval))
     return frozenset(added)
+
+
+@functools.cache
+def asked_for_periods(code: CodeType) -> frozenset[str]:
+    """The local names of which the code takes a remainder: ``n % 50``, ``n % self.every``; no texts that are filled."""
+    found, names = [each for each in dis.get_instructions(code) if each.opname not in _SHUFFLING], set()
+    for number, then in enumerate(found):
+        if then.opname == "BINARY_MODULO" or (then.opname == "BINARY_OP" and then.argrepr == "%"):
+            before = found[max(number - 4, 0) : number]
+            if not any(isinstance(each.argval, str) for each in before if each.opname == "LOAD_CONST"):
+                loads = [each.argval for each in before if each.opname.startswith("LOAD_FAST")]
+                names |= {name for load in loads for name in (load if isinstance(load, tuple) else (load,))}
+    return frozenset(names)

@@ -20,7 +20,7 @@ from ..attempt.attempt import Bet
 from ..attempt.compilation import Compilation
 from ..door.tracer import log
 from ..door.variables import without_hooks
-from ..epilogue.rerun import may_run_again
+from ..epilogue.rerun import keep, may_run_again
 from ..facts.object_identity import asks_for_gradients, watch_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
@@ -85,6 +85,7 @@ def leave_undefined(compilation: Compilation, step: Step, *bets: Bet) -> None:
     """Let the gradients of what the step alone uses be undefined where it is skipped; else these bets are lost."""
     compilation.of(Steps).bets[step] = bets
     watch_gradients(compilation)
+    keep(compilation)  # it runs as it was written where what has a gate has hooks by then
     compilation.judge(Verdict.UNDEFINED, _judge)
     compilation.change(Change.CONDITIONS, _give_conditions)
     compilation.wrap_compiler(Wrapper.GATES, _with_gates)

@@ -182,13 +182,13 @@ class Side(Speculation):
                 raise Declined(OTHER_NAME, f"`{target.id}` is rebound where its attributes are written")
             self.assigned.add(target.id)
             return target
-        if isinstance(target, ast.Attribute):
+        if isinstance(target, ast.Attribute) and ast.unparse(target) in self.stored:
             spelling = self.stored[ast.unparse(target)]
             self.assigned.add(spelling)
             return name(spelling, target, ast.Store())
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
-        raise Declined(OTHER_STATEMENT, "a side writes into a container or unpacks with a star")
+        raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
 
     def _effect(self, statement: ast.Expr) -> None:
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)

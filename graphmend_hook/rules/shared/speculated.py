@@ -84,6 +84,7 @@ class Speculation:
         self.reads: set[str] = set()
         self._kept: set[str] = set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
+        self._has_stored_before = around is not None and around.has_stored()
 
     def is_local(self, spelling: str) -> bool:
         """Is it a local name, of the function or of one around it?"""
@@ -177,7 +178,8 @@ class Speculation:
 
     def has_stored(self) -> bool:
         """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
-        return bool(self.stored or not self.assigned.isdisjoint(self.lowering.place.function.flow.captured))
+        is_seen = not self.assigned.isdisjoint(self.lowering.place.function.flow.captured)
+        return bool(self.stored or is_seen or self._has_stored_before)
 
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""

@@ -24,6 +24,7 @@ from ...engine.door.variables import (
     tensor_node,
     type_of,
 )
+from ...engine.facts.gradient_flow import saved_by
 from ...engine.facts.object_identity import before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
 from ...engine.facts.writes import (
@@ -174,7 +175,7 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
     inputs = [node for node in trace.output.graph.nodes if node.op in ("placeholder", "get_attr")]
     if not memory_of([tensor_node(old)]).isdisjoint(memory_of(inputs)) or before.dtype is not after.dtype:
         return False
-    if before.requires_grad and not torch.is_grad_enabled():
+    if (before.requires_grad and not torch.is_grad_enabled()) or _is_saved(trace, tensor_node(old)):
         return False
     if not same_sizes(before.shape, after.shape) or not same_sizes(before.stride(), after.stride()):
         return False
@@ -182,6 +183,22 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
     trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
     trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new)))
     return True
+
+
+def _is_saved(trace: Trace, node: torch.fx.Node) -> bool:
+    """May an operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
+    memory = memory_of([node]) if torch.is_grad_enabled() else set()
+    for each in trace.graph.nodes:
+        made, read = memory_of([each]), memory_of(each.all_input_nodes)
+        if not each.op.startswith("call") or memory.isdisjoint(made | read):
+            continue
+        if any(fake.requires_grad for fake in fakes_of(each)):
+            saved = saved_by(each)
+            if saved is None or not memory.isdisjoint(memory_of(saved[0])):
+                return True
+            if saved[1] and not memory.isdisjoint(made):
+                return True
+    return False
 
 
 @dataclass

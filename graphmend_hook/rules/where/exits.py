@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...diagnostics import Refusal
-from ...source.names import NamesIn, walk
-from ...source.scopes import ModuleScope, Place
+from ...source.names import NamesIn, unpacks, walk
+from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
 from ..base import Declined
 from ..shared.blocks import following, has_effect, leaves_loop
 from ..shared.branch import BranchCandidate
-from ..shared.codes import BOUND_ON_ONE_SIDE, OTHER_STATEMENT
+from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.identity import check_identity
 from ..shared.lower import Lowering, of_data
 from ..shared.side import Side, assigning, branch_of
@@ -25,7 +25,8 @@ from .codes import CAUGHT
 
 _LEAVE = Template("DONE = GM.truth(TEST)\ncontinue")
 _CONTINUE = Template("continue")
-_LOOP = Template("if GM.compiling():\n    DONE = False\n    LOOP\n    AFTER\nelse:\n    ORIGINAL")
+_LOOP = Template("if GM.compiling():\n    KEEP\n    DONE = False\n    LOOP\n    AFTER\nelse:\n    ORIGINAL")
+_MAKING_ITERATORS = frozenset({"enumerate", "reversed", "zip"})
 _STEP = Template(
     """
 if DONE is not False:
@@ -117,20 +118,38 @@ class LoopCandidate:
     done: str
     step: list[ast.stmt]
     after: list[ast.stmt]
+    scope: ModuleScope
+    function: Function
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         assert isinstance(mended, ast.For)
-        loop = ast.For(mended.target, mended.iter, [*self.step, *map(self._leaving, mended.body)], [])
-        ast.copy_location(loop, self.at)
-        return _LOOP.fill(self.at, DONE=self.done, LOOP=loop, AFTER=self.after, ORIGINAL=self.at)
+        kept, iterated = self._iterated()
+        names = [name(f"{self.done}{number}", self.at) for number in range(len(kept))]
+        keep = [
+            _ASSIGN.fill(self.at, TARGET=name(each.id, self.at, ast.Store()), VALUE=value)[0]
+            for each, value in zip(names, kept, strict=True)
+        ]
+        body = [*self.step, *(self._leaving(statement, names) for statement in mended.body)]
+        loop = ast.copy_location(ast.For(mended.target, iterated, body, []), self.at)
+        return _LOOP.fill(self.at, KEEP=keep, DONE=self.done, LOOP=loop, AFTER=self.after, ORIGINAL=self.at)
 
-    def _leaving(self, statement: ast.stmt) -> ast.stmt:
+    def _iterated(self) -> tuple[list[ast.expr], ast.expr]:
+        """What the loop goes over, each evaluated once, and with the names of these what is iterated."""
+        match self.at.iter:
+            case ast.Call(function, arguments, keywords) as call if self.scope.names_one_of(
+                function, _MAKING_ITERATORS, self.function
+            ) and not unpacks(call):
+                names: list[ast.expr] = [name(f"{self.done}{number}", call) for number in range(len(arguments))]
+                return arguments, ast.copy_location(ast.Call(function, names, keywords), call)
+        return [self.at.iter], name(f"{self.done}0", self.at)
+
+    def _leaving(self, statement: ast.stmt, iterated: list[ast.Name]) -> ast.stmt:
         """The statement, in which the exit may be taken: it asks `never` where the loop is left as it was written."""
 
         def asked(node: ast.AST) -> ast.AST | None:
             match node:
                 case ast.Call(ast.Attribute(attr="never"), [ast.Constant(line)]) if line == self.at.lineno:
-                    return expression("GM.may_leave()", node)
+                    return expression("GM.may_leave((ITERATED,))", node, ITERATED=iterated)
             return None
 
         return replaced(statement, asked)
@@ -171,7 +190,7 @@ def branch_at(found: Exit, lowering: Lowering) -> BranchCandidate:
     if place.inside_try and has_effect(found.inside, found.after):
         raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
     if of_step:
-        finish, when = _CONTINUE.fill(statement), expression("GM.undecided(TEST) and GM.may_leave()", statement)
+        finish, when = _CONTINUE.fill(statement), expression("GM.undecided(TEST) and GM.may_leave(())", statement)
     else:
         line = constant(found.loop.lineno, statement)
         finish = _LEAVE.fill(statement, DONE=found.done, TEST=expression("TEST", statement))
@@ -192,7 +211,7 @@ def loop_at(place: Place, scope: ModuleScope, code: str) -> LoopCandidate | None
         step, after = _step(found, Lowering(replace(found.place, index=0), scope)), _after(found, scope)
     except Declined:
         return None  # the exit's own refusal says so
-    return LoopCandidate(found.loop, found.done, step, after)
+    return LoopCandidate(found.loop, found.done, step, after, scope, place.function)
 
 
 def _check(found: Exit) -> None:
@@ -201,8 +220,11 @@ def _check(found: Exit) -> None:
     leave = any(map(leaves_loop, statements)) or any(isinstance(node, ast.Return) for node in walk(*statements))
     if loop.orelse or leave:
         raise Declined(OTHER_STATEMENT, "the loop can be left in several ways")
-    known = found.place.function.flow.bound_before(loop.body[0])
-    targets = NamesIn.code(loop.target).bound
+    flow = found.place.function.flow
+    known, targets = flow.bound_before(loop.body[0]), NamesIn.code(loop.target).bound
+    shared = (NamesIn.code(*loop.body).bound | targets) & flow.captured
+    if shared:
+        raise Declined(LEAVES_EARLY, f"the loop assigns to `{min(shared)}`, which other functions can see")
     for spelling in sorted(NamesIn.code(*loop.body).bound | targets):
         if spelling in found.needed and (spelling in targets or spelling not in known):
             raise Declined(BOUND_ON_ONE_SIDE, f"`{spelling}`, which says where the loop ended, is read behind it")

@@ -15,6 +15,7 @@ from ...engine.attempt.refusals import record as record_here
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
+from ...engine.door.variables import Variable, type_of
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
@@ -22,6 +23,11 @@ from ..shared.traced_sides import Unspeculable
 from ..trap import traced as guards
 from .codes import HARMFUL, INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
+_MODULES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict, torch.nn.ParameterList)
+_CONTAINERS = (
+    *(list, tuple, range, dict, set, frozenset, str, torch.Size, torch.Tensor, torch.nn.Parameter),
+    *map(type, ({}.keys(), {}.values(), {}.items())),
+)
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
 
@@ -181,12 +187,22 @@ def truth_like(test: Any, done: torch.Tensor) -> torch.Tensor:
 
 
 @question(otherwise=False)
-def may_leave(trace: Trace) -> bool:
-    """May a loop go on for the trace although data has ended it?"""
-    if traced_sides.is_harmful(trace):
+def may_leave(trace: Trace, iterated: Variable) -> bool:
+    """May a loop go on for the trace although data has ended it?
+
+    iterated: what it goes over, which is to have no state of its own: an iterator would tell how far it was asked.
+    """
+    if traced_sides.is_harmful(trace) or not all(map(_is_repeatable, iterated.realize().items)):
         record_here(HARMFUL)
         return False
     return not trace.is_in_a_body
+
+
+def _is_repeatable(iterated: Variable) -> bool:
+    kind = type_of(iterated)
+    if issubclass(kind, _MODULES):
+        return any(getattr(kind, "__iter__", None) is each.__iter__ for each in _MODULES)
+    return kind in _CONTAINERS
 
 
 def expect_step(outcome: tuple[Any, ...] | None) -> None:

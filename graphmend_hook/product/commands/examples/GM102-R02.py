@@ -1,18 +1,11 @@
-def scaled(x, factor):
-    return x * factor
-
 def f(x):
     if x.sum() > 0:
-        x = scaled(x, 3)
+        x = x + x.tolist()[0]
     return x
 
 # becomes
 
-def scaled(x, factor):
-    return x * factor
-
 def f(x):
-    y = scaled(x, 3)
     if x.sum() > 0:
-        x = y
+        x = x + x[0]
     return x
