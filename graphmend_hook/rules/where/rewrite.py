@@ -28,6 +28,9 @@ After
     else:
         ...                                             # as written
 
+Also
+    ``break``, ``continue`` and ``return`` under a test of data, in a ``for`` loop: what follows is a side (`exits`).
+
 Obligations
     `codes` and `shared.codes` have them: proved here, or checked on the traced values (`shared.traced_sides`).
 
