@@ -209,7 +209,8 @@ TOTAL = _names(
 
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.
-STEADY = _names(
+SPREADS = _names("std std_mean var var_mean")  # of two elements or more
+STEADY = SPREADS | _names(
     "adaptive_avg_pool1d adaptive_avg_pool2d addmm avg_pool1d avg_pool2d baddbmm batch_norm bmm conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d cosine_similarity dropout einsum glu group_norm huber_loss instance_norm "
     "interpolate l1_loss layer_norm linear matmul max_pool1d max_pool2d mm mse_loss outer pixel_shuffle rms_norm "

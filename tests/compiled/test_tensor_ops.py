@@ -634,3 +634,66 @@ def test_results_are_tensors() -> None:
 
 def test_tensor_results_are_few() -> None:
     assert len(ops.TENSOR_RESULT) <= 250
+
+
+A, B3, V = (4, 4), (2, 4, 4), (4,)
+# How each of `STEADY` is called, on tensors of these shapes.
+STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
+    "adaptive_avg_pool1d": ((B3,), lambda x: F.adaptive_avg_pool1d(x, 2)),
+    "adaptive_avg_pool2d": ((B3,), lambda x: F.adaptive_avg_pool2d(x, 2)),
+    "addmm": ((A, A, A), torch.addmm),
+    "avg_pool1d": ((B3,), lambda x: F.avg_pool1d(x, 2)),
+    "avg_pool2d": ((B3,), lambda x: F.avg_pool2d(x, 2)),
+    "baddbmm": ((B3, B3, B3), torch.baddbmm),
+    "batch_norm": ((A, V, V), F.batch_norm),
+    "bmm": ((B3, B3), torch.bmm),
+    "conv1d": ((B3, B3), lambda x, w: F.conv1d(x, w.transpose(0, 1)[:, :4].reshape(2, 4, 4))),
+    "conv2d": (((1, 2, 4, 4), (2, 2, 2, 2)), F.conv2d),
+    "conv3d": (((1, 1, 4, 4, 4), (1, 1, 2, 2, 2)), F.conv3d),
+    "conv_transpose1d": (((1, 2, 4), (2, 2, 2)), F.conv_transpose1d),
+    "conv_transpose2d": (((1, 2, 4, 4), (2, 2, 2, 2)), F.conv_transpose2d),
+    "cosine_similarity": ((A, A), F.cosine_similarity),
+    "dropout": ((A,), lambda x: F.dropout(x, 0.5, False)),
+    "einsum": ((A, A), lambda x, y: torch.einsum("ij,jk->ik", x, y)),
+    "glu": ((A,), F.glu),
+    "group_norm": ((B3,), lambda x: F.group_norm(x, 2)),
+    "huber_loss": ((A, A), F.huber_loss),
+    "instance_norm": ((B3,), F.instance_norm),
+    "interpolate": (((1, 2, 4, 4),), lambda x: F.interpolate(x, scale_factor=2)),
+    "l1_loss": ((A, A), F.l1_loss),
+    "layer_norm": ((A,), lambda x: F.layer_norm(x, (4,))),
+    "linear": ((A, A), F.linear),
+    "matmul": ((A, A), torch.matmul),
+    "max_pool1d": ((B3,), lambda x: F.max_pool1d(x, 2)),
+    "max_pool2d": ((B3,), lambda x: F.max_pool2d(x, 2)),
+    "mm": ((A, A), torch.mm),
+    "mse_loss": ((A, A), F.mse_loss),
+    "outer": ((V, V), torch.outer),
+    "pixel_shuffle": (((1, 4, 2, 2),), lambda x: F.pixel_shuffle(x, 2)),
+    "rms_norm": ((A,), lambda x: F.rms_norm(x, (4,))),
+    "scaled_dot_product_attention": ((B3, B3, B3), F.scaled_dot_product_attention),
+    "smooth_l1_loss": ((A, A), F.smooth_l1_loss),
+    "sort": ((A,), torch.sort),
+    "std": ((A,), torch.std),
+    "std_mean": ((A,), torch.std_mean),
+    "topk": ((A,), lambda x: torch.topk(x, 2)),
+    "var": ((A,), torch.var),
+    "var_mean": ((A,), torch.var_mean),
+}
+BITING = (0.0, -0.0, 1.0, -3e4, math.inf, -math.inf, math.nan)
+
+
+def test_each_steady_operation_is_measured() -> None:
+    assert STEADY.keys() == ops.STEADY
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", STEADY)
+def test_no_data_makes_a_steady_operation_fail_or_warn(name: str, dtype: torch.dtype) -> None:
+    shapes, call = STEADY[name]
+    torch.manual_seed(0)
+    for pool in (BITING, *((value,) for value in BITING)):
+        values = torch.tensor(pool, dtype=dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(*(values[torch.randint(len(pool), shape)] for shape in shapes))

@@ -214,8 +214,18 @@ def is_steady(node: torch.fx.Node) -> bool:
     if name_of(node) not in tensor_ops.STEADY or not _is_named(node) or "out" in node.kwargs:
         return False
     tensors = [value for each in node.all_input_nodes for value in values_of(each) if isinstance(value, torch.Tensor)]
-    floats = all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
-    return floats and not any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
+    if any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors):
+        return False
+    if name_of(node) in tensor_ops.SPREADS and not _are_spread(node, tensors):
+        return False
+    return all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
+
+
+def _are_spread(node: torch.fx.Node, tensors: list[torch.Tensor]) -> bool:
+    """Is each of the spreads that the operation gives one of several elements?  Of one it warns."""
+    given = [value for value in values_of(node) if isinstance(value, torch.Tensor)]
+    fewest = all(is_known(tensor.numel() >= 2 * each.numel()) for tensor in tensors for each in given)
+    return fewest and "correction" not in node.kwargs
 
 
 def is_of_numpy(node: torch.fx.Node) -> bool:
