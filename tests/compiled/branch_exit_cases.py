@@ -319,6 +319,21 @@ class a_step_draws(Owner):
         return h
 
 
+@case(declined="GM102-T14")
+class all_steps_together_cost_much(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.large = nn.Linear(512, 512)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).repeat(1, 64)
+        for _ in range(50):
+            if h.abs().max() < 1e-6:
+                break
+            h = self.large(h)
+        return h
+
+
 @case(declined="GM102-T02")
 class shapes_grow(Owner):
     def forward(self, x: Tensor) -> Tensor:

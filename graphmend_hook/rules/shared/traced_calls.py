@@ -32,6 +32,7 @@ from .traced_sides import Unspeculable
 # Multiplications that a region may make for nothing: about a tenth of a millisecond, which is what a break costs.
 _MOST_WORK = {"cpu": 1 << 22}
 _MOST_WORK_OF_DEVICES = 1 << 31
+_REGIONS = 8  # which may come to that much, of a whole graph
 
 
 def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -59,10 +60,11 @@ def judged(start: int) -> None:
 
 @dataclass
 class _Calls:
-    """Of each call, the nodes that there were before it, and whether its region was spoilt."""
+    """Of each call, the nodes that there were before it, and whether its region was spoilt; and the work of all."""
 
     before: list[set[torch.fx.Node]] = field(default_factory=list)
     was_spoilt: list[bool] = field(default_factory=list)
+    work: float = 0.0
 
 
 @question(otherwise=-1)
@@ -125,7 +127,7 @@ def _is_large(node: torch.fx.Node) -> bool:
 
 def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
     """The operation with which the multiplications come to too many, as far as sizes have been seen in the trace."""
-    work = 0.0
+    calls, work = trace.compilation.of(_Calls), 0.0
     for node in made:
         if name_of(node).rstrip("_") not in STEADY or (kind := _device_of(node)) is None:
             continue
@@ -134,8 +136,10 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
             call = node.target if callable(node.target) else getattr(torch.Tensor, str(node.target))
             call(*args, **options)
         count = counter.get_total_flops()
-        work += float(count if isinstance(count, int) else count.node.hint or math.inf) / 2
-        if work > _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES):
+        more = float(count if isinstance(count, int) else count.node.hint or math.inf) / 2
+        work, calls.work = work + more, calls.work + more
+        most = _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES)
+        if work > most or calls.work > _REGIONS * most:
             return node
     return None
 
