@@ -24,7 +24,7 @@ from ...engine.door.variables import (
     tensor_node,
     type_of,
 )
-from ...engine.facts.gradient_flow import saved_by
+from ...engine.facts.gradient_flow import recorded, saved_by
 from ...engine.facts.object_identity import before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
 from ...engine.facts.writes import (
@@ -175,7 +175,7 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
     inputs = [node for node in trace.output.graph.nodes if node.op in ("placeholder", "get_attr")]
     if not memory_of([tensor_node(old)]).isdisjoint(memory_of(inputs)) or before.dtype is not after.dtype:
         return False
-    if (before.requires_grad and not torch.is_grad_enabled()) or _is_saved(trace, tensor_node(old)):
+    if before.requires_grad and not torch.is_grad_enabled():
         return False
     if not same_sizes(before.shape, after.shape) or not same_sizes(before.stride(), after.stride()):
         return False
@@ -183,22 +183,6 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
     trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
     trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new)))
     return True
-
-
-def _is_saved(trace: Trace, node: torch.fx.Node) -> bool:
-    """May an operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
-    memory = memory_of([node]) if torch.is_grad_enabled() else set()
-    for each in trace.graph.nodes:
-        made, read = memory_of([each]), memory_of(each.all_input_nodes)
-        if not each.op.startswith("call") or memory.isdisjoint(made | read):
-            continue
-        if any(fake.requires_grad for fake in fakes_of(each)):
-            saved = saved_by(each)
-            if saved is None or not memory.isdisjoint(memory_of(saved[0])):
-                return True
-            if saved[1] and not memory.isdisjoint(made):
-                return True
-    return False
 
 
 @dataclass
@@ -211,8 +195,12 @@ class _Replaced:
 def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(module.graph.nodes)}
     merges = {read.selected for read in compilation.of(Reads).found}
+    trained = {*recorded(module, True)}
     for region, old, new in compilation.of(_Replaced).found:
         memory = memory_of([old])
+        earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
+        if any(_may_save(node, memory) for node in earlier):
+            region.give_up(compilation, (HARMFUL,))
         for node in [*module.graph.nodes][order[new] + 1 :]:
             if (
                 node not in region.made
@@ -220,6 +208,15 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
                 and not memory.isdisjoint(memory_of(node.all_input_nodes))
             ):
                 region.give_up(compilation, (HARMFUL,))
+
+
+def _may_save(node: torch.fx.Node, memory: set[int]) -> bool:
+    """May the operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
+    made = memory_of([node])
+    if memory.isdisjoint(made | memory_of(node.all_input_nodes)):
+        return False
+    saved = saved_by(node)
+    return saved is None or not memory.isdisjoint(memory_of(saved[0]) | (made if saved[1] else set()))
 
 
 @question(otherwise=None)

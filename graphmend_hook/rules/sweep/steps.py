@@ -63,13 +63,18 @@ def lack_of_hits(statement: ast.If) -> tuple[bool, ast.expr | None]:
 
 
 def only_indexes(mask: str, step: Sequence[ast.stmt]) -> bool:
-    """Does the step read the mask only to select rows: as an index, or as the first of several?"""
+    """Does the step select rows by the mask, as an index or as the first of several, and read it for nothing else?"""
     if any(map(adds, step[:-1])) or mask in NamesIn.code(*step).bound:
         return False
     parts = [part for statement in step for part in ast.walk(statement)]
-    slices = [part.slice for part in parts if isinstance(part, ast.Subscript)]
-    firsts = [part.elts[0] if isinstance(part, ast.Tuple) and part.elts else part for part in slices]
-    selecting = [part for part in firsts if isinstance(part, ast.Name) and part.id == mask]
+    items = [part for part in parts if isinstance(part, ast.Subscript)]
+    indexed = [
+        (item, item.slice.elts[0] if isinstance(item.slice, ast.Tuple) and item.slice.elts else item.slice)
+        for item in items
+    ]
+    selecting = [item for item, first in indexed if isinstance(first, ast.Name) and first.id == mask]
+    if not any(isinstance(item.ctx, ast.Load) for item in selecting):
+        return False  # what is written does not rest on the rows: a branch
     return len(selecting) == sum(isinstance(part, ast.Name) and part.id == mask for part in parts)
 
 
