@@ -60,6 +60,11 @@ def reads_half_precision(meter, x):
     return x + 1, x.half().sum().item(), x.bfloat16().max().item(), x.double().sum().item()
 
 
+def keeps_a_float(meter, x):
+    meter.last = float(x.sum())
+    return x + 1
+
+
 def appends(meter, x):
     meter.history.append(x.sum().item())
     meter.history.append(round(x.max().item(), 1))

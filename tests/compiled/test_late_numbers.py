@@ -93,3 +93,15 @@ def test_a_number_is_divided_by_a_symbol(backend: str) -> None:
 def test_the_type_of_a_number_is_that_of_the_result() -> None:
     kind = kind_of_variable()
     assert kind(None, [], float, frozenset()).python_type() is float
+
+
+def test_float_of_what_is_trained_warns_as_torch_does() -> None:
+    """Of the first in a process; here of each."""
+    torch._dynamo.reset()
+    torch.set_warn_always(True)
+    try:
+        for function in (PLAIN.keeps_a_float, torch.compile(MENDED.keeps_a_float, backend="eager")):
+            with pytest.warns(UserWarning, match="requires_grad=True to a scalar"):
+                function(Thing(last=None), torch.ones(3, requires_grad=True))
+    finally:
+        torch.set_warn_always(False)

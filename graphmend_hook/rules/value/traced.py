@@ -37,8 +37,11 @@ except ImportError:  # torch can do without
     _ARRAYS = ()
 
 
-def item(tensor: Any, may_wait: bool = True) -> Any:
-    """``tensor.item()``.  may_wait: may it be a number that exists behind the graph?"""
+def item(tensor: Any, may_wait: bool = True, is_float: bool = False) -> Any:
+    """``tensor.item()``.  may_wait: may it be a number that exists behind the graph?
+
+    is_float: it is ``float(tensor)``, for which torch warns of one that requires a gradient.
+    """
     if not is_asked(tensor) or not has_truth(tensor):
         return None
     is_late = may_wait and _may_be_late(tensor, False)
@@ -46,7 +49,7 @@ def item(tensor: Any, may_wait: bool = True) -> Any:
     if numbers is not None:
         return numbers[0]
     if is_late:
-        return _late(tensor)
+        return _late(tensor, is_float and tensor.requires_grad)
     if capture.begin(tensor):
         number = tensor.item()
         capture.end()
@@ -120,8 +123,11 @@ def known(value: Any, place: str = "") -> Any:
     """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list.
 
     place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
-        dimensions for a number; it refuses others.
+        dimensions for a number; it refuses others.  "float": what ``float`` is called with.
     """
+    if isinstance(value, torch.Tensor) and place == "float":
+        number = item(value, value.is_floating_point(), True)
+        return value if number is None else number
     if isinstance(value, torch.Tensor):
         number = item(value, not place and value.is_floating_point()) if not place or _is_taken(value, place) else None
         return value if number is None else number

@@ -124,7 +124,7 @@ class LoopCandidate:
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         assert isinstance(mended, ast.For)
         kept, iterated = self._iterated()
-        names = [name(f"{self.done}{number}", self.at) for number in range(len(kept))]
+        names = [name(f"{self.done}_{number}", self.at) for number in range(len(kept))]
         keep = [
             _ASSIGN.fill(self.at, TARGET=name(each.id, self.at, ast.Store()), VALUE=value)[0]
             for each, value in zip(names, kept, strict=True)
@@ -139,9 +139,9 @@ class LoopCandidate:
             case ast.Call(function, arguments, keywords) as call if self.scope.names_one_of(
                 function, _MAKING_ITERATORS, self.function
             ) and not unpacks(call):
-                names: list[ast.expr] = [name(f"{self.done}{number}", call) for number in range(len(arguments))]
+                names: list[ast.expr] = [name(f"{self.done}_{number}", call) for number in range(len(arguments))]
                 return arguments, ast.copy_location(ast.Call(function, names, keywords), call)
-        return [self.at.iter], name(f"{self.done}0", self.at)
+        return [self.at.iter], name(f"{self.done}_0", self.at)
 
     def _leaving(self, statement: ast.stmt, iterated: list[ast.Name]) -> ast.stmt:
         """The statement, in which the exit may be taken: it asks `never` where the loop is left as it was written."""
