@@ -49,8 +49,8 @@ def shelter(trace: Trace, made: Sequence[torch.fx.Node]) -> torch.fx.Node | list
         }
         if operands and _is_trained(node):
             if operation(name_of(node).rstrip("_")).is_smooth:
-                written = written_by(node)
-                shelters.safe = {one for one in shelters.safe if not written or memory_of([one]).isdisjoint(written)}
+                if written := written_by(node):
+                    shelters.safe = {one for one in shelters.safe if memory_of([one]).isdisjoint(written)}
                 continue
             taken = taken or taken_at(trace, made[0])
             found = None if taken is None else _shelter(trace, node, operands, taken)

@@ -147,6 +147,11 @@ def bytes_of(fakes: Any) -> float:
     return max((_bytes(fake) for fake in tree_iter(fakes) if isinstance(fake, torch.Tensor)), default=0)
 
 
+def is_much(result: Any, given: Any) -> bool:
+    """Does a result that nobody may need take more memory than little, and than a few copies of its operands?"""
+    return bytes_of(result) > max(LITTLE, 4 * bytes_of(given))
+
+
 def _bytes(fake: torch.Tensor) -> float:
     size = fake.untyped_storage().nbytes()
     return size if isinstance(size, int) else float("inf")

@@ -77,6 +77,11 @@ def memory_of(nodes: Iterable[torch.fx.Node]) -> set[int]:
     return {storage for node in nodes for storage in storages_of(node)}
 
 
+def memory_of_inputs(graph: torch.fx.Graph) -> set[int]:
+    """The memory that is older than the graph."""
+    return memory_of(node for kind in ("placeholder", "get_attr") for node in graph.find_nodes(op=kind))
+
+
 def memory_of_inference(graph: torch.fx.Graph) -> set[int]:
     """What tells the memory of the inputs that were made in inference mode; of a fake tensor that cannot be told."""
     inputs = [node for node in graph.find_nodes(op="placeholder") if node.meta.get("grapharg") is not None]

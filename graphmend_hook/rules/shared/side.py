@@ -144,7 +144,7 @@ class Side(Speculation):
                 self._augment(statement, target)
             case ast.Expr():
                 self._effect(statement)
-            case ast.For() | ast.While() | ast.With() | ast.Assert() if stays(statement):
+            case ast.For() | ast.While() | ast.With() | ast.Assert() if self._may_stand(statement):
                 self._as_written(statement)
             case _:
                 raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
@@ -156,12 +156,14 @@ class Side(Speculation):
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
         self._store(statement, [self._target(target)], new)
 
+    def _may_stand(self, statement: ast.stmt) -> bool:
+        """May the statement be left to the trace, and binds it no name that other functions can see?"""
+        shared = self.lowering.place.function.flow.captured
+        return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
+
     def _as_written(self, statement: ast.stmt) -> None:
         """A statement that the trace judges as a whole, once it is traced."""
-        names, shared = NamesIn.code(statement), self.lowering.place.function.flow.captured
-        if self.lowering.is_open or self.has_stored() or not names.bound.isdisjoint(shared):
-            raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
-        known = self.bound | self.assigned
+        names, known = NamesIn.code(statement), self.bound | self.assigned
         for spelling in sorted(names.read | (names.bound & known)):
             if spelling in known or spelling not in names.bound:
                 self.value(name(spelling, statement))

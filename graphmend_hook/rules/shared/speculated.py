@@ -126,7 +126,7 @@ class Speculation:
                 return self._operated(ARITHMETIC[type(op)], operand)
             case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
                 return self._operated(ARITHMETIC[type(op)], left, right)
-            case ast.BinOp(left, ast.MatMult(), right) if not (self.lowering.is_open or self.has_stored()):
+            case ast.BinOp(left, ast.MatMult(), right) if self.is_left_to_the_trace():
                 return expression("GM.called(GM.matmul, A, B)", node, A=self.value(left), B=self.value(right))
             case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
                 return self._operated(COMPARISONS[type(op)], left, right)
@@ -181,6 +181,10 @@ class Speculation:
         is_seen = not self.assigned.isdisjoint(self.lowering.place.function.flow.captured)
         return bool(self.stored or is_seen or self._has_stored_before)
 
+    def is_left_to_the_trace(self) -> bool:
+        """May what no table knows be made here as it is?  Something speaks for a tensor, and nothing is stored."""
+        return not (self.lowering.is_open or self.has_stored())
+
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""
         self.value(root_of(node))
@@ -225,7 +229,7 @@ class Speculation:
                 if isinstance(func, ast.Attribute):
                     return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
         writes = bare[-1:] == "_" and isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
-        if self.lowering.is_open or self.has_stored() or bare in _NEVER or writes:
+        if not self.is_left_to_the_trace() or bare in _NEVER or writes:
             raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
         return expression("GM.called", node), [self.value(func)]
 

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import LITTLE, bytes_of, is_unbacked, without_hooks
+from ...engine.door.variables import is_much, is_unbacked, without_hooks
 from ...engine.facts.operations import divides_whole_numbers, fake_arguments, is_of_torch, is_steady, name_of
 from ...engine.facts.writes import fakes_of
 from ...engine.region import Regions, computes_in, memory_made
@@ -120,9 +120,7 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
 
 
 def _is_large(node: torch.fx.Node) -> bool:
-    """Does its result take more memory than it takes to copy what it is made of a few times?"""
-    operands = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
-    return bytes_of([*fakes_of(node)]) > max(LITTLE, 4 * bytes_of(operands))
+    return is_much([*fakes_of(node)], [fake for operand in node.all_input_nodes for fake in fakes_of(operand)])
 
 
 def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:

@@ -15,12 +15,11 @@ import torch
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import (
-    LITTLE,
     Variable,
-    bytes_of,
     fake_of,
     is_contiguous,
     is_known,
+    is_much,
     is_plain_tensor,
     is_sure,
     is_unbacked,
@@ -221,7 +220,7 @@ def _succeeds(trace: Trace, name: str, function: Variable, arguments: Variable, 
     try:
         with without_hooks(), trace.translator.fake_mode:
             result = called(*operands, **named)
-            return bytes_of(result) <= max(LITTLE, 4 * bytes_of([operands, named]))
+            return not is_much(result, [operands, named])
     except Exception as error:
         log.debug("%s would fail: %s", name, error)
         return False

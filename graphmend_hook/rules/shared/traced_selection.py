@@ -34,6 +34,7 @@ from ...engine.facts.writes import (
     memory_of,
     memory_of_fake,
     memory_of_inference,
+    memory_of_inputs,
     operations,
     written_by,
 )
@@ -144,10 +145,9 @@ def is_made_here(trace: Trace, tensor: Variable) -> bool:
     To write back what it holds is a write all the same: to memory that may be read-only, that autograd has saved, or
     whose versions somebody counts.
     """
-    nodes, memory = list(trace.output.graph.nodes), memory_of([tensor_node(tensor)])
-    inputs = [node for node in nodes if node.op in ("placeholder", "get_attr")]
-    wanted = [node for node in nodes if any(fake.requires_grad for fake in fakes_of(node))]
-    return memory.isdisjoint(memory_of(inputs)) and not (torch.is_grad_enabled() and wanted)
+    graph, memory = trace.output.graph, memory_of([tensor_node(tensor)])
+    wanted = [node for node in graph.nodes if any(fake.requires_grad for fake in fakes_of(node))]
+    return memory.isdisjoint(memory_of_inputs(graph)) and not (torch.is_grad_enabled() and wanted)
 
 
 def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
@@ -172,8 +172,8 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
     So it may if the trace has made the memory, and nothing reads it behind the region: but where sides are merged.
     """
     before, after = fake_of(old), fake_of(new)
-    inputs = [node for node in trace.output.graph.nodes if node.op in ("placeholder", "get_attr")]
-    if not memory_of([tensor_node(old)]).isdisjoint(memory_of(inputs)) or before.dtype is not after.dtype:
+    is_older = not memory_of([tensor_node(old)]).isdisjoint(memory_of_inputs(trace.output.graph))
+    if is_older or before.dtype is not after.dtype:
         return False
     if before.requires_grad and not torch.is_grad_enabled():
         return False
@@ -193,21 +193,17 @@ class _Replaced:
 
 
 def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    order = {node: place for place, node in enumerate(module.graph.nodes)}
+    nodes = [*module.graph.nodes]
+    order = {node: place for place, node in enumerate(nodes)}
     merges = {read.selected for read in compilation.of(Reads).found}
     trained = {*recorded(module, True)}
     for region, old, new in compilation.of(_Replaced).found:
         memory = memory_of([old])
         earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
-        if any(_may_save(node, memory) for node in earlier):
+        later = [node for node in nodes[order[new] + 1 :] if node not in region.made and node not in merges]
+        is_read = any(not memory.isdisjoint(memory_of(node.all_input_nodes)) for node in later)
+        if is_read or any(_may_save(node, memory) for node in earlier):
             region.give_up(compilation, (HARMFUL,))
-        for node in [*module.graph.nodes][order[new] + 1 :]:
-            if (
-                node not in region.made
-                and node not in merges
-                and not memory.isdisjoint(memory_of(node.all_input_nodes))
-            ):
-                region.give_up(compilation, (HARMFUL,))
 
 
 def _may_save(node: torch.fx.Node, memory: set[int]) -> bool:

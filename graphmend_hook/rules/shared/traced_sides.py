@@ -16,18 +16,11 @@ from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace, is_caught
-from ...engine.door.variables import (
-    LITTLE,
-    Variable,
-    bytes_of,
-    python_of,
-)
+from ...engine.door.variables import LITTLE, Variable, bytes_of, python_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
-from ...engine.facts.writes import (
-    fakes_of,
-)
+from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
-from ...engine.region import Codes, Regions, close_region, drop_region, open_region
+from ...engine.region import Codes, Regions, close_region, conditions, drop_region, open_region
 from ..defer.codes import NEEDS_ITS_BREAKS
 from ..where.codes import ENDS_GRAPH, HARMFUL, SIZE_FIXED
 
@@ -173,8 +166,7 @@ def enter_other_side(trace: Trace) -> None:
 @question(otherwise=0)
 def open_sides(trace: Trace) -> int:
     """How many sides stand around the place, one in another; 0 where the condition of one is not known."""
-    sides = trace.compilation.of(Regions).open
-    return len(sides) if all(side.predicate is not None for side in sides) else 0
+    return len(conditions(trace) or ())
 
 
 @question(otherwise=None)

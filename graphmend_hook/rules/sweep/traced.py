@@ -23,7 +23,7 @@ from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, log
 from ...engine.door.variables import Variable, is_known, is_plain_tensor, is_unbacked, tensor_node
 from ...engine.facts.operations import is_total
-from ...engine.facts.writes import fakes_of, memory_of, memory_of_fake, written_by
+from ...engine.facts.writes import fakes_of, memory_of, memory_of_fake, memory_of_inputs, written_by
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.undefined_gradients import Step, leave_undefined
 from ...engine.numbers.captured import is_uncaptured
@@ -204,8 +204,7 @@ def _assigns_its_own(node: torch.fx.Node) -> bool:
     (target,), (index,), (source,) = fakes
     if index.dtype is not torch.int64 or index.dim() != 1 or target.dtype is not source.dtype:
         return False
-    given = [each for kind in ("placeholder", "get_attr") for each in node.graph.find_nodes(op=kind)]
-    return memory_of_fake(target).isdisjoint(memory_of(given))
+    return memory_of_fake(target).isdisjoint(memory_of_inputs(node.graph))
 
 
 @dataclass
