@@ -27,9 +27,12 @@ from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written
 from ..shelter import Shelters
 from .order import Change, Compiler, Verdict, Wrapper
 
-Conditions = tuple[torch.fx.Node, ...]  # of steps
-Positions = dict[Conditions, list[int]]  # of inputs or outputs
-Placed = list[tuple[list[int], list[int]]]  # the same, with the positions of the conditions among themselves
+# Ways by which a gradient comes: each by the conditions of the steps that it goes through, which all have to hold.
+Ways = frozenset[frozenset[torch.fx.Node]]
+Positions = dict[Ways, list[int]]  # of inputs or outputs
+Placed = list[tuple[list[int], list[list[int]]]]  # the same, with the positions of the conditions among themselves
+_ALWAYS: Ways = frozenset({frozenset()})
+_MOST_WAYS = 64
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class _Found:
     @property
     def conditions(self) -> list[torch.fx.Node]:
         """Those of all steps."""
-        return [*dict.fromkeys(condition for through in (*self.gates, *self.detached) for condition in through)]
+        ways = (way for through in (*self.gates, *self.detached) for way in through)
+        return [*dict.fromkeys(condition for way in ways for condition in way)]
 
 
 def leave_undefined(compilation: Compilation, step: Step, *bets: Bet) -> None:
@@ -123,26 +127,29 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
         for step in steps
         if step.selects and (step.adding not in given or origins.through[step].isdisjoint(trained))
     }
-    steps = [step for step in steps if step not in idle]  # what these give reaches nothing, or is not trained
-    if not all(step.adding in given and not origins.through[step].isdisjoint(trained) for step in steps):
+    busy = [step for step in steps if step not in idle]  # what others give reaches nothing, or is not trained
+    if not all(step.adding in given and not origins.through[step].isdisjoint(trained) for step in busy):
         return False  # what is behind a step is told apart by another one
-    if any(step.adding in written for step in steps):
+    if any(step.adding in written for step in busy):
         return False  # whether an input that is written to requires a gradient from then on is for its rows to say
-    gates: Positions = {}
-    for place, node in enumerate(inputs):
-        through = [step for step in steps if node in origins.through[step]]
-        if through and node not in given:
-            reached = {
-                condition: frozenset(end for end, found in behind.items() if not added.isdisjoint(found))
-                for condition, added in _added_by_condition(through).items()
-            }
-            if len({*reached.values()}) > 1 or not _may_have_a_gate(node):
-                return False  # more than one: by which result a gradient comes is told by nothing
-            gates.setdefault(_conditions(through), []).append(place)
-    detached: Positions = {}
-    for position, found in behind.items():
-        if found.isdisjoint(trained):
-            detached.setdefault(_conditions(step for step in steps if step.adding in found), []).append(position)
+    ways = _Ways(graph, trained, steps, origins, selected)
+    if ways.are_too_many:
+        return False
+    hidden = set[torch.fx.Node]().union(*(origins.through[step] for step in busy)) - given
+    reached = {
+        place: ways.reaching([results[end] for end in behind], node)
+        for place, node in enumerate(inputs)
+        if node in hidden
+    }
+    if any(len(each) > 1 or not _may_have_a_gate(inputs[place]) for place, each in reached.items()):
+        return False  # more than one: by which result a gradient comes is told by nothing
+    gates = _by_ways((place, through) for place, each in reached.items() for through in each)
+    untrained = [position for position, found in behind.items() if found.isdisjoint(trained)]
+    detached = _by_ways(
+        (position, _fewest(itertools.chain(*(ways.of(results[position], node) for node in trained))))
+        for position in untrained
+    )
+    detached.pop(_ALWAYS, None)
     if detached and asks_for_gradients(compilation):
         return False
     if gates and not may_run_again(compilation, module):
@@ -155,15 +162,84 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     return True
 
 
-def _added_by_condition(steps: Iterable[Step]) -> dict[torch.fx.Node, set[torch.fx.Node]]:
-    found: dict[torch.fx.Node, set[torch.fx.Node]] = {}
-    for step in steps:
-        found.setdefault(step.condition, set()).add(step.adding)
-    return found
+def _by_ways(found: Iterable[tuple[int, Ways]]) -> Positions:
+    positions: Positions = {}
+    for place, through in found:
+        positions.setdefault(through, []).append(place)
+    return positions
 
 
-def _conditions(steps: Iterable[Step]) -> Conditions:
-    return tuple(dict.fromkeys(step.condition for step in steps))
+class _Ways:
+    """By which ways each trained input is given a gradient from a node: through no step, or through some.
+
+    are_too_many: or they are not known, since a branch that is no step has one side with other ways than the other.
+    """
+
+    def __init__(
+        self,
+        graph: torch.fx.Graph,
+        trained: Iterable[torch.fx.Node],
+        steps: Sequence[Step],
+        origins: _Origins,
+        selected: set[torch.fx.Node],
+    ) -> None:
+        self._found: dict[torch.fx.Node, dict[torch.fx.Node, Ways]] = {node: {node: _ALWAYS} for node in trained}
+        self._memory: dict[int, dict[torch.fx.Node, Ways]] = {}
+        self.are_too_many = False
+        ending: dict[torch.fx.Node, dict[torch.fx.Node, list[torch.fx.Node]]] = {}
+        for step in steps:
+            ending.setdefault(step.adding, {}).setdefault(step.source, []).append(step.condition)
+        for node in graph.nodes:
+            if node.op.startswith("call") and node not in origins.made_without and _has_gradient(node):
+                found = self._through(node, ending.get(node, {}))
+                if node in selected and node not in ending:
+                    _, left, right = map(self._all, node.all_input_nodes)
+                    self.are_too_many |= left != right
+                self._found[node] = found
+                for memory in written_by(node):
+                    self._memory[memory] = _joined([self._memory.get(memory, {}), found])
+
+    def of(self, node: torch.fx.Node, trained: torch.fx.Node) -> Ways:
+        """Those by which `trained` is given one from the node."""
+        return self._all(node).get(trained, frozenset())
+
+    def reaching(self, ends: Iterable[torch.fx.Node], trained: torch.fx.Node) -> set[Ways]:
+        """Those by which `trained` is given one from some of the ends, as sets of ways."""
+        return {self.of(end, trained) for end in ends} - {frozenset()}
+
+    def _all(self, node: torch.fx.Node) -> dict[torch.fx.Node, Ways]:
+        written = [self._memory[memory] for memory in storages_of(node) if memory in self._memory]
+        return _joined([self._found.get(node, {}), *written])
+
+    def _through(
+        self, node: torch.fx.Node, conditions: dict[torch.fx.Node, list[torch.fx.Node]]
+    ) -> dict[torch.fx.Node, Ways]:
+        operands = {operand: self._all(operand) for operand in node.all_input_nodes}
+        parts = [ways for operand, ways in operands.items() if operand not in conditions]
+        if node.target is torch.where and len(conditions) == 2:  # what both sides have goes through neither
+            left, right = (operands[operand] for operand in conditions)
+            both = {one: ways & right.get(one, frozenset()) for one, ways in left.items()}
+            parts.append(both)
+        else:
+            both = {}
+        for operand, through in conditions.items():
+            for one, ways in operands[operand].items():
+                alone = ways - both.get(one, frozenset())
+                parts += [{one: frozenset(way | {condition} for way in alone)} for condition in through]
+        joined = _joined(parts)
+        self.are_too_many |= any(len(each) > _MOST_WAYS for each in joined.values())
+        return joined if not self.are_too_many else {}
+
+
+def _joined(parts: Sequence[dict[torch.fx.Node, Ways]]) -> dict[torch.fx.Node, Ways]:
+    given = {one for part in parts for one in part}
+    return {one: _fewest(itertools.chain(*(part.get(one, ()) for part in parts))) for one in given}
+
+
+def _fewest(ways: Iterable[frozenset[torch.fx.Node]]) -> Ways:
+    """Without those that another one is a part of."""
+    found = {*ways}
+    return frozenset(way for way in found if not any(other < way for other in found))
 
 
 def _is_used_elsewhere(step: Step, known: set[torch.fx.Node]) -> bool:
@@ -180,6 +256,7 @@ class _Origins:
     """The trained inputs, and the steps, by whose gradients a node has its own; a step hides those of its source.
 
     What both sides of a branch have is not hidden, and no step in one is.  through: those that each step hides.
+    made_without: what steps add to, where that requires no gradient.
     """
 
     def __init__(self, graph: torch.fx.Graph, trained: Iterable[torch.fx.Node], steps: Sequence[Step]) -> None:
@@ -190,9 +267,9 @@ class _Origins:
         for step in steps:
             added.setdefault(step.adding, []).append(step)
         adding = [step for step in steps if not step.selects]
-        made_without = {node for step in adding if _is_made_without(node := step.adding.args[0])}
+        self.made_without = {node for step in adding if _is_made_without(node := step.adding.args[0])}
         for node in graph.nodes:
-            if not node.op.startswith("call") or node in made_without or not _has_gradient(node):
+            if not node.op.startswith("call") or node in self.made_without or not _has_gradient(node):
                 continue
             ending = added.get(node, [])
             if ending and ending[0].selects:
@@ -276,7 +353,10 @@ def _with_gates(compilation: Compilation, _module: torch.fx.GraphModule, compile
     found = compilation.of(_Found)
     conditions = found.conditions
     gates, detached = (
-        [(places, [conditions.index(condition) for condition in through]) for through, places in positions.items()]
+        [
+            (places, [[conditions.index(condition) for condition in way] for way in through])
+            for through, places in positions.items()
+        ]
         for positions in (found.gates, found.detached)
     )
 
@@ -308,12 +388,17 @@ def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: in
         results = [*found[:count]]
         taken += _read(found[count:])
         for positions, conditions in detached:
-            if not any(taken[condition] for condition in conditions):
+            if not _is_open(taken, conditions):
                 for position in positions:
                     results[position] = results[position].detach()
         return results
 
     return call
+
+
+def _is_open(taken: list[bool], ways: list[list[int]]) -> bool:
+    """Does a gradient come by one of the ways, as far as the steps were taken?"""
+    return any(all(taken[step] for step in way) for way in ways)
 
 
 def _read(conditions: Sequence[torch.Tensor]) -> list[bool]:
@@ -326,11 +411,11 @@ def _read(conditions: Sequence[torch.Tensor]) -> list[bool]:
 class _Gate(torch.autograd.Function):  # type: ignore[misc]
     """Hands tensors on, and the gradient of each if a step was taken that uses it.
 
-    taken: of all steps, known by the time that gradients come; through: the steps that use each tensor.
+    taken: of all steps, known by the time that gradients come; through: the ways through steps to each tensor.
     """
 
     @staticmethod
-    def forward(ctx: Any, taken: list[bool], through: list[list[int]], *tensors: Any) -> tuple[torch.Tensor, ...]:
+    def forward(ctx: Any, taken: list[bool], through: list[list[list[int]]], *tensors: Any) -> tuple[torch.Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.taken, ctx.through = taken, through
         return tensors
@@ -338,5 +423,5 @@ class _Gate(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         pairs = zip(gradients, ctx.through, strict=True)
-        handed_on = (gradient if any(ctx.taken[step] for step in steps) else None for gradient, steps in pairs)
+        handed_on = (gradient if _is_open(ctx.taken, ways) else None for gradient, ways in pairs)
         return (None, None, *handed_on)
