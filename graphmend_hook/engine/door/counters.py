@@ -89,21 +89,20 @@ def _is_counter(frame: Any, source: Any) -> bool:
 
 @functools.cache
 def added_to(code: CodeType) -> frozenset[tuple[str, str]]:
-    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = x.n + 1``.
+    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = min(x.n + len(y), 9)``.
 
     Each as the local name that it is an attribute of, "" for something else, and its own name.
     """
     found = [each for each in dis.get_instructions(code) if each.opname not in _SHUFFLING]
-    added = set()
-    for number, then in enumerate(found):
-        before = found[max(number - 5, 0) : number]
-        if before and before[-1].opname.startswith("LOAD_"):  # the owner, which `+=` has loaded before
-            before.pop()
-        is_made = before and before[-1].opname.startswith(("BINARY_", "INPLACE_"))
-        if then.opname == "STORE_ATTR" and is_made:
-            for owner, each in itertools.pairwise(before):
-                if each.opname == "LOAD_ATTR" and each.argval == then.argval:
-                    added.add((owner.argval if owner.opname.startswith("LOAD_FAST") else "", each.argval))
+    added, line = set(), list[dis.Instruction]()
+    for each in found:
+        if each.starts_line:
+            line = []
+        line.append(each)
+        if each.opname == "STORE_ATTR" and any(one.opname.startswith(("BINARY_", "INPLACE_")) for one in line):
+            for owner, read in itertools.pairwise(line):
+                if read.opname == "LOAD_ATTR" and read.argval == each.argval:
+                    added.add((owner.argval if owner.opname.startswith("LOAD_FAST") else "", read.argval))
     return frozenset(added)
 
 
