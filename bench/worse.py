@@ -56,6 +56,10 @@ KNOWN: dict[tuple[str, str], str] = {
         "mra",
         "operations",
     ): "`requires_grad_()` under `no_grad` is told while tracing, and no call of it is in the graph",
+    (
+        "qwen2_audio",
+        "seconds",
+    ): "one graph for four; a side is tried that may not be, late in the frame, which is then traced once more",
     ("nemotron3_5_asr", "seconds"): "two graphs for four, and the same; a caller of an LSTM is traced up to it",
 }
 

@@ -211,10 +211,11 @@ TOTAL = _names(
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.
 SPREADS = _names("std std_mean var var_mean")  # of two elements or more
 STEADY = SPREADS | _names(
-    "adaptive_avg_pool1d adaptive_avg_pool2d addmm avg_pool1d avg_pool2d baddbmm batch_norm bmm conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d cosine_similarity dropout einsum glu group_norm huber_loss instance_norm "
-    "interpolate l1_loss layer_norm linear matmul max_pool1d max_pool2d mm mse_loss outer pixel_shuffle rms_norm "
-    "scaled_dot_product_attention smooth_l1_loss sort topk"
+    "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort avg_pool1d avg_pool2d baddbmm batch_norm bmm conv1d conv2d "
+    "conv3d conv_transpose1d conv_transpose2d cosine_similarity diag diag_embed dropout einsum glu group_norm hardtanh "
+    "huber_loss instance_norm interpolate kl_div l1_loss layer_norm linear matmul max_pool1d max_pool2d mm mse_loss "
+    "norm outer pairwise_distance pixel_shuffle rms_norm scaled_dot_product_attention smooth_l1_loss sort tensordot "
+    "topk vector_norm"
 )
 
 # What they give rests on the numbers of all their operands, as it does where elements are taken one by one, or reduced.
