@@ -5,7 +5,7 @@ from operator import matmul
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
 from .rules.defer.traced_draws import draw, drawable
-from .rules.defer.traced_kept import kept_behind
+from .rules.defer.traced_kept import append_now, kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
 from .rules.shared.traced_calls import begun, called, judged
@@ -54,6 +54,7 @@ from .rules.value.traced import (
     read,
     read_by,
     read_in_side,
+    read_in_side_by,
     read_list,
     settle,
     size,

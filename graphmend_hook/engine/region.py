@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import NoReturn
 
 import torch
@@ -19,21 +20,27 @@ from .attempt.attempt import STATEMENT, Bet, Feature
 from .attempt.compilation import Compilation, is_break_or_failure
 from .door.own_code import is_of_package
 from .door.trace_state import State
-from .door.tracer import SourceLine, Trace, log
+from .door.tracer import SourceLine, Trace, count_inlined, inlined_code, log
 from .door.variables import Variable, tensor_node
 from .facts.operations import facts_of, only_computes, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 
+# What reads, or writes, attributes whose names the code that has it does not tell.
+_READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "getattr", "hasattr", "setattr", "vars"}
 REGION = Feature("a region is traced")  # by its place in the trace
 
 
 @dataclass(frozen=True)
 class Codes:
-    """What the report says of a region that is given up, since it ends the graph, or makes a size a fixed number."""
+    """What the report says of a region that is given up.
+
+    It ends the graph; or makes a size a fixed number; or may read an attribute that is stored behind it.
+    """
 
     ends_graph: str
     fixes_size: str
+    sees_store: str
 
 
 class Region:
@@ -44,6 +51,7 @@ class Region:
     made: the nodes that were made in it, once it is closed.
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
+    stored: the attributes that it assigns to, as locals: the objects have what is stored once the region is closed.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
@@ -52,6 +60,8 @@ class Region:
         self.made: set[torch.fx.Node] = set()
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
+        self.stored: set[str] = set()
+        self._inlined = count_inlined()
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
 
@@ -71,6 +81,11 @@ class Region:
             trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
         if self._sizes.have_fixed():
             self.give_up(trace.compilation, (self.codes.fixes_size,))
+        if self.stored and any(map(self._may_see_store, inlined_code(self._inlined))):
+            self.give_up(trace.compilation, (self.codes.sees_store,))
+
+    def _may_see_store(self, code: CodeType) -> bool:
+        return not (self.stored | _READING_BY_NAME).isdisjoint(code.co_names)
 
     def has_left_guards(self, trace: Trace) -> bool:
         """Would the frame be guarded on what was read in it?"""

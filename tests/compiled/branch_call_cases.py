@@ -376,7 +376,7 @@ class raises_where_it_is_not_taken(Owner):
         return h
 
 
-@case(declined="GM102-R02")
+@case(declined="GM102-T09")
 class reads_what_the_side_has_stored(Owner):
     def total(self, h: Tensor) -> Tensor:
         return h * self.calls
@@ -538,3 +538,40 @@ class a_loop_with_a_branch_on_data(Owner):
                 if h.max() > 2:
                     h = h * 0.5
         return h
+
+
+@case()
+class a_later_branch_takes_its_place(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        best = x
+        y = self.first(x)
+        if y.sum() > 0:
+            best = y
+        z = self.second(x)
+        if z.sum() > 0:
+            best = z
+        return best
+
+
+@case()
+class one_branch_is_read_by_another(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        best = x * 2
+        if x.sum() > 1:
+            x = self.first(x)
+        y = self.second(x)
+        if y.sum() > 0:
+            best = y
+        return best + self.norm(best)
+
+
+@case()
+class a_module_on_one_side_and_in_a_branch_of_the_other(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = x * 2
+        if x.sum() > 0:
+            if x.mean() > 0.5:
+                h = self.first(x)
+        else:
+            h = self.first(x) + 1
+        return h + self.second(h)

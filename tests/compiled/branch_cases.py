@@ -387,7 +387,7 @@ def read_in_the_next_round_only(x: torch.Tensor) -> torch.Tensor:  # H15
     return total
 
 
-@case(declined="GM102-R08")
+@case()
 def break_in_a_loop(x: torch.Tensor) -> torch.Tensor:  # H15
     for _ in range(3):
         x = x + 1

@@ -199,7 +199,7 @@ class no_data_ends_the_loop(Owner):
 # --- left as they were written -----------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-R08")
+@case()
 class a_loop_with_an_else(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -212,7 +212,7 @@ class a_loop_with_an_else(Owner):
         return self.second(h)
 
 
-@case(declined="GM102-R08")
+@case()
 class two_exits(Owner):
     def forward(self, x: Tensor) -> Tensor:
         for _ in range(3):
@@ -285,7 +285,7 @@ class a_step_stores(Owner):
         return x
 
 
-@case(declined="GM102-R05")
+@case(declined="GM102-T03")
 class the_step_is_read_behind_the_loop(Owner):
     def forward(self, x: Tensor) -> Any:
         h = self.first(x)
@@ -296,7 +296,7 @@ class the_step_is_read_behind_the_loop(Owner):
         return h * i
 
 
-@case(declined="GM102-R17")
+@case()
 class the_steps_are_counted(Owner):
     def forward(self, x: Tensor) -> Any:
         h, k = self.first(x), 0
@@ -353,3 +353,151 @@ class the_loop_is_switched_off(Owner):
             if x.abs().max() < 1:
                 break
         return x
+
+
+@case()
+class two_exits_return(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if x.abs().max() > 3:
+                return x * 0, "large", i
+            if x.mean() < -0.2:
+                return x + 1, "low", i
+        return x, "ran", len(self.layers)
+
+
+@case()
+class a_step_is_passed_over_before_the_exit(Owner):
+    def forward(self, x: Tensor) -> Any:
+        n, i = 0, -1
+        for i, layer in enumerate(self.layers):  # noqa: B007
+            y = layer(x)
+            if y.mean() < 0:
+                continue
+            n += 1
+            x = y
+            if x.abs().max() > 1:
+                break
+            x = x + 0.1
+        return x, n, i
+
+
+@case()
+class a_step_is_passed_over_behind_the_exit(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            y = layer(x)
+            if y.abs().max() > 2:
+                break
+            if y.mean() < 0:
+                continue
+            x = y * (i + 1)
+        else:
+            x = x - 1
+        return x
+
+
+@case()
+class an_else_prints(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if x.abs().max() > 1:
+                print("left at", i)
+                break
+        else:
+            print("ran through")
+        return x
+
+
+@case()
+class python_and_data_end_it(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for i, layer in enumerate(self.layers):
+            if i == 3:
+                break
+            x = layer(x)
+            if x.abs().max() > 1:
+                break
+        return x, i
+
+
+@case(breaks=False)
+class no_step_is_made(Owner):
+    def forward(self, x: Tensor) -> Any:
+        k = -1
+        for k, layer in enumerate(self.layers[:0]):  # noqa: B007
+            x = layer(x)
+            if x.abs().max() > 1:
+                break
+        return x, k
+
+
+@case()
+class what_the_last_step_made(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for k in range(5):  # noqa: B007
+            z = 0.5 * (x + x.abs() / (x.abs() + 1))
+            if (z - x).norm().item() < 0.3:
+                break
+            x = z
+        return z, k
+
+
+@case()
+class the_target_is_a_tuple(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for (a, b), layer in zip([(1, 2), (3, 4), (5, 6)], self.layers, strict=False):
+            x = layer(x) * a / b
+            if x.abs().max() > 1:
+                break
+        return x, a, b
+
+
+@case()
+class the_best_step_is_kept(Owner):
+    def forward(self, x: Tensor) -> Any:
+        best, at = x, 0
+        for k, layer in enumerate(self.layers):
+            x = layer(x)
+            if x.norm() > best.norm():
+                best, at = x, k
+            if best.norm() > 8:
+                break
+        return best, at
+
+
+@case()
+class one_layer_in_each_step(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        y = x
+        for _ in range(10):
+            y = torch.tanh(self.first(y))
+            error = (y - x).norm().item()
+            if error < 2.5:
+                break
+        return y
+
+
+@case(declined="GM102-R08")
+class a_break_and_a_return(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            if x.abs().max() > 3:
+                break
+            if x.mean() < -0.2:
+                return x * 0
+        return x
+
+
+@case(declined="GM102-R05")
+class what_only_later_steps_make(Owner):
+    def forward(self, x: Tensor) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+            if x.abs().max() > 3:
+                break
+            z = x * 2
+        return x, z

@@ -17,7 +17,7 @@ case = register(EXPECT)
 # --- H3, H4: what is merged ------------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-T03")
+@case()
 def h3_different_python_numbers(x: torch.Tensor) -> torch.Tensor:
     scale = 1.5
     if x.sum() > 0:
@@ -35,7 +35,7 @@ def h3_an_int_and_a_float(x: torch.Tensor) -> Any:
     return x, (1 if x.sum() > 0 else 1.0)
 
 
-@case(declined="GM102-T03")
+@case()
 def h3_zeros_of_both_signs(x: torch.Tensor) -> Any:
     return x, (0.0 if x.sum() > 0 else -0.0)
 

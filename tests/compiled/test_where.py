@@ -10,7 +10,7 @@ from expectations import Cases
 
 from graphmend_hook.engine.attempt import refusals
 
-KINDS = ("", "_attribute", "_call", "_exit", "_gradient", "_merge", "_identity", "_effect")
+KINDS = ("", "_attribute", "_call", "_exit", "_gradient", "_merge", "_identity", "_effect", "_state", "_number")
 CASES = Cases(*(f"branch{kind}_cases" for kind in KINDS))
 EXPECT, PLAIN, MENDED = CASES.expect, CASES.plain, CASES.mended
 HELPERS = {"h14_a_generator": "halves"}

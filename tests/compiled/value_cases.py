@@ -235,7 +235,7 @@ def decided_by_a_flag(x, mask):
         if any_masked:
             x = torch.cat([x, x.flip(0)])[: x.shape[0]] + 1
         else:
-            x = x * 2
+            x = x.double() * 2
     return x
 
 

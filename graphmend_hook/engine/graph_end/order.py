@@ -38,6 +38,7 @@ class Verdict(Enum):
     CREATED = "it ends where a side makes the value of an attribute that it creates"
     READ_LATER = "a container is changed after an effect that shows it"
     LATE = "it ends in a break that is given a number which exists behind the graph"
+    LATE_GIVEN = "an operation takes a number that exists behind the graph for something else"
     KEPT = "a list is looked at after an append that waits"
     LOGGERS = "what a logger shows is changed"
     DRAWS = "an operation of another library may draw before a draw that waits"

@@ -9,10 +9,12 @@ the graph there, as reading it would have done where it stands.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import torch
 
@@ -21,19 +23,19 @@ from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
-from ..door.unguarded import can_be_loaded, guard_type
+from ..door.unguarded import PLAIN, can_be_loaded, guard_type
 from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
 
 _NUMBERS = (bool, int, float)
-# What does not fail on any numbers.  A division does not where it is of floats, by what is not 0: see `_suits`.
+# What does not fail on any numbers.  A division does not where it is of floats, by what is not 0.
 _PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
 _DIVISIONS = (operator.truediv, operator.itruediv)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_TWO = (*_PLAIN, *_DIVISIONS, *_COMPARISONS, min, max)
-_OF_ONE = (abs, float, operator.neg, operator.pos, operator.not_)
+_OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
 def _item(tensor: torch.Tensor) -> Any:
@@ -53,6 +55,36 @@ def _tolist(tensor: torch.Tensor) -> Any:
     return tensor.tolist()
 
 
+def select(is_left: bool, left: Any, right: Any) -> Any:
+    """The one of the two that the data has decided for."""
+    return left if is_left else right
+
+
+def same(value: Any) -> Any:
+    """The value itself: one that the trace has not looked at."""
+    return value
+
+
+def is_reading(function: Callable[..., Any]) -> bool:
+    """Does it read the number of a tensor?"""
+    return function is _item or function is _float
+
+
+class Tensors(Protocol):
+    """What stands for a late number in the graph (`number_tensors`, which rests on this module)."""
+
+    def give(self, trace: Trace, number: Variable) -> Any: ...
+
+    def divides(self, trace: Trace, divisor: Variable) -> bool: ...
+
+    def calculated(self, function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any: ...
+
+    def add_handlers(self, kind: Any) -> None: ...
+
+
+tensors: Tensors = None  # type: ignore[assignment]  # it puts itself here
+
+
 @dataclass(frozen=True)
 class _Applied:
     """What generated code calls behind the graph; where that has failed, on what is missing."""
@@ -65,6 +97,8 @@ class _Applied:
 
 
 _applied = functools.cache(_Applied)
+# Dynamo's names for the slots of Python's types, and for what else looks at a value.
+_SLOT = re.compile(r"(nb|sq|mp|tp)_\w+|(bool|hash|repr|str|richcompare)_impl|unpack_var_sequence|next_variable")
 LATE = Feature("a number is read behind the graph", Lifetime.CODE)
 
 
@@ -85,6 +119,7 @@ def kind_of_variable() -> Any:
         ) -> None:
             super().__init__(**more)
             self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
+            self.tensor: Variable = None  # of the graph, once it has one
 
         def python_type(self) -> type:
             return self.kind
@@ -98,12 +133,12 @@ def kind_of_variable() -> Any:
         is_python_hashable = get_python_hash = is_hashable
 
         def as_proxy(self) -> Any:
-            give_up(self)
+            compilation = attempts_now().current
+            assert compilation is not None
+            return tensors.give(Trace(compilation.output.current_tx), self)
 
-        def bool_impl(self, _translator: Any) -> Any:
+        def asked(self, *_given: Any) -> Any:
             give_up(self)
-
-        nb_bool_impl = nb_int_impl = nb_index_impl = bool_impl
 
         def call_method(self, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
             is_rounded = name == "__round__" and not kwargs and self.kind is float and len(args) == 1
@@ -123,7 +158,11 @@ def kind_of_variable() -> Any:
                 codegen(operand.source if is_unread(operand) else operand)
             codegen.extend_output(create_call_function(len(self.operands), False))
 
+    for name, _ in inspect.getmembers(VariableTracker, inspect.isfunction):
+        if _SLOT.fullmatch(name) and name not in vars(LateVariable):
+            setattr(LateVariable, name, LateVariable.asked)  # for which Dynamo raises the program's TypeError
     _add_handlers(LateVariable)
+    tensors.add_handlers(LateVariable)
     return LateVariable
 
 
@@ -175,12 +214,16 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
     trace = Trace(translator)
     given = [arg if is_unread(arg) and _may_stay_unread(arg) else arg.realize() for arg in args]
     late_ones = [each for each in given if isinstance(each, kind)]
+    if any(not is_unread(each) and each.is_tensor() for each in given):
+        return tensors.calculated(function, translator, given, {})
     kinds = [each.peek_type() if is_unread(each) else type_of(each) for each in given]
     lines = frozenset().union(*(each.lines for each in late_ones))
     if not {*kinds} <= {*_NUMBERS} or not _suits(function, given, kinds) or not all(map(_is_number, given)):
         give_up(late_ones[0])
     for each in filter(is_unread, given):
         guard_type(trace, each)
+    if function in _DIVISIONS and not (_is_never_zero(given[1]) or tensors.divides(trace, given[1])):
+        give_up(late_ones[0])
     example = function(*[each(1) for each in kinds])
     return kind(function, given, type(example), lines)
 
@@ -213,7 +256,9 @@ def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
     if function in (min, max):
         return len({*kinds}) == 1
     if function in _DIVISIONS:
-        return float in kinds and _is_never_zero(given[1])
+        return float in kinds
+    if function is int:
+        return float not in kinds  # of infinity there is none
     return function is not float or kinds != [int]
 
 
@@ -224,6 +269,53 @@ def late(trace: Trace, tensor: Variable, warns: bool = False) -> Any:
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
     trace.compilation.judge(Verdict.LATE, _judge)
     return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
+
+
+@question(otherwise=False)
+def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
+    """Are both numbers, or both texts, which generated code can load, and may the choice wait for the graph's end?"""
+    is_plain = _may_wait_here(trace) and _is_plain(left) and _is_plain(right)
+    return is_plain and kind_of(left) is kind_of(right)
+
+
+@question(otherwise=None)
+def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Any:
+    """What Python has once the graph has run: `left` where the predicate, a tensor () of bool, holds, else `right`."""
+    given = [each if is_unread(each) else each.realize() for each in (left, right)]
+    for each in filter(is_unread, given):
+        guard_type(trace, each)
+    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in given))
+    trace.compilation.judge(Verdict.LATE, _judge)
+    return kind_of_variable()(select, [predicate.realize(), *given], kind_of(given[0]), lines)
+
+
+def _is_plain(value: Variable) -> bool:
+    if is_unread(value):
+        return value.peek_type() in PLAIN and can_be_loaded(value.source)
+    if not hasattr(value.realize(), "lines") and value.is_python_constant():
+        return type(value.as_python_constant()) in PLAIN
+    return _is_number(value.realize())
+
+
+def kind_of(value: Variable) -> type:
+    return value.peek_type() if is_unread(value) else type_of(value)
+
+
+@question(otherwise=None)
+def unread_as_late(trace: Trace, value: Variable) -> Any:
+    """A number that the trace has not looked at, as one that it need not; None for anything else."""
+    if not is_unread(value) or not _may_wait_here(trace):
+        return None
+    if value.peek_type() not in (*_NUMBERS, str) or not can_be_loaded(value.source):
+        return None
+    guard_type(trace, value)
+    return kind_of_variable()(same, [value], value.peek_type(), frozenset({trace.line}))
+
+
+def _may_wait_here(trace: Trace) -> bool:
+    if trace.compilation.is_saved or trace.is_in_a_body or is_as_written(trace):
+        return False
+    return trace.compilation.allows(LATE, trace.line)
 
 
 @question(otherwise=None)
@@ -252,11 +344,9 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
     A whole number that is not only shown may become a symbol of the graph, as it may be a size.  Under
     ``fullgraph=True`` Dynamo captures numbers by itself.
     """
-    compilation, dtype = trace.compilation, _dtype(tensor)
-    if compilation.is_saved or trace.is_in_a_body or is_as_written(trace) or dtype.is_complex:
-        return False
-    is_asked = is_shown or (not compilation.one_graph and (dtype is torch.bool or dtype.is_floating_point))
-    return is_asked and compilation.allows(LATE, trace.line)
+    dtype = _dtype(tensor)
+    is_asked = is_shown or dtype is torch.bool or dtype.is_floating_point
+    return is_asked and not dtype.is_complex and _may_wait_here(trace)
 
 
 @question(otherwise=False)

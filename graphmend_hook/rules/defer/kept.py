@@ -38,6 +38,15 @@ def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None
     return None
 
 
+def appended_to(statement: ast.Expr) -> tuple[ast.expr, ast.expr] | None:
+    """What an object holds that the statement appends to, and what it appends; None for anything else."""
+    match statement.value:
+        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]):
+            if _is_held(owner) and not isinstance(owner, ast.Call) and not isinstance(value, ast.Starred):
+                return owner, value
+    return None
+
+
 def _is_held(owner: ast.expr) -> bool:
     """Is it an attribute, an item of one, or what ``setdefault(key, [])`` of one gives?"""
     match owner:

@@ -76,7 +76,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 11
+    version = 12
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -19,10 +19,13 @@ from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
 from ...engine.numbers.late_numbers import is_late_list
+from .codes import MAY_CHANGE
 from .traced import append, refusal_here
 from .traced_texts import kept
 
 _LISTS = (list, deque)
+NEW = "+new"
+APPENDS = ("+", NEW)  # of a value; and of a tuple or a dict that is made for it
 _KEPT = Feature("an append waits for the end of the graph", Lifetime.CODE)
 
 
@@ -38,15 +41,25 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
 
     is_new: is it a tuple or a dict that nobody else has?
     """
-    if not tracing():
+    if not tracing() or why_not_kept(target, values, is_new):
         return False
-    is_copied = _is_plain(values[0]) or (is_new and _is_of_plain(values[0]))
-    if not is_copied and not _is_object(values[0]):
-        return False
-    if refusal_here(False, False, values if is_copied else (), False) or not _may_wait(target):
-        return False
-    append((queue.ITEM, _append, target, kept(values[0]) if is_copied else values[0]))  # or this very object
+    value = kept(values[0]) if is_copied(values[0], is_new) else values[0]  # that very object
+    append((queue.ITEM, append_now, target, value))
     return True
+
+
+def why_not_kept(target: Any, values: tuple[Any, ...], is_new: bool = False) -> str:
+    """The code of the refusal if the append of the value cannot wait for the epilogue; else ""."""
+    copied = is_copied(values[0], is_new)
+    if not copied and not _is_object(values[0]):
+        return MAY_CHANGE
+    why = refusal_here(False, False, values if copied else (), False)
+    return why or ("" if _may_wait(target) else MAY_CHANGE)
+
+
+def is_copied(value: Any, is_new: bool) -> bool:
+    """Is a copy of the value appended, of which nobody asks which object it is?"""
+    return _is_plain(value) or (is_new and _is_of_plain(value))
 
 
 def _is_plain(value: Any) -> bool:
@@ -64,7 +77,8 @@ def _is_of_plain(value: Any) -> bool:
     return type(value) is tuple and all([_is_plain(item) for item in value])  # noqa: C419
 
 
-def _append(target: Any, values: Any) -> None:
+def append_now(target: Any, values: Any) -> None:
+    """The append, at its delivery."""
     target.append(values[0])
 
 

@@ -137,6 +137,8 @@ def _example(variable: Variable) -> Any:
     if late is not None:
         return late[0].realize().get_function()(*map(_example, late[1:]))
     variable = variable.realize()
+    if hasattr(variable, "lines"):  # a late one
+        return variable.kind()
     if type(variable).__name__ in ("TupleVariable", "ListVariable"):
         return variable.python_type()(map(_example, variable.items))
     if type(variable).__name__ == "ConstDictVariable":

@@ -55,10 +55,10 @@ class Branch:
         """The functions THEN and ELSE."""
         return _SIDES.fill(at, ARGUMENTS=self.arguments, TAKEN=self.then, UNTAKEN=self.orelse)
 
-    def results(self, at: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
-        """What is to be assigned to, and what."""
+    def results(self, at: ast.stmt, first: int = 0) -> list[tuple[ast.expr, ast.expr]]:
+        """What is to be assigned to, and what; first: the place of the first such result."""
         targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
-        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets)]
+        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets, first)]
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,15 @@ class BranchCandidate:
         return isinstance(self.at, ast.If) and returns(self.at) and not self.is_exit
 
     def _assign(self) -> list[ast.stmt]:
-        if self._returns():
-            return _RETURN.fill(self.at)
+        returns = self._returns()
         statements: list[ast.stmt] = []
-        for target, value in self.branch.results(self.at):
+        for target, value in self.branch.results(self.at, int(returns)):
             if isinstance(target, ast.Attribute):
                 current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
                 statements += _STORE.fill(self.at, VALUE=value, CURRENT=current, SLOT=target)
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), self.at))
-        return statements + self.finish
+        return statements + (_RETURN.fill(self.at) if returns else self.finish)
 
 
 def spared(branch: ast.If, settled: str) -> ast.expr:

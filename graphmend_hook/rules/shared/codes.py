@@ -14,9 +14,9 @@ CHAINED = of_rules(
 NOT_SPECULABLE = of_rules(
     "GM102-R02",
     "GM103-R02",
-    sentence="a side computes with names, operators and calls, and calls nothing once it has stored an attribute",
-    remedy="Ask a tensor with a tensor (`x[0]`, and not `x.tolist()[0]`), and call before you store; give other expressions a line before the branch.",
-    because="a side has an expression that may only be evaluated if the side is taken: a text of parts, `:=`, `.tolist()`, `super()`, a write, a call after a store; or it makes a call, and nothing says that the test is a tensor",
+    sentence="a side computes with names, operators and calls",
+    remedy="Ask a tensor with a tensor (`x[0]`, and not `x.tolist()[0]`); give other expressions a line before the branch.",
+    because="a side has an expression that may only be evaluated if the side is taken: a text of parts, `:=`, `.tolist()`, `super()`, a write; or it makes a call, and nothing says that the test is a tensor",
 )
 MAY_BE_UNBOUND = of_rules(
     "GM102-R03",
@@ -41,7 +41,7 @@ LEAVES_EARLY = of_rules(
     "GM102-R06",
     sentence="a ``return`` is not inside a ``while``, a ``with`` or a ``try``, and what follows it is a side too; a side that returns or raises binds nothing that other functions can see",
     remedy="Move the `return` out of the `while`, `with` or `try`: keep the value in a name, and return that after it; bind what other functions see before the branch.",
-    because="an early return inside a `while`, a `with` or a `try`, or one that also stores to an attribute; a side that returns or raises, and binds a name that another function can see (`nonlocal`, `global`, read by a lambda)",
+    because="an early return inside a `while`, a `with` or a `try`; a side that returns or raises, and binds a name that another function can see (`nonlocal`, `global`, read by a lambda)",
 )
 TOO_BIG = of_rules(
     "GM102-R07",
@@ -52,9 +52,9 @@ TOO_BIG = of_rules(
 )
 OTHER_STATEMENT = of_rules(
     "GM102-R08",
-    sentence="the sides assign to names and attributes, call, return, raise, log, branch, or loop; and a loop that data ends has one exit",
-    remedy="Give what the side computes to names, and do the rest after the branch: stores to items, `try`, `del` and definitions are not taken; of several exits of a loop make one test.",
-    because="a side contains another statement: `try`, `del`, a definition, stores to an item; or a loop that data ends has an `else`, several exits, or stores",
+    sentence="the sides assign to names and attributes, call, return, raise, log, branch, or loop; and all exits of a loop that data ends are alike",
+    remedy="Give what the side computes to names, and do the rest after the branch: stores to items, `try`, `del` and definitions are not taken; leave a loop by `break`, or by `return`, and not by both.",
+    because="a side contains another statement: `try`, `del`, a definition, stores to an item; or a loop that data ends is left by `break` and by `return`, or stores to an attribute",
 )
 EFFECT_IN_SIDE = of_rules(
     "GM102-R09",

@@ -118,7 +118,7 @@ def _given(call: ast.Call) -> Iterator[str]:
 
 def _touched(node: ast.AST) -> Iterator[str]:
     """The names whose objects `node` writes to, or looks at as objects."""
-    if isinstance(node, ast.AugAssign):
+    if isinstance(node, ast.AugAssign) and not isinstance(node.target, ast.Name):  # of a name the trace sees it
         yield from _reached(node.target)
     elif isinstance(node, (ast.Subscript, ast.Attribute)):
         if not isinstance(node.ctx, ast.Load) or (isinstance(node, ast.Attribute) and node.attr in OF_THE_OBJECT):

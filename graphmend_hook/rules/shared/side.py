@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...diagnostics import Refusal
-from ...source.names import NamesIn
+from ...source.names import NamesIn, walk
 from ...source.scopes import Place
 from ...source.templates import OWN, Template, constant, expression, name
 from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
+from ..defer.kept import appended_to
 from ..defer.late import Late
 from .blocks import bound_for_certain, masked_write_apart, returns, slots_of, stays
 from .branch import Branch
@@ -37,6 +38,7 @@ _HAND_ON = Template("return OUTCOME")
 _NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
 _WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
+_APPEND = Template("EFFECTS.append((None, METHOD, GM.append_now, TARGET, (LEAVES,)))")
 _RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
 _CREATE = Template(
     """
@@ -56,12 +58,15 @@ class Side(Speculation):
     """What one side does.
 
     body: the statements of its function; ended: control does not reach their end; raises: they may raise.
+    returned: the attributes that it gives with what it returns; handed: names of ours that it hands on.
     """
 
     def __init__(self, lowering: Lowers, around: Side | None = None) -> None:
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
         self.ended = self.raises = False
+        self.returned: Sequence[ast.Attribute] = ()
+        self.handed: frozenset[str] = frozenset()
 
     def inner(self) -> Side:
         """A side of a branch in this one."""
@@ -78,6 +83,11 @@ class Side(Speculation):
         """Return the values, which are lowered, to whoever decides the branch."""
         self.body += _GIVE.fill(at, RESULTS=[*values])
         self.ended = True
+
+    def give_back(self, value: ast.expr | None, at: ast.stmt) -> None:
+        """Return the value, or None, and what has become of the attributes that are assigned to."""
+        given = constant(None, at) if value is None else self.value(value)
+        self.give([given, *map(self.value, self.returned)], at)
 
     def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None, raised: ast.expr | None = None) -> None:
         """Leave the exception that `statement` raises.
@@ -135,12 +145,12 @@ class Side(Speculation):
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._assign(statement, [target], value)
             case ast.Return():
-                self.give([self.value(statement.value) if statement.value else constant(None, statement)], statement)
+                self.give_back(statement.value, statement)
             case ast.Raise():
                 self.fail(statement)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
-            case ast.AugAssign(target=ast.Name() as target) if type(statement.op) in ARITHMETIC:
+            case ast.AugAssign(target=ast.Name() | ast.Attribute() as target) if type(statement.op) in ARITHMETIC:
                 self._augment(statement, target)
             case ast.Expr():
                 self._effect(statement)
@@ -149,9 +159,9 @@ class Side(Speculation):
             case _:
                 raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
 
-    def _augment(self, statement: ast.AugAssign, target: ast.Name) -> None:
-        """``name += value``."""
-        now = self.value(name(target.id, target))
+    def _augment(self, statement: ast.AugAssign, target: ast.Name | ast.Attribute) -> None:
+        """``name += value``, and so of an attribute."""
+        now = self.value(ast.parse(ast.unparse(target), mode="eval").body)
         operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
         self._store(statement, [self._target(target)], new)
@@ -159,6 +169,9 @@ class Side(Speculation):
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
         shared = self.lowering.place.function.flow.captured
+        stored = {key.rpartition(".")[2] for key in self.stored}
+        if any(isinstance(node, ast.Attribute) and node.attr in stored for node in walk(statement)):
+            return False
         return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
 
     def _as_written(self, statement: ast.stmt) -> None:
@@ -193,6 +206,13 @@ class Side(Speculation):
         raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
 
     def _effect(self, statement: ast.Expr) -> None:
+        appended = appended_to(statement)
+        if appended is not None:
+            owner, value = appended
+            method = "+new" if isinstance(value, (ast.Tuple, ast.Dict)) else "+"
+            holes = {"METHOD": constant(method, statement), "TARGET": self.value(owner)}
+            self.body += _APPEND.fill(statement, LEAVES=[self.value(value)], **holes)
+            return
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
@@ -281,7 +301,7 @@ def assigning(
         if side.ended:
             _check_shared(around, block, "raises")
     names = []
-    bound = NamesIn.code(*then, *orelse).bound
+    bound = NamesIn.code(*then, *orelse).bound | around.handed
     for spelling in sorted(bound if needed is None else bound & needed):
         if all(spelling in side.bound | side.assigned for side in falling):
             names.append(spelling)
@@ -296,16 +316,16 @@ def assigning(
 
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
     """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
-    if slots_of(then, orelse):
-        raise Declined(LEAVES_EARLY, "a side that returns also assigns to an attribute")
-    sides = around.inner(), around.inner()
+    sides, end = (around.inner(), around.inner()), around.lowering.place.statement
+    slots = around.returned or slots_of(then, orelse)
     for side, block in zip(sides, (then, orelse), strict=True):
+        side.returned = slots
+        side.open(slots, end)
         side.run(block)
         if not side.ended:
-            end = around.lowering.place.statement
-            side.give([constant(None, end)], end)
+            side.give_back(None, end)
     _check_shared(around, [*then, *orelse], "returns")
-    return branch_of(sides)
+    return branch_of(sides, slots=slots)
 
 
 def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:

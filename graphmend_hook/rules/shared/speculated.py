@@ -44,7 +44,8 @@ COMPARISONS: dict[type[ast.AST], str] = {
 }
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
-_VALUE_BUILTINS = frozenset({"bool", "float", "int", "max", "min", "range", "str"})
+_VALUE_BUILTINS = frozenset({"bool", "float", "int", "max", "min", "range", "round", "str"})
+_READING = frozenset({"bool", "float", "int"})  # which read the number of a tensor
 # They give Python what only the graph knows, or look at the function that they stand in.
 _NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super"}
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
@@ -84,7 +85,7 @@ class Speculation:
         self.reads: set[str] = set()
         self._kept: set[str] = set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
-        self._has_stored_before = around is not None and around.has_stored()
+        self._is_shared_before = around is not None and around._has_assigned_shared()
 
     def is_local(self, spelling: str) -> bool:
         """Is it a local name, of the function or of one around it?"""
@@ -110,6 +111,8 @@ class Speculation:
                 return expression("GM.slice(BOUNDS)", node, BOUNDS=bounds)
             case ast.Tuple() | ast.List():
                 return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
+            case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
+                return ast.copy_location(ast.Dict(keys, [self.value(value) for value in values]), node)
             case ast.Call():
                 return self._call(node)
             case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling in self.lowering.kept:
@@ -178,12 +181,18 @@ class Speculation:
 
     def has_stored(self) -> bool:
         """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
-        is_seen = not self.assigned.isdisjoint(self.lowering.place.function.flow.captured)
-        return bool(self.stored or is_seen or self._has_stored_before)
+        return bool(self.stored) or self._has_assigned_shared()
 
     def is_left_to_the_trace(self) -> bool:
-        """May what no table knows be made here as it is?  Something speaks for a tensor, and nothing is stored."""
-        return not (self.lowering.is_open or self.has_stored())
+        """May what no table knows be made here as it is?
+
+        Something speaks for a tensor, and no name has been assigned to that other functions have.
+        """
+        return not (self.lowering.is_open or self._has_assigned_shared())
+
+    def _has_assigned_shared(self) -> bool:
+        shared = self.lowering.place.function.flow.captured
+        return self._is_shared_before or not self.assigned.isdisjoint(shared)
 
     def _of_module(self, node: ast.expr) -> ast.expr:
         """A name of a module as it stands; the module may be a local name."""
@@ -195,6 +204,8 @@ class Speculation:
             return expression("GM.read_in_side(A)", node, A=self.value(owner))
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
+        if self._is_reading(node):
+            return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=self.value(node.args[0]))
         function, arguments = self._called(node, qualified, bare)
         plain = "A"
         if function is node.func:
@@ -206,6 +217,11 @@ class Speculation:
             for keyword in node.keywords
         ]
         return ast.copy_location(ast.Call(function, arguments, keywords), node)
+
+    def _is_reading(self, node: ast.Call) -> bool:
+        """Is it ``float(x)``, or another that would read the number of a tensor?"""
+        is_plain = len(node.args) == 1 and not node.keywords and not unpacks(node)
+        return is_plain and self._scope.names_one_of(node.func, _READING, self.lowering.place.function)
 
     def _argument(self, node: ast.expr, form: str) -> ast.expr:
         if isinstance(node, ast.Starred):

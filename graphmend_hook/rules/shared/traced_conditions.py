@@ -28,6 +28,7 @@ from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import assert_in_graph, has_interpreter, is_exported_here, is_in_a_mode, is_transformed
 from ...engine.facts import ranges
 from ...engine.graph_end import dead_code
+from ...engine.numbers import number_tensors
 from ..defer.codes import NEEDS_ITS_BREAKS
 from ..defer.traced import record
 from ..where.codes import IN_TRANSFORM, NOT_ONE_ELEMENT, UNTAKEN_RAISES
@@ -52,12 +53,14 @@ def _is_compiling(trace: Trace) -> bool:
 
 @question(otherwise=False, elsewhere=lambda test: compiling() and isinstance(test, torch.Tensor))
 def undecided(trace: Trace, test: Variable) -> bool:
-    """Does the truth of `test` depend on data that only exists when the graph runs?"""
-    return dead_code.remember(trace.compilation, test)
+    """Does the truth of `test` depend on data that only exists when the graph runs, and is it a tensor, or has one?"""
+    return dead_code.remember(trace.compilation, test) or number_tensors.stands_for(trace, test)
 
 
 def truth(test: torch.Tensor) -> torch.Tensor:
     """`test` as a tensor () of bool; shapes with more or less than one element have no truth."""
+    if number_tensors.has_tensor(test):
+        test = number_tensors.as_tensor(test)
     if not has_truth(test):
         raise Unspeculable(IN_TRANSFORM if is_transformed() else NOT_ONE_ELEMENT)
     flat = test if test.dim() == 0 else test.reshape(())
@@ -106,7 +109,7 @@ def negate(test: Any) -> Any:
 
 def both(left: Any, right: Any) -> Any:
     """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
-    if not isinstance(left, torch.Tensor):
+    if not may_join(left) and not isinstance(left, torch.Tensor):
         return right
     if may_join(left):
         if not undecided(right):
@@ -118,7 +121,7 @@ def both(left: Any, right: Any) -> Any:
 
 def either(left: Any, right: Any) -> Any:
     """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
-    if not isinstance(left, torch.Tensor):
+    if not may_join(left) and not isinstance(left, torch.Tensor):
         return right
     if may_join(left):
         if not undecided(right):
@@ -218,6 +221,8 @@ def _is_as_written(trace: Trace) -> bool:
 
 
 @question(otherwise=False, elsewhere=_has_truth)
-def has_truth(_trace: Trace, tensor: Variable) -> bool:
-    """Does it hold one element?"""
+def has_truth(trace: Trace, tensor: Variable) -> bool:
+    """Does it hold one element, or is it a number for which such a tensor stands?"""
+    if number_tensors.stands_for(trace, tensor):
+        return True
     return is_plain_tensor(tensor) and not is_unbacked((fake := fake_of(tensor)).shape) and _has_truth(fake)

@@ -16,13 +16,13 @@ from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace, is_caught
-from ...engine.door.variables import LITTLE, Variable, bytes_of, python_of
+from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, python_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
 from ...engine.region import Codes, Regions, close_region, conditions, drop_region, open_region
 from ..defer.codes import NEEDS_ITS_BREAKS
-from ..where.codes import ENDS_GRAPH, HARMFUL, SIZE_FIXED
+from ..where.codes import ATTRIBUTE_SEEN, ENDS_GRAPH, HARMFUL, SIZE_FIXED
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -30,7 +30,7 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 _CAUGHT_BY_PYTHON = (AttributeError, StopIteration, StopAsyncIteration, GeneratorExit)
 _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
-_CODES = Codes(ENDS_GRAPH, SIZE_FIXED)
+_CODES = Codes(ENDS_GRAPH, SIZE_FIXED, ATTRIBUTE_SEEN)
 
 
 @dataclass
@@ -47,10 +47,17 @@ class Unspeculable(Exception):  # noqa: N818  control flow, not an error
 
 @question(otherwise=False)
 def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
-    """Does assigning to that attribute of the object store the value, and nothing else?"""
+    """Does assigning to that attribute of the object store the value, and nothing else?
+
+    If so, no code that the regions at hand inline may look at it: it is stored behind them.
+    """
     kind = owner.python_type()
     plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
-    return plain and not hasattr(getattr(kind, attribute, None), "__set__") and _has_itself(trace, owner, attribute)
+    if not plain or hasattr(getattr(kind, attribute, None), "__set__") or not _has_itself(trace, owner, attribute):
+        return False
+    for region in trace.compilation.of(Regions).open[-1:]:
+        region.stored.add(attribute)
+    return True
 
 
 def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:
@@ -77,6 +84,8 @@ def has_methods_of_the_program(_trace: Trace, value: Variable) -> bool:
 @question(otherwise=False)
 def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
     """Does reading that attribute of the object give what is stored, without running code of its class?"""
+    if is_plain_tensor(owner):
+        return True
     kind = owner.python_type()
     looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
     usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
@@ -225,8 +234,12 @@ def _judge_creation(compilation: Compilation, end: object) -> None:
         compilation.without(STATEMENT.at(line), reason="what a side creates cannot be traced")
 
 
-def is_harmful(trace: Trace) -> bool:
-    """Is the statement to be traced as it was written, as was found before, here or in a caller?"""
+def is_harmful(trace: Trace, line: int | None = None) -> bool:
+    """Is the statement to be traced as it was written, as was found before, here or in a caller?
+
+    line: or that at another line of the file.
+    """
     if is_as_written(trace) or trace.line is None:
         return True
-    return not all(trace.compilation.allows(feature, trace.line) for feature in (STATEMENT, INLINED))
+    lines = {trace.line, (trace.line[0], trace.line[1] if line is None else line)}
+    return not all(trace.compilation.allows(feature, at) for feature in (STATEMENT, INLINED) for at in lines)

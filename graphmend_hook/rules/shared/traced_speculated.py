@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...engine.door.question import in_trace
+from ...engine.numbers.late_numbers import is_late_number, unread_as_late
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
@@ -54,7 +55,9 @@ def current(owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
     if in_trace() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable(ATTRIBUTE_SEEN)
-    return getattr(owner, name)
+    found = getattr(owner, name)
+    late = unread_as_late(found) if in_trace() else None
+    return found if late is None else late
 
 
 def not_late() -> Any:
@@ -71,6 +74,8 @@ def unheard(raised: Any) -> None:
 def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The call of a torch function of that name, if it cannot fail on these values."""
     if in_trace():
+        if any([is_late_number(argument) for argument in arguments]):  # noqa: C419  Dynamo: no generators
+            return called(function, *arguments, **options)  # its tensor is judged on the trace
         may_be_infinite = traced_operations.may_be_tried(name, function, arguments, options)
         if may_be_infinite is None:
             raise Unspeculable(MAY_FAIL, name)

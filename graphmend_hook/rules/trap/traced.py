@@ -18,8 +18,10 @@ from ...engine.door.tracer import Trace, is_told_of_failures
 from ...engine.door.unguarded import has_tensor
 from ...engine.epilogue import deferral, queue
 from ...engine.epilogue.rerun import expect_failure, keep
+from ...engine.numbers import number_tensors
 from ..defer import traced as effects
 from ..defer.codes import HANDLER_AROUND, NO_EPILOGUE, REDIRECTED
+from ..defer.traced_kept import APPENDS, NEW, is_copied, why_not_kept
 from ..defer.traced_texts import kept as kept_now
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
@@ -72,15 +74,25 @@ def spared(test: Any, raises: bool) -> bool | None:
     """
     if not in_trace() or not undecided(test) or not has_truth(test):
         return None
+    return not raises if expect_false(truth(test) if raises else ~truth(test)) else None
+
+
+def expect_false(predicate: torch.Tensor) -> bool:
+    """Guard that the predicate, a tensor () of bool, is false: else the frame is run again as it was written.
+
+    False where it cannot be, or no guard may wait for the end of the graph here.
+    """
     in_graph = queue.guards == "async" or deferral.guards_are_assertions()
     refusal = NO_EPILOGUE if in_graph else _refusal(None, None, (), False)
     if refusal or not _runs_again():
         effects.record(refusal or HARMFUL)
-        return None
-    predicate = kept_now(truth(test) if raises else ~truth(test))
+        return False
     text = "graphmend_hook: the function cannot be run again"
-    effects.append((queue.GUARD, predicate, _raise_late, text), is_guard=True)
-    return not raises
+    effects.append((queue.GUARD, kept_now(predicate), _raise_late, text), is_guard=True)
+    return True
+
+
+number_tensors.guard_with(expect_false)
 
 
 def _raise_late(text: str, _values: object) -> None:
@@ -108,8 +120,8 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
     """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
 
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
-        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold, and "." for an attribute of
-        the target that is created.
+        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold, one of `APPENDS` for an
+        append to the target, and "." for an attribute of the target that is created.
     """
     in_program = deferral.guards_are_assertions()
     in_graph = queue.guards == "async" or in_program
@@ -133,13 +145,16 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             kind = queue.FIRST_GUARD if _stands_first() else queue.GUARD
         is_within = method is None and deferral.is_in_a_context()
         call = (_within(), (delivery, target)) if is_within else (delivery, target)
-        kept = [kept_now(value) for value in (predicate, *values)]  # as they are now
-        effects.append((kind, kept[0], *call, *kept[1:]), is_guard=method is None)
+        is_given = method in APPENDS and not is_copied(values[0], method == NEW)  # that very object
+        kept = [value if is_given else kept_now(value) for value in values]  # as they are now
+        effects.append((kind, kept_now(predicate), *call, *kept), is_guard=method is None)
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
     if method == "=":
         return "" if _can_be_written(target, *values) else MASKED_WRITE
+    if method in APPENDS:
+        return why_not_kept(target, values, method == NEW) if deferral.tracing() else NO_EPILOGUE
     if method == ".":
         return effects.refusal_here(False, False, values, False) if deferral.tracing() else NO_EPILOGUE
     if method is not None:

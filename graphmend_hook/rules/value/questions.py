@@ -161,7 +161,8 @@ class Questions:
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
                 if self._may_be_tensor(argument) or self._evidence.may_give(argument):
-                    self._ask_number(argument, "float" if self._is_builtin(call.func, frozenset({"float"})) else "")
+                    is_late = self._is_builtin(call.func, frozenset({"bool", "float"}))
+                    self._ask_number(argument, ast.unparse(call.func) if is_late else "")
         elif self._is_builtin(call.func, _TRUTHS):
             self._truths(call)
         elif isinstance(call.func, ast.Name) and (lacking := forms.lacking(call)) is not None:

@@ -79,10 +79,33 @@ def read_in_side(tensor: Any) -> Any:
 
 
 def read_by(function: Any, value: Any) -> Any:
-    """``float(tensor)`` for an effect or an append, whose number is read behind the graph; else ``function(value)``."""
-    if function is float and is_asked(value) and has_truth(value) and _may_be_late(value, True):
-        return float(_late(value, value.is_floating_point() and value.requires_grad))
+    """``float(tensor)`` for an effect or an append, whose number is read behind the graph; else ``function(value)``.
+
+    So too ``bool`` of one, and ``int`` of one that has no fraction: of infinity there is no ``int``.
+    """
+    found = _late_by(function, value)
+    return function(value) if found is None else found
+
+
+def read_in_side_by(function: Any, value: Any) -> Any:
+    """The same in a side of a branch, where it may not break the graph."""
+    found = _late_by(function, value)
+    if found is not None:
+        return found
+    if isinstance(value, torch.Tensor):
+        raise Unspeculable(MAY_FAIL, "item")
     return function(value)
+
+
+def _late_by(function: Any, value: Any) -> Any:
+    if not (is_asked(value) and has_truth(value) and _may_be_late(value, True)):
+        return None
+    if function is float:
+        return float(_late(value, value.is_floating_point() and value.requires_grad))
+    if function is bool:
+        return _late(value != 0)
+    is_whole = function is int and not value.is_floating_point()
+    return _late(value.to(torch.int64) if value.dtype is torch.bool else value) if is_whole else None
 
 
 def read_list(tensor: Any) -> Any:
@@ -123,10 +146,10 @@ def known(value: Any, place: str = "") -> Any:
     """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list.
 
     place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
-        dimensions for a number; it refuses others.  "float": what ``float`` is called with.
+        dimensions for a number; it refuses others.  "float", "bool": what those are called with.
     """
-    if isinstance(value, torch.Tensor) and place == "float":
-        number = item(value, value.is_floating_point(), True)
+    if isinstance(value, torch.Tensor) and (place == "float" or place == "bool"):  # noqa: PLR1714  Dynamo
+        number = item(value, value.is_floating_point() or value.dtype is torch.bool, place == "float")
         return value if number is None else number
     if isinstance(value, torch.Tensor):
         number = item(value, not place and value.is_floating_point()) if not place or _is_taken(value, place) else None

@@ -7,7 +7,8 @@ eager does not make changes nothing: each name that the loop binds is selected, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...diagnostics import Refusal
@@ -21,9 +22,9 @@ from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.identity import check_identity
 from ..shared.lower import Lowering, of_data
 from ..shared.side import Side, assigning, branch_of
+from ..shared.speculated import Lowers
 from .codes import CAUGHT
 
-_LEAVE = Template("DONE = GM.truth(TEST)\ncontinue")
 _CONTINUE = Template("continue")
 _LOOP = Template("if GM.compiling():\n    KEEP\n    DONE = False\n    LOOP\n    AFTER\nelse:\n    ORIGINAL")
 _MAKING_ITERATORS = frozenset({"enumerate", "reversed", "zip"})
@@ -37,6 +38,17 @@ if DONE is not False:
     continue
 """
 )
+_OTHERWISE = Template(
+    """
+if DONE is not False:
+    SIDES
+    OUTCOME = GM.select(DONE, (THEN, ELSE), (ARGUMENTS,), None)
+    GM.expect_step(OUTCOME)
+    ASSIGN
+else:
+    ORELSE
+"""
+)
 _AFTER = Template(
     """
 if DONE is not False:
@@ -47,47 +59,47 @@ if DONE is not False:
 """
 )
 _ASSIGN = Template("TARGET = VALUE")
-_DONE = Template("DONE = GM.truth_like(TEST, DONE)")
+_DONE = Template("DONE = GM.truth_like(TEST, LIKE)")
+_LEAVING = (ast.Break, ast.Continue, ast.Return)
 
 
 @dataclass(frozen=True)
-class Exit:
-    """``if test: ...; break`` in the body of a loop, or with another statement that leaves its step.
+class Exits:
+    """The loop that `place` is the first statement of, and its exits: ``if test: ...; break`` in its body.
 
-    before, rest: the statements of the step before it and behind it.
+    They are ``break`` or ``return``, all the same; and a ``continue`` ends a step alike.
     """
 
     place: Place
     loop: ast.For
-    before: Sequence[ast.stmt]
-    rest: Sequence[ast.stmt]
+    exits: tuple[ast.If, ...]
 
     @property
-    def statement(self) -> ast.If:
-        assert isinstance(self.place.statement, ast.If)
-        return self.place.statement
+    def returns(self) -> bool:
+        return any(isinstance(each.body[-1], ast.Return) for each in self.exits)
 
     @property
-    def leaving(self) -> ast.stmt:
-        return self.statement.body[-1]
+    def leaves(self) -> bool:
+        """Can the loop be left, and not only a step?"""
+        return any(not isinstance(each.body[-1], ast.Continue) for each in self.exits)
 
-    @property
-    def inside(self) -> list[ast.stmt]:
-        """What is done where the loop is left, or the step."""
-        return [*self.statement.body[:-1], *self._returned]
+    def inside(self, statement: ast.If) -> list[ast.stmt]:
+        """What is done where the loop is left there, or the step."""
+        found = [*statement.body[:-1], *self.returned_at(statement)]
+        return found or [_pass(statement)]
 
-    @property
-    def after(self) -> list[ast.stmt]:
-        """What is done where it is not."""
-        return [*self._returned, *self.rest]
+    def after(self, statement: ast.If) -> list[ast.stmt]:
+        """What is done where it is not.  There has to be a value of a `return` for others to be selected from."""
+        rest = self.loop.body[self.loop.body.index(statement) + 1 :]
+        return [*self.returned_at(statement), *rest]
 
-    @property
-    def _returned(self) -> list[ast.stmt]:
-        """The value of a ``return`` is evaluated in any case, so that there is one to be selected from."""
-        if not isinstance(self.leaving, ast.Return):
+    def returned_at(self, statement: ast.If) -> list[ast.stmt]:
+        """The value of its ``return`` gets a name, if it has one."""
+        leaving = statement.body[-1]
+        if not isinstance(leaving, ast.Return):
             return []
-        value = self.leaving.value or constant(None, self.leaving)
-        return _ASSIGN.fill(self.leaving, TARGET=name(self.returned, self.leaving, ast.Store()), VALUE=value)
+        value = leaving.value or constant(None, leaving)
+        return _ASSIGN.fill(leaving, TARGET=name(self.returned, leaving, ast.Store()), VALUE=value)
 
     @property
     def done(self) -> str:
@@ -100,23 +112,112 @@ class Exit:
         return f"{OWN}returned{self.loop.lineno}"
 
     @property
+    def target(self) -> str:
+        """The name that holds what the target of the loop is assigned, in a step that may not be made."""
+        return f"{OWN}target{self.loop.lineno}"
+
+    @property
+    def own(self) -> list[str]:
+        """Our names that a step hands on."""
+        return [*([self.returned] if self.returns else ()), *([self.done] if self.leaves else ())]
+
+    @property
     def needed(self) -> frozenset[str]:
-        """The names that may be read after the step, in the next one or behind the loop."""
-        flow, last = self.place.function.flow, [self.statement, *self.rest][-1]
-        of_return = {self.returned} if isinstance(self.leaving, ast.Return) else set()
-        return flow.needed_after(last) | flow.needed_after(self.loop) | of_return
+        """The names that may be read after a step, in the next one or behind the loop."""
+        flow = self.place.function.flow
+        return flow.needed_after(self.loop.body[-1]) | flow.needed_after(self.loop) | {*self.own}
+
+
+class _Left(ast.Pass):
+    """Stands where it becomes known whether the loop is left; taken: it is, by the test of an exit."""
+
+    def __init__(self, taken: bool) -> None:
+        super().__init__()
+        self.taken = taken
+
+
+class _Exit(ast.If):
+    """Stands for an exit in what follows another one; found: that exit."""
+
+    def __init__(self, found: ast.If, inside: list[ast.stmt]) -> None:
+        super().__init__(found.test, inside, [])
+        self.found = found
+        ast.copy_location(self, found)
+
+
+class Step(Side):
+    """A side in which a step of the loop may end."""
+
+    def __init__(self, lowering: Lowers, found: Exits, around: Side | None = None) -> None:
+        super().__init__(lowering, around)
+        self.found = found
+        self.handed = frozenset(found.own)
+
+    def inner(self) -> Step:
+        return Step(self.lowering, self.found, self)
+
+    def _name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.handed and node.id not in self.assigned:
+            self.reads.add(node.id)
+        return super()._name(node)
+
+    def _run(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        if not isinstance(statement, _Left):
+            super()._run(statement, rest)
+            return
+        test = expression("TEST", self.found.loop)
+        assert isinstance(test, ast.Name)
+        self.reads.add(test.id)
+        taken, like = constant(statement.taken, test), expression("GM.truth(TEST)", test)
+        self.body += _DONE.fill(self.found.loop, DONE=self.found.done, TEST=taken, LIKE=like)
+        self.assigned.add(self.found.done)
+
+    def run(self, block: Sequence[ast.stmt]) -> None:
+        """Do what the statements do, up to an exit, and what follows that only where it is not taken."""
+        for index, statement in enumerate(block):
+            found = statement.found if isinstance(statement, _Exit) else statement
+            if isinstance(found, ast.If) and found in self.found.exits:
+                super().run(block[:index])
+                self._exit(found, [self._inside(each) for each in block[index + 1 :]])
+                return
+        super().run(block)
+
+    def _inside(self, statement: ast.stmt) -> ast.stmt:
+        """The statement, which is none that leaves the side where it is an exit."""
+        is_exit = isinstance(statement, ast.If) and statement in self.found.exits
+        return _Exit(statement, self.found.inside(statement)) if is_exit else statement  # type: ignore[arg-type]
+
+    def _exit(self, at: ast.If, rest: Sequence[ast.stmt]) -> None:
+        taken = at.test
+        if self.found.leaves:
+            is_left = not isinstance(at.body[-1], ast.Continue)
+            spelling = self.found.done if is_left else f"{self.found.done}_{at.lineno}"
+            like = self.value(name(self.found.done, at))
+            self.body += _DONE.fill(at, DONE=spelling, TEST=self.test(at.test), LIKE=like)
+            self.assigned.add(spelling)
+            taken = name(spelling, at)
+        self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [_pass(at)]), at)])
+
+
+def _pass(at: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.Pass(), at)
 
 
 @dataclass(frozen=True)
 class LoopCandidate:
     """A loop with an exit that data decides: each step begins with what stands for it once the loop may have ended.
 
+    first: the line of the first exit, at which its steps are judged.
+    otherwise: gives what stands for the ``else`` of the loop, given that mended.
     after: what stands for all that follows the loop, if the function may have returned in it.
     """
 
     at: ast.For
     done: str
+    target: str
+    first: int
     step: list[ast.stmt]
+    otherwise: Callable[[list[ast.stmt]], list[ast.stmt]]
     after: list[ast.stmt]
     scope: ModuleScope
     function: Function
@@ -129,8 +230,10 @@ class LoopCandidate:
             _ASSIGN.fill(self.at, TARGET=name(each.id, self.at, ast.Store()), VALUE=value)[0]
             for each, value in zip(names, kept, strict=True)
         ]
-        body = [*self.step, *(self._leaving(statement, names) for statement in mended.body)]
-        loop = ast.copy_location(ast.For(mended.target, iterated, body, []), self.at)
+        bind = _ASSIGN.fill(self.at, TARGET=mended.target, VALUE=name(self.target, self.at))
+        body = [*self.step, *bind, *(self._leaving(statement, names) for statement in mended.body)]
+        target, orelse = name(self.target, self.at, ast.Store()), self.otherwise(mended.orelse)
+        loop = ast.copy_location(ast.For(target, iterated, body, orelse), self.at)
         return _LOOP.fill(self.at, KEEP=keep, DONE=self.done, LOOP=loop, AFTER=self.after, ORIGINAL=self.at)
 
     def _iterated(self) -> tuple[list[ast.expr], ast.expr]:
@@ -149,114 +252,145 @@ class LoopCandidate:
         def asked(node: ast.AST) -> ast.AST | None:
             match node:
                 case ast.Call(ast.Attribute(attr="never"), [ast.Constant(line)]) if line == self.at.lineno:
-                    return expression("GM.may_leave((ITERATED,))", node, ITERATED=iterated)
+                    first = constant(self.first, node)
+                    return expression("GM.may_leave((ITERATED,), FIRST)", node, ITERATED=iterated, FIRST=first)
             return None
 
         return replaced(statement, asked)
 
 
-def exit_at(place: Place) -> Exit | None:
-    """The exit that the statement at `place` is, if it is one."""
-    statement, loop = place.statement, place.inside[-1] if place.inside else None
-    if not isinstance(loop, ast.For) or place.block is not loop.body or not isinstance(statement, ast.If):
-        return None
-    if statement.orelse or not isinstance(statement.body[-1], (ast.Break, ast.Continue, ast.Return)):
-        return None
-    return Exit(place, loop, loop.body[: place.index], loop.body[place.index + 1 :])
-
-
-def exit_of(place: Place) -> Exit | None:
-    """The exit of the loop at `place`, by ``break`` or ``return``, if it has one that may be mended."""
+def exits_of(place: Place) -> Exits | None:
+    """The exits of the loop at `place`, as far as they stand in its body; None if it has none."""
     loop = place.statement
     if not isinstance(loop, ast.For):
         return None
-    for index, statement in enumerate(loop.body):
-        if isinstance(statement, ast.If) and isinstance(statement.body[-1], (ast.Break, ast.Return)):
-            return exit_at(replace(place, block=loop.body, index=index, inside=(*place.inside, loop)))
-    return None
+    found = tuple(each for each in loop.body if isinstance(each, ast.If) and _is_exit(each))
+    return Exits(replace(place, block=loop.body, index=0, inside=(*place.inside, loop)), loop, found) if found else None
 
 
-def branch_at(found: Exit, lowering: Lowering) -> BranchCandidate:
-    """What stands for the exit, and for the rest of its step."""
-    statement, place = found.statement, found.place
-    of_step = isinstance(found.leaving, ast.Continue)
-    if not of_step:
+def _is_exit(statement: ast.If) -> bool:
+    return not statement.orelse and isinstance(statement.body[-1], _LEAVING)
+
+
+def exits_at(place: Place) -> Exits | None:
+    """The exits of the loop around `place`, if the statement there is one."""
+    loop = place.inside[-1] if place.inside else None
+    if not isinstance(loop, ast.For) or place.block is not loop.body:
+        return None
+    found = tuple(each for each in loop.body if isinstance(each, ast.If) and _is_exit(each))
+    return Exits(replace(place, index=0), loop, found) if place.statement in found else None
+
+
+def branch_at(statement: ast.If, found: Exits, lowering: Lowering) -> BranchCandidate:
+    """What stands for an exit, and for the rest of its step."""
+    place, of_step = found.place, isinstance(statement.body[-1], ast.Continue)
+    if found.leaves:
         _check(found)
-        _step(found, Lowering(replace(place, index=0), lowering.scope))
+        _step(found, lowering.scope)
+        _otherwise(found, lowering.scope, [])
         _after(found, lowering.scope)
     condition = lowering.test(statement.test)
-    branch = assigning(statement, found.inside, found.after, Side(lowering), found.needed)
-    check_identity(place, branch.names)
-    if place.inside_try and has_effect(found.inside, found.after):
+    inside, after = found.inside(statement), found.after(statement)
+    if found.leaves:
+        inside, after = [_Left(not of_step), *inside], [_Left(False), *after]
+    branch = assigning(statement, inside, after, Step(lowering, found), found.needed)
+    check_identity(place, set(branch.names) - {*found.own})
+    if place.inside_try and has_effect(inside, after):
         raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
-    if of_step:
-        finish, when = _CONTINUE.fill(statement), expression("GM.undecided(TEST) and GM.may_leave(())", statement)
-    else:
-        line = constant(found.loop.lineno, statement)
-        finish = _LEAVE.fill(statement, DONE=found.done, TEST=expression("TEST", statement))
-        when = expression("GM.undecided(TEST) and GM.never(LINE)", statement, LINE=line)
+    line = constant(found.loop.lineno, statement)
+    text = "GM.undecided(TEST) and GM.never(LINE)" if found.leaves else "GM.undecided(TEST) and GM.may_leave((), FIRST)"
+    first = constant(found.exits[0].lineno, statement)
+    when, finish = expression(text, statement, LINE=line, FIRST=first), _CONTINUE.fill(statement)
     return BranchCandidate(statement, condition, branch, "GM.settle(TEST)", when=when, finish=finish, is_exit=True)
 
 
 def loop_at(place: Place, scope: ModuleScope, code: str) -> LoopCandidate | None:
-    """What stands for the loop at `place`; None if no data may end it, or its exit is declined."""
-    found = exit_of(place)
-    if found is None:
+    """What stands for the loop at `place`; None if no data may end it, or an exit is declined."""
+    found = exits_of(place)
+    if found is None or not found.leaves:
         return None
-    lowering = of_data(found.statement.test, found.place, scope, code)
-    if lowering is None or isinstance(lowering, Refusal):
+    is_of_data = False
+    for index, statement in enumerate(found.loop.body):
+        if statement not in found.exits:
+            continue
+        assert isinstance(statement, ast.If)
+        lowering = of_data(statement.test, replace(found.place, index=index), scope, code)
+        is_of_data |= isinstance(lowering, Lowering)
+        if isinstance(lowering, Refusal):
+            return None
+        try:
+            branch_at(statement, found, lowering or Lowering(replace(found.place, index=index), scope))
+        except Declined:
+            return None  # the exit's own refusal says so
+    if not is_of_data:
         return None
-    try:
-        branch_at(found, lowering)
-        step, after = _step(found, Lowering(replace(found.place, index=0), scope)), _after(found, scope)
-    except Declined:
-        return None  # the exit's own refusal says so
-    return LoopCandidate(found.loop, found.done, step, after, scope, place.function)
+    step, after = _step(found, scope), _after(found, scope)
+    otherwise = functools.partial(_otherwise, found, scope)
+    first = found.exits[0].lineno
+    return LoopCandidate(found.loop, found.done, found.target, first, step, otherwise, after, scope, place.function)
 
 
-def _check(found: Exit) -> None:
-    """Raise Declined if the loop can be left in another way, or the exit tells where it was."""
-    loop, statements = found.loop, (*found.before, *found.rest, *found.statement.body[:-1])
-    leave = any(map(leaves_loop, statements)) or any(isinstance(node, ast.Return) for node in walk(*statements))
-    if loop.orelse or leave:
+def _check(found: Exits) -> None:
+    """Raise Declined if the loop can be left in another way, or names of it could be seen, or missing."""
+    loop, flow = found.loop, found.place.function.flow
+    others = [each for each in loop.body if each not in found.exits]
+    others += [each for statement in found.exits for each in statement.body[:-1]]
+    leave = any(map(leaves_loop, others)) or any(isinstance(node, ast.Return) for node in walk(*others, *loop.orelse))
+    kinds = {type(each.body[-1]) for each in found.exits} - {ast.Continue}
+    if leave or len(kinds) > 1:
         raise Declined(OTHER_STATEMENT, "the loop can be left in several ways")
-    flow = found.place.function.flow
-    known, targets = flow.bound_before(loop.body[0]), NamesIn.code(loop.target).bound
-    shared = (NamesIn.code(*loop.body).bound | targets) & flow.captured
-    if shared:
+    bound = NamesIn.code(*loop.body).bound | NamesIn.code(loop.target).bound
+    if shared := bound & flow.captured:
         raise Declined(LEAVES_EARLY, f"the loop assigns to `{min(shared)}`, which other functions can see")
-    for spelling in sorted(NamesIn.code(*loop.body).bound | targets):
-        if spelling in found.needed and (spelling in targets or spelling not in known):
-            raise Declined(BOUND_ON_ONE_SIDE, f"`{spelling}`, which says where the loop ended, is read behind it")
+    if missing := (bound & found.needed) - flow.bound_before(found.exits[0]):
+        raise Declined(BOUND_ON_ONE_SIDE, f"`{min(missing)}` is bound behind the exit only, and read later")
 
 
-def _step(found: Exit, lowering: Lowering) -> list[ast.stmt]:
+def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     """A step once the loop may have ended: nothing, or the step if it has not."""
-    at, done = found.statement, name(found.done, found.statement)
-    around = Side(lowering)
-    rests, step = around.inner(), around.inner()
-    names = sorted(NamesIn.code(*found.loop.body).bound & found.needed)
-    step.run(found.before)
-    step.body += _DONE.fill(at, DONE=found.done, TEST=step.test(at.test))
-    inside = found.inside or [ast.copy_location(ast.Pass(), at)]
-    step.run([ast.copy_location(ast.If(done, inside, found.after), at)])
-    own = [found.returned] if isinstance(found.leaving, ast.Return) else []
-    rests.reads |= {*own, found.done}
-    step.reads |= {found.done}
+    at, loop = found.exits[0], found.loop
+    lowering = Lowering(found.place, scope)
+    rests, step = Step(lowering, found), Step(lowering, found)
+    names = sorted((NamesIn.code(*loop.body).bound | NamesIn.code(loop.target).bound) & found.needed)
+    rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
+    step.bound |= {*found.own}
+    step.reads.add(found.target)
+    step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
     for side in (rests, step):
-        side.give([*(side.value(name(each, at)) for each in (*names, *own)), done], at)
-    branch = branch_of((rests, step), [*names, *own, found.done])
+        side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
+    branch = branch_of((rests, step), [*names, *found.own])
     assigned = [_ASSIGN.fill(at, TARGET=target, VALUE=value)[0] for target, value in branch.results(at)]
-    return _STEP.fill(at, DONE=found.done, SIDES=branch.definitions(at), ARGUMENTS=branch.arguments, ASSIGN=assigned)
+    sides, arguments = branch.definitions(at), branch.arguments
+    return _STEP.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=assigned)
 
 
-def _after(found: Exit, scope: ModuleScope) -> list[ast.stmt]:
+def _stored(target: ast.expr) -> ast.expr:
+    if not all(isinstance(node, (ast.Name, ast.Tuple, ast.expr_context)) for node in ast.walk(target)):
+        raise Declined(OTHER_STATEMENT, f"the loop assigns to `{ast.unparse(target)}`")
+    return target
+
+
+def _otherwise(found: Exits, scope: ModuleScope, mended: list[ast.stmt]) -> list[ast.stmt]:
+    """What stands for the ``else`` of the loop; mended: that where Python comes to it."""
+    orelse, at = found.loop.orelse, found.exits[0]
+    if not orelse:
+        return []
+    lowering = Lowering(replace(found.place, block=orelse), scope)
+    needed = found.place.function.flow.needed_after(found.loop)
+    branch = assigning(at, [_pass(at)], orelse, Side(lowering), needed)
+    assigned = [_ASSIGN.fill(at, TARGET=target, VALUE=value)[0] for target, value in branch.results(at)]
+    sides, arguments = branch.definitions(at), branch.arguments
+    holes = {"ASSIGN": assigned or [_pass(at)], "ORELSE": mended or [_pass(at)]}
+    return _OTHERWISE.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, **holes)
+
+
+def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     """What stands for all that follows the loop, if the function may have returned in it."""
-    if not isinstance(found.leaving, ast.Return):
+    if not found.returns:
         return []
     block, inside = _around(found)
     place = replace(found.place, block=block, index=block.index(found.loop), inside=inside)
-    at, around = found.statement, Side(Lowering(place, scope))
+    at, around = found.exits[0], Side(Lowering(place, scope))
     returned, goes_on = around.inner(), around.inner()
     returned.reads.add(found.returned)
     returned.give([name(found.returned, at)], at)
@@ -267,7 +401,7 @@ def _after(found: Exit, scope: ModuleScope) -> list[ast.stmt]:
     return _AFTER.fill(at, DONE=found.done, SIDES=branch.definitions(at), ARGUMENTS=branch.arguments)
 
 
-def _around(found: Exit) -> tuple[list[ast.stmt], tuple[ast.stmt, ...]]:
+def _around(found: Exits) -> tuple[list[ast.stmt], tuple[ast.stmt, ...]]:
     """The block that the loop stands in, and the statements around it."""
     inside = found.place.inside[:-1]
     outer: ast.AST = inside[-1] if inside else found.place.function.node

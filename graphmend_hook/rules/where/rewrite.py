@@ -56,7 +56,7 @@ from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.shared_calls import Hoisted, split
 from ..shared.side import Side, assigning, returning, valued
 from .codes import CAUGHT, SEVERAL_CONDITIONALS
-from .exits import LoopCandidate, branch_at, exit_at, loop_at
+from .exits import LoopCandidate, branch_at, exits_at, loop_at
 
 CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -72,7 +72,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 18
+    version = 19
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
@@ -95,9 +95,9 @@ class Where:
         return heard(found, tests, place, scope)
 
     def _branch(self, statement: ast.If, place: Place, lowering: Lowering) -> BranchCandidate:
-        found = exit_at(place)
+        found = exits_at(place)
         if found is not None:
-            return branch_at(found, lowering)
+            return branch_at(statement, found, lowering)
         condition = lowering.test(statement.test)
         if isinstance(statement.test, ast.BoolOp):
             lowering.scope.lowered[statement.test] = condition

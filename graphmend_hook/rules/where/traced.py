@@ -16,12 +16,14 @@ from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
 from ...engine.door.variables import Variable, type_of
+from ...engine.epilogue import deferral
+from ...engine.numbers import late_numbers, number_tensors
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_sides import Unspeculable
 from ..trap import traced as guards
-from .codes import HARMFUL, INNER_BRANCH, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
+from .codes import HARMFUL, INNER_BRANCH, MAY_FAIL, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
 _MODULES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict, torch.nn.ParameterList)
 _CONTAINERS = (
@@ -78,12 +80,9 @@ def _selected(
         if is_open:
             is_open = False
             traced_sides.end_sides()
-        merged = left if is_dropped and left is not None and right is not None else _merged(predicate, left, right)
-        every = _conditional(predicate, taken, untaken)
-        if effects is not None:
-            effects.extend(every)
-        elif len(every) > 0:  # the truth of a list looks at what is in it
-            guards.commit(every)
+            _guard_divisors()
+        merged = _merged(predicate, left, right, is_dropped)
+        _leave(_conditional(predicate, taken, untaken), effects)
         if in_trace():
             expect_success()
         return merged
@@ -97,6 +96,20 @@ def _selected(
     if was_open:
         traced_sides.give_up_sides(why)
     return None
+
+
+def _guard_divisors() -> None:
+    for zero in number_tensors.divisors():
+        if not guards.expect_false(zero):
+            raise Unspeculable(MAY_FAIL, "truediv")
+
+
+def _leave(every: list[Effect], effects: list[Effect] | None) -> None:
+    """Leave the effects of both sides to the branch around, or for the end of the graph."""
+    if effects is not None:
+        effects.extend(every)
+    elif len(every) > 0:  # the truth of a list looks at what is in it
+        guards.commit(every)
 
 
 def nested(test: Any, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect]) -> Any:
@@ -123,12 +136,17 @@ def _nested(
     return outcome
 
 
-def _merged(predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def _merged(
+    predicate: torch.Tensor, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None, is_dropped: bool
+) -> tuple[Any, ...]:
+    """What stands for what both sides give.  is_dropped: nobody uses the first of it, which is what they return."""
     if left is None or right is None:
         kept = right if left is None else left
         if kept is None:
             raise Unspeculable(INNER_BRANCH)
         return kept
+    if is_dropped:
+        return (left[0], *_merged(predicate, left[1:], right[1:], False))
     if in_trace() and not (traced_selection.are_apart_or_same(left) and traced_selection.are_apart_or_same(right)):
         raise Unspeculable(SIDES_DIFFER)
     selected: list[tuple[Any, Any, Any]] = []
@@ -155,9 +173,13 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
-    if not _is_same(left, right):
+    is_late = late_numbers.is_late_number(left) or late_numbers.is_late_number(right)
+    if not is_late and _is_same(left, right):
+        return left
+    if not deferral.tracing() or deferral.is_transformed() or not late_numbers.may_be_selected(left, right):
         raise Unspeculable(VALUES_DIFFER)
-    return left
+    expect_success()
+    return late_numbers.selected(predicate.clone(), left, right)
 
 
 def _is_same(left: Any, right: Any) -> bool:
@@ -187,12 +209,13 @@ def truth_like(test: Any, done: torch.Tensor) -> torch.Tensor:
 
 
 @question(otherwise=False)
-def may_leave(trace: Trace, iterated: Variable) -> bool:
+def may_leave(trace: Trace, iterated: Variable, first: int) -> bool:
     """May a loop go on for the trace although data has ended it?
 
     iterated: what it goes over, which is to have no state of its own: an iterator would tell how far it was asked.
+    first: the line of the first exit of the loop, at which its steps are judged.
     """
-    if traced_sides.is_harmful(trace) or not all(map(_is_repeatable, iterated.realize().items)):
+    if traced_sides.is_harmful(trace, first) or not all(map(_is_repeatable, iterated.realize().items)):
         record_here(HARMFUL)
         return False
     return not trace.is_in_a_body
@@ -224,7 +247,7 @@ def is_dropped(trace: Trace) -> bool:
 
 def is_other(value: Any, current: Any) -> bool:
     """Is it to be stored?  Where a side left an attribute as it is, the current value would be stored anew."""
-    return value is not current
+    return late_numbers.is_late_number(value) or value is not current
 
 
 def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:

@@ -2,7 +2,7 @@ def f(x):
     y = x
     if x.sum() > 0:
         y = x + 1
-    y += 2
+    y.add_(2)
     return y
 
 # becomes

@@ -1,0 +1,308 @@
+"""Late numbers as tensors of the graph: for a branch that one decides, and for a tensor that is calculated with one.
+
+Python calculates with floats as float64 does, so each number is a tensor () of that dtype, and each operation on it one
+of the graph.  Only what is equal to the bit is taken: sums, products, quotients, comparisons, ``abs``, ``min`` and
+``max`` of floats, on a CPU; and where one meets a tensor, float32 or float64 with dimensions, of which torch itself
+would have rounded the number to that dtype.  A quotient fails in Python where the divisor is zero: that it is not is a
+guard of the graph, see `divides`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..attempt.compilation import Compilation, is_break_or_failure
+from ..door.question import question
+from ..door.tracer import Trace
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node
+from ..facts.operations import name_of
+from ..graph_end.order import Verdict
+from ..region import Regions
+from ..shelter import taken_at
+from . import late_numbers
+
+_DTYPES = {float: torch.float64, bool: torch.bool}
+_OF_TENSORS = (torch.float32, torch.float64)
+_CALCULATED: dict[Any, Callable[..., Any]] = {
+    operator.add: operator.add,
+    operator.iadd: operator.add,
+    operator.sub: operator.sub,
+    operator.isub: operator.sub,
+    operator.mul: operator.mul,
+    operator.imul: operator.mul,
+    operator.truediv: operator.truediv,
+    operator.itruediv: operator.truediv,
+    operator.neg: operator.neg,
+    abs: torch.abs,
+}
+_COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_QUOTIENTS = (operator.truediv, operator.itruediv)
+# Methods and functions that may be given a number as such a tensor, beside a tensor that comes first.
+_TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
+# They too, if the number is not zero: of a zero and a bound of the other sign the kernels take different ones.
+_CLAMPING = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+
+_guards: list[Callable[[torch.Tensor], bool]] = []  # the one that `guard_with` was given
+
+
+@dataclass
+class _Numbers:
+    """The tensors that stand for numbers in an attempt.
+
+    given: those that operations of the program are given, with the lines of the numbers; nonzero: that are never zero.
+    zero: predicates, tensors () of bool, that are true where a region divides by zero: guards behind it.
+    """
+
+    given: dict[torch.fx.Node, frozenset[Any]] = field(default_factory=dict)
+    nonzero: set[torch.fx.Node] = field(default_factory=set)
+    zero: list[Variable] = field(default_factory=list)
+
+
+class _NoTensorError(Exception):
+    """The number has no tensor that is equal to the bit."""
+
+
+def tensor_of(trace: Trace, number: Variable) -> Variable:
+    """The tensor () of the graph that is the late number; None where it would not be equal to the bit."""
+    try:
+        return _tensor_of(trace, number)
+    except _NoTensorError:
+        return None
+
+
+def _tensor_of(trace: Trace, number: Variable) -> Variable:
+    made = getattr(number, "tensor", None)
+    if made is None:
+        made = number.tensor = _made(trace, number)
+    return made
+
+
+def _made(trace: Trace, number: Variable) -> Variable:
+    function, operands, kind = number.function, number.operands, number.kind
+    if kind not in _DTYPES:
+        raise _NoTensorError
+    if late_numbers.is_reading(function):
+        (tensor,) = operands
+        if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor):
+            raise _NoTensorError
+        return _call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
+    if function is late_numbers.select:
+        predicate, *sides = operands
+        return _call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))
+    if function is late_numbers.same:
+        return _whole(trace, operands[0], kind)
+    kinds = {late_numbers.kind_of(each) for each in operands}
+    if function in (bool, operator.not_) and kinds == {bool}:
+        part = _part(trace, operands[0])
+        return part if function is bool else _call(trace, torch.logical_not, part)
+    if kinds != {float} and not (kinds == {float, int} and all(map(_is_exact, operands))):
+        raise _NoTensorError
+    parts = [_part(trace, each) for each in operands]
+    if function in (min, max):
+        one, other = (_whole(trace, each, kind) for each in operands)
+        is_other = _call(trace, torch.lt if function is min else torch.gt, other, one)
+        return _call(trace, torch.where, is_other, other, one)
+    if function in _COMPARED:
+        return _call(trace, function, *parts)
+    if function is float:
+        return parts[0]
+    if function not in _CALCULATED:
+        raise _NoTensorError
+    return _call(trace, _CALCULATED[function], *parts)
+
+
+def _is_exact(operand: Variable) -> bool:
+    """Is it a float, or a constant whole number that a float can be?"""
+    if late_numbers.kind_of(operand) is float:
+        return True
+    if is_unread(operand) or not operand.is_python_constant():
+        return False
+    return bool(abs(operand.as_python_constant()) < 1 << 53)
+
+
+def _part(trace: Trace, operand: Variable) -> Variable:
+    """An operand of a calculation: a tensor, or a number that the trace knows."""
+    return _tensor_of(trace, operand) if hasattr(operand, "lines") else operand.realize()
+
+
+def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
+    """The same as a tensor in any case."""
+    part = _part(trace, operand)
+    if part.is_tensor():
+        return part
+    if not part.is_python_constant() or type(part.as_python_constant()) is not kind:
+        raise _NoTensorError
+    return _call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
+
+
+def _call(trace: Trace, function: Callable[..., Any], *given: Any, **options: Any) -> Variable:
+    """A new operation of the graph."""
+    from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.builder import wrap_fx_proxy
+
+    args = tuple(each.as_proxy() if isinstance(each, VariableTracker) else each for each in given)
+    if isinstance(function, type(torch.Tensor.to)):
+        proxy = trace.output.create_proxy("call_method", function.__name__, args, options)
+    else:
+        proxy = trace.output.create_proxy("call_function", function, args, options)
+    return wrap_fx_proxy(trace.translator, proxy)
+
+
+def stands_for(trace: Trace, number: Variable) -> bool:
+    """Is it a late number that a tensor of the graph stands for, to the bit?"""
+    if is_unread(number) or not hasattr(number.realize(), "lines") or trace.is_in_a_body:
+        return False
+    return tensor_of(trace, number.realize()) is not None
+
+
+@question(otherwise=False)
+def has_tensor(trace: Trace, number: Variable) -> bool:
+    """The same, asked by traced code."""
+    return stands_for(trace, number)
+
+
+@question(otherwise=None)
+def as_tensor(trace: Trace, number: Variable) -> Any:
+    """That tensor."""
+    return tensor_of(trace, number.realize())
+
+
+def add_handlers(kind: Any) -> None:
+    """Let Dynamo's operators take a tensor and a late number."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.tensor import TensorVariable
+
+    for function in (*_CALCULATED, *_COMPARED):
+        handler = functools.partial(calculated, function)
+        for key in ((function, TensorVariable, kind), (function, kind, TensorVariable)):
+            BuiltinVariable.call_function_handler_cache[key] = handler
+
+
+def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any:
+    """``tensor * number``: the number is rounded to the tensor's dtype, as torch does it."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    trace = Trace(translator)
+    number = next(each for each in args if hasattr(each, "lines"))
+    tensor = next(each for each in args if each is not number)
+    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind is float and _may_meet(tensor)
+    made = tensor_of(trace, number) if is_known else None
+    if made is None:
+        late_numbers.give_up(number)
+    rounded = _call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
+    return BuiltinVariable(function).call_function(
+        translator, [rounded if each is number else each for each in args], {}
+    )
+
+
+def _may_meet(tensor: Variable) -> bool:
+    return is_plain_tensor(tensor) and _suits(fake_of(tensor))
+
+
+def _suits(fake: torch.Tensor) -> bool:
+    return fake.device.type == "cpu" and fake.dtype in _OF_TENSORS
+
+
+def give(trace: Trace, number: Variable) -> Any:
+    """The proxy of its tensor, for an operation of the program; judged at the end of the graph."""
+    made = tensor_of(trace, number) if number.kind is float else None
+    if made is None:
+        late_numbers.give_up(number)
+    given = _call(trace, torch.Tensor.clone, made)  # nothing of ours uses it
+    numbers, node = trace.compilation.of(_Numbers), tensor_node(given)
+    numbers.given[node] = number.lines
+    if _cannot_be_zero(number):
+        numbers.nonzero.add(node)
+    trace.compilation.judge(Verdict.LATE_GIVEN, _judge)
+    trace.compilation.at_end(_judge_end)
+    return given.as_proxy()
+
+
+def _judge(compilation: Compilation, _module: object) -> None:
+    """Are such tensors given to nothing that takes them for another thing than a number?"""
+    given, nonzero = compilation.of(_Numbers).given, compilation.of(_Numbers).nonzero
+    for node, lines in given.items():
+        if not all(_takes(user, given.keys(), node in nonzero) for user in node.users):
+            _without(compilation, lines)
+
+
+def _cannot_be_zero(number: Variable) -> bool:
+    """Is it ``max(s, c)`` with a constant above zero, or ``-`` of such?"""
+    if is_unread(number) or not hasattr(number, "lines"):
+        return False
+    if number.function is operator.neg:
+        return _cannot_be_zero(number.operands[0])
+    constants = [each for each in number.operands if not is_unread(each) and each.is_python_constant()]
+    return number.function is max and any(each.as_python_constant() > 0 for each in constants)
+
+
+def _takes(user: torch.fx.Node, numbers: Collection[torch.fx.Node], is_nonzero: bool) -> bool:
+    """Is it one of `_TAKING`, and the operand that it is about a tensor with dimensions, and no number?"""
+    name = name_of(user).rstrip("_")
+    if not user.op.startswith("call") or name not in (_TAKING | _CLAMPING if is_nonzero else _TAKING):
+        return False
+    operands = [each for each in user.args[1:] if each not in numbers] if name == "where" else [*user.args]
+    first = operands[0] if operands else None
+    fake = first.meta.get("example_value") if isinstance(first, torch.fx.Node) and first not in numbers else None
+    return isinstance(fake, torch.Tensor) and _suits(fake) and fake.dim() > 0
+
+
+def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
+    """Did an operation that was given such a tensor fail, or end the graph?"""
+    given = compilation.of(_Numbers).given
+    if given and is_break_or_failure(error):
+        _without(compilation, frozenset().union(*given.values()))
+
+
+def _without(compilation: Compilation, lines: frozenset[Any]) -> None:
+    bets = [late_numbers.LATE.at(line) for line in lines]
+    compilation.without(*bets, reason="an operation is given a number that is read behind the graph")
+
+
+def divides(trace: Trace, divisor: Variable) -> bool:
+    """May the program divide by the number?  That it is not zero is a guard of the graph from now on."""
+    made = tensor_of(trace, divisor) if hasattr(divisor, "lines") and divisor.kind is float else None
+    if made is None:
+        return False
+    zero = _call(trace, operator.eq, made, 0.0)
+    if not trace.compilation.of(Regions).open:
+        from torch._dynamo.variables.base import VariableTracker
+
+        guard = VariableTracker.build(trace.translator, _guards[0])
+        return bool(trace.translator.inline_user_function_return(guard, [zero], {}).as_python_constant())
+    taken = taken_at(trace)
+    if taken is None:
+        return False
+    zero = _call(trace, operator.and_, zero, torch.fx.Proxy(taken, trace.output.current_tracer))
+    trace.compilation.of(_Numbers).zero.append(zero)
+    return True
+
+
+_NONE: Any = ()
+
+
+@question(otherwise=_NONE)
+def divisors(trace: Trace) -> Any:
+    """The predicates of the divisors of the regions that have been closed, as a tuple: each is to be guarded now."""
+    from torch._dynamo.variables.lists import TupleVariable
+
+    numbers = trace.compilation.of(_Numbers)
+    if trace.compilation.of(Regions).open:
+        return ()
+    found, numbers.zero = numbers.zero, []
+    return TupleVariable(found)
+
+
+def guard_with(guard: Callable[[torch.Tensor], bool]) -> None:
+    """Let that function, which is traced, guard that a predicate is false; it gives False where no guard may wait."""
+    _guards[:] = [guard]
+
+
+late_numbers.tensors = sys.modules[__name__]

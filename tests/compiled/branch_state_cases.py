@@ -1,0 +1,212 @@
+"""What a side does to the program's objects: stores, counters, appends.  Imported twice: as they are, and mended.
+
+``EXPECT`` gives what is expected of each.  Which value is stored Python decides, once the graph has run.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from expectations import Expectation, register
+from torch import Tensor, nn
+
+EXPECT: dict[str, Expectation] = {}
+logger = logging.getLogger(__name__)
+SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
+case = register(EXPECT, inputs=((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL,), (SMALL * 8,)))
+
+
+class Owner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.skipped, self.best, self.flag, self.why, self.last = 0, 100.0, False, "", None
+        self.seen: list[Any] = []
+        self.register_buffer("hits", torch.zeros(()))
+
+    @property
+    def twice(self) -> int:
+        return self.skipped * 2
+
+    def scaled(self, h: Tensor) -> Tensor:
+        return h * self.skipped
+
+    def note(self) -> None:
+        self.skipped += 1
+
+
+@case(inductor=True)
+class a_bad_batch_is_skipped(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            self.skipped += 1
+            return x
+        return self.second(h)
+
+
+@case(train="GM102-T06")
+class a_record_and_a_counter(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if not torch.isfinite(h).all() or h.abs().max() > 2:
+            logger.warning("batch %d is bad: %s", self.skipped, h.abs().max().item())
+            self.skipped += 1
+            self.flag = True
+            return torch.zeros_like(h)
+        return h * 2
+
+
+@case(graphs=2)
+class the_best_is_kept(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.first(x).pow(2).mean()
+        if loss.item() < self.best:
+            self.best = loss.item()
+            self.skipped = 0
+        else:
+            self.skipped += 1
+        return loss
+
+
+@case()
+class a_shape_is_shown_behind_a_store(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        spread = x.std().item()
+        if spread > 1.0:
+            self.why = "spread"
+            logger.info("%.4f of %s", spread, tuple(x.shape))
+            self.seen.append(round(spread, 3))
+            return x / spread
+        return x
+
+
+@case()
+class texts_of_both_sides(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.abs().max() > 2:
+            self.why = "large"
+        elif x.mean() > 0:
+            self.why = "positive"
+        return x + 1
+
+
+@case()
+class an_append_on_each_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.mean() > 0:
+            self.seen.append(("up", h.mean().item()))
+        else:
+            self.seen.append({"down": float(h.detach().sum()), "n": int((h > 0).sum())})
+        return h
+
+
+@case()
+class the_tensor_itself_is_appended(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).detach()
+        if h.mean() > 0:
+            self.seen.append(h)
+        h.add_(1)
+        return h * 2
+
+
+@case()
+class it_is_returned_with_the_result(Owner):
+    def forward(self, x: Tensor) -> Any:
+        if x.max() > 2:
+            self.skipped += 2
+        return x * 2, self.skipped
+
+
+@case()
+class it_is_shown_by_a_record(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 2:
+            self.skipped += 1
+        logger.info("%s", self.skipped)
+        return x * 2
+
+
+@case()
+class a_return_in_a_branch_of_a_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 1.5:
+            if h.mean() > 0:
+                self.skipped += 1
+                return h * 2
+            self.best = h.max().item()
+            return h
+        self.skipped = 0
+        return self.second(h)
+
+
+@case()
+class a_buffer_and_a_record(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.mean() > 0:
+            self.hits = self.hits + 1
+            logger.info("hit")
+            return h
+        return h * 2
+
+
+@case(inputs=((SMALL,), (SMALL * 0,), (SMALL,)))
+class what_is_returned_is_dropped(Owner):
+    def stored(self, x: Tensor) -> bool:
+        if x.any():
+            self.skipped += 1
+            return True
+        return False
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.stored(x)
+        return x * 2
+
+
+@case(declined="GM102-T09")
+class a_property_reads_it_on_the_same_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 1:
+            self.skipped += 1
+            x = x * self.twice
+        return x
+
+
+@case(declined="GM102-T09")
+class a_method_reads_it_on_the_same_side(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 1:
+            self.skipped += 1
+            x = self.scaled(x)
+        return x
+
+
+@case(declined="GM102-T11")
+class a_method_counts(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 1:
+            self.note()
+        return x * 2
+
+
+@case(declined="GM102-T03")
+class a_size_rests_on_it(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 2:
+            self.skipped += 1
+        return x[: self.skipped]
+
+
+@case(declined="GM102-T03")
+class a_number_or_none(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 2:
+            self.last = x.max().item()
+        return x * 2
