@@ -274,7 +274,7 @@ class a_generator_counts(Owner):
         return x, self.calls
 
 
-@case(declined="GM102-R08")
+@case(declined="GM102-T02", train="GM102-T02")
 class a_step_stores(Owner):
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
@@ -501,3 +501,85 @@ class what_only_later_steps_make(Owner):
                 break
             z = x * 2
         return x, z
+
+
+class Counter(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n, self.flag = 0, False
+        self.seen: list[int] = []
+
+
+@case(graphs=4)  # a counter is no symbol where sizes are none
+class each_step_is_counted(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            self.n += 1
+            if x.abs().max() > 1.2:
+                break
+        return x
+
+
+@case()
+class some_steps_are_counted(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            if x.mean() > 0:
+                self.n += 1
+            if x.abs().max() > 1.2:
+                self.flag = True
+                break
+        return x
+
+
+@case()
+class a_step_that_is_passed_over_is_counted(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            y = layer(x)
+            if y.mean() > 0:
+                self.n += 1
+                continue
+            x = y
+        return x
+
+
+@case()
+class it_is_counted_where_it_returns(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            if x.abs().max() > 1.2:
+                self.n += 1
+                return x
+        return x * 2
+
+
+@case()
+class a_store_behind_the_loop_that_returned(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+            if x.abs().max() > 1.2:
+                return x
+        if x.mean() > -5:
+            self.n = 7
+        self.flag = True
+        return x * 2
+
+
+@case()
+class a_store_and_an_append_in_the_else(Counter):
+    def forward(self, x: Tensor) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if x.abs().max() > 1.2:
+                self.seen.append(i)
+                break
+        else:
+            self.seen.append(-1)
+            if x.mean() > -5:
+                self.n += 1
+        return x

@@ -60,6 +60,17 @@ class Branch:
         targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
         return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets, first)]
 
+    def assigned(self, at: ast.stmt, first: int = 0) -> list[ast.stmt]:
+        """The assignments; an attribute that both sides have left as it was is not stored."""
+        statements: list[ast.stmt] = []
+        for target, value in self.results(at, first):
+            if isinstance(target, ast.Attribute):
+                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+                statements += _STORE.fill(at, VALUE=value, CURRENT=current, SLOT=target)
+            else:
+                statements.append(ast.copy_location(ast.Assign([target], value), at))
+        return statements
+
 
 @dataclass(frozen=True)
 class RaisingCandidate:
@@ -129,14 +140,7 @@ class BranchCandidate:
 
     def _assign(self) -> list[ast.stmt]:
         returns = self._returns()
-        statements: list[ast.stmt] = []
-        for target, value in self.branch.results(self.at, int(returns)):
-            if isinstance(target, ast.Attribute):
-                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
-                statements += _STORE.fill(self.at, VALUE=value, CURRENT=current, SLOT=target)
-            else:
-                statements.append(ast.copy_location(ast.Assign([target], value), self.at))
-        return statements + (_RETURN.fill(self.at) if returns else self.finish)
+        return self.branch.assigned(self.at, int(returns)) + (_RETURN.fill(self.at) if returns else self.finish)
 
 
 def spared(branch: ast.If, settled: str) -> ast.expr:

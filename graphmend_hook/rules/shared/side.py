@@ -244,7 +244,9 @@ class Side(Speculation):
         if returns(statement):
             branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
         else:
-            self.open(slots_of(statement.body, statement.orelse), statement)
+            for slot in slots_of(statement.body, statement.orelse):
+                if ast.unparse(slot) not in self.stored:  # whoever runs the side has to store what becomes of it
+                    raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(slot)}`")
             branch = assigning(statement, statement.body, statement.orelse, self)
         self.reads |= set(branch.arguments) - self.assigned
         self.body += branch.definitions(statement)

@@ -16,7 +16,7 @@ from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
 from ..base import Declined
-from ..shared.blocks import following, has_effect, leaves_loop
+from ..shared.blocks import following, has_effect, leaves_loop, slots_of
 from ..shared.branch import BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.identity import check_identity
@@ -55,6 +55,7 @@ if DONE is not False:
     SIDES
     OUTCOME = GM.select_returned(DONE, (THEN, ELSE), (ARGUMENTS,), None)
     GM.expect_step(OUTCOME)
+    ASSIGN
     return OUTCOME[0]
 """
 )
@@ -355,13 +356,15 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
     step.bound |= {*found.own}
     step.reads.add(found.target)
+    slots = slots_of(loop.body)
+    for side in (rests, step):
+        side.open(slots, at)
     step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
     for side in (rests, step):
-        side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
-    branch = branch_of((rests, step), [*names, *found.own])
-    assigned = [_ASSIGN.fill(at, TARGET=target, VALUE=value)[0] for target, value in branch.results(at)]
+        side.give([*(side.value(name(each, at)) for each in (*names, *found.own)), *map(side.value, slots)], at)
+    branch = branch_of((rests, step), [*names, *found.own], slots)
     sides, arguments = branch.definitions(at), branch.arguments
-    return _STEP.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=assigned)
+    return _STEP.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=branch.assigned(at))
 
 
 def _stored(target: ast.expr) -> ast.expr:
@@ -378,9 +381,8 @@ def _otherwise(found: Exits, scope: ModuleScope, mended: list[ast.stmt]) -> list
     lowering = Lowering(replace(found.place, block=orelse), scope)
     needed = found.place.function.flow.needed_after(found.loop)
     branch = assigning(at, [_pass(at)], orelse, Side(lowering), needed)
-    assigned = [_ASSIGN.fill(at, TARGET=target, VALUE=value)[0] for target, value in branch.results(at)]
     sides, arguments = branch.definitions(at), branch.arguments
-    holes = {"ASSIGN": assigned or [_pass(at)], "ORELSE": mended or [_pass(at)]}
+    holes = {"ASSIGN": branch.assigned(at) or [_pass(at)], "ORELSE": mended or [_pass(at)]}
     return _OTHERWISE.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, **holes)
 
 
@@ -392,13 +394,19 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     place = replace(found.place, block=block, index=block.index(found.loop), inside=inside)
     at, around = found.exits[0], Side(Lowering(place, scope))
     returned, goes_on = around.inner(), around.inner()
+    tail = following(place)
+    slots = slots_of(tail)
+    for side in (returned, goes_on):
+        side.returned = slots
+        side.open(slots, at)
     returned.reads.add(found.returned)
-    returned.give([name(found.returned, at)], at)
-    goes_on.run(following(place))
+    returned.give_back(name(found.returned, at), at)
+    goes_on.run(tail)
     if not goes_on.ended:
-        goes_on.give([constant(None, at)], at)
-    branch = branch_of((returned, goes_on))
-    return _AFTER.fill(at, DONE=found.done, SIDES=branch.definitions(at), ARGUMENTS=branch.arguments)
+        goes_on.give_back(None, at)
+    branch = branch_of((returned, goes_on), slots=slots)
+    sides, arguments = branch.definitions(at), branch.arguments
+    return _AFTER.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=branch.assigned(at, 1))
 
 
 def _around(found: Exits) -> tuple[list[ast.stmt], tuple[ast.stmt, ...]]:
