@@ -125,6 +125,26 @@ class a_bound_may_be_zero(Owner):
         return x.clamp(min=x.mean().item())
 
 
+@case()
+class a_divisor_is_zero_on_the_other_side(Owner):
+    def forward(self, x: Tensor) -> Any:
+        s = x.max().item()
+        factor = 0.0 if s == 0 else 1.0 / s
+        return x * factor, factor
+
+
+@case()
+class two_divisors_of_inner_branches(Owner):
+    def forward(self, x: Tensor) -> Any:
+        low, high, ratio = x.min().item(), x.max().item(), 1.0
+        if high > 0:
+            if low < 0:
+                ratio = high / low
+            else:
+                ratio = 1.0 / high
+        return x * ratio, ratio
+
+
 @case(raises=True, breaks=False)
 class a_divisor_may_be_zero(Owner):
     def forward(self, x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -63,6 +64,11 @@ def select(is_left: bool, left: Any, right: Any) -> Any:
 def same(value: Any) -> Any:
     """The value itself: one that the trace has not looked at."""
     return value
+
+
+def divide(left: Any, right: Any) -> Any:
+    """``left / right``, where a guard makes sure that `right` is zero only if nobody uses what it gives."""
+    return left / right if right else math.nan
 
 
 def is_reading(function: Callable[..., Any]) -> bool:
@@ -222,8 +228,10 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
         give_up(late_ones[0])
     for each in filter(is_unread, given):
         guard_type(trace, each)
-    if function in _DIVISIONS and not (_is_never_zero(given[1]) or tensors.divides(trace, given[1])):
-        give_up(late_ones[0])
+    if function in _DIVISIONS and not _is_never_zero(given[1]):
+        if not tensors.divides(trace, given[1]):
+            give_up(late_ones[0])
+        function = divide
     example = function(*[each(1) for each in kinds])
     return kind(function, given, type(example), lines)
 

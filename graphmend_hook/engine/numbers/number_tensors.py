@@ -39,6 +39,7 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.imul: operator.mul,
     operator.truediv: operator.truediv,
     operator.itruediv: operator.truediv,
+    late_numbers.divide: operator.truediv,
     operator.neg: operator.neg,
     abs: torch.abs,
 }

@@ -75,6 +75,8 @@ def of_range(test: torch.Tensor) -> bool | None:
 
     The graph makes sure of it, and so keeps a draw that nothing else uses.
     """
+    if number_tensors.has_tensor(test):
+        return None
     found: bool | None = ranges.truth(test) if in_trace() and queue.specialise else None
     if found is not None and not ranges.is_drawn_before(test):
         assert_in_graph(truth(test) if found else ~truth(test), "graphmend_hook: a random number is out of its range")
