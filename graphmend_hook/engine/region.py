@@ -7,6 +7,8 @@ the statement as it was written.  If the graph ends in it, or tracing it fails, 
 
 from __future__ import annotations
 
+import dis
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable
@@ -26,8 +28,9 @@ from .facts.operations import facts_of, only_computes, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 
-# What reads, or writes, attributes whose names the code that has it does not tell.
-_READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "getattr", "hasattr", "setattr", "vars"}
+# What reads, or writes, attributes whose names the code that has it does not tell; and what may tell them.
+_READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "setattr", "vars"}
+_ASKING = {"getattr", "hasattr"}
 REGION = Feature("a region is traced")  # by its place in the trace
 
 
@@ -85,7 +88,8 @@ class Region:
             self.give_up(trace.compilation, (self.codes.sees_store,))
 
     def _may_see_store(self, code: CodeType) -> bool:
-        return not (self.stored | _READING_BY_NAME).isdisjoint(code.co_names)
+        names = _names_told(code)
+        return names is None or not self.stored.isdisjoint(names)
 
     def has_left_guards(self, trace: Trace) -> bool:
         """Would the frame be guarded on what was read in it?"""
@@ -100,6 +104,28 @@ class Region:
     def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
         """Trace the frame anew, with that region as it was written in this compilation."""
         compilation.without(self.bet(why), reason=f"a region is given up: {why[0]}")
+
+
+@functools.cache
+def _names_told(code: CodeType) -> frozenset[str] | None:
+    """The names of attributes that the code may look at; None where it may look at any.
+
+    ``getattr(a.b, "name")`` tells a name; of another form of such a call it is not known.
+    """
+    names = {*code.co_names}
+    if not names.isdisjoint(_READING_BY_NAME):
+        return None
+    found = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL", "PUSH_NULL")]
+    for place, each in enumerate(found):
+        if each.argval in _ASKING and each.opname.startswith("LOAD_"):
+            given = itertools.dropwhile(lambda one: one.opname == "LOAD_ATTR", found[place + 2 :])
+            told = next(given, None)
+            is_called = "NULL" in each.argrepr  # so Python shows it from 3.11 on
+            is_loaded = is_called and found[place + 1].opname.startswith("LOAD_")
+            if not is_loaded or told is None or told.opname != "LOAD_CONST" or type(told.argval) is not str:
+                return None
+            names.add(told.argval)
+    return frozenset(names)
 
 
 @dataclass

@@ -38,6 +38,14 @@ class Owner(nn.Module):
         self.skipped += 1
 
 
+def scale_of(owner: nn.Module) -> float:
+    return float(getattr(owner, "scale", 1.5))
+
+
+def attribute_of(owner: nn.Module, name: str) -> Any:
+    return getattr(owner, name)
+
+
 @case(inductor=True)
 class a_bad_batch_is_skipped(Owner):
     def forward(self, x: Tensor) -> Tensor:
@@ -185,6 +193,24 @@ class a_method_reads_it_on_the_same_side(Owner):
         if x.max() > 1:
             self.skipped += 1
             x = self.scaled(x)
+        return x
+
+
+@case()
+class a_function_asks_for_another_attribute_by_name(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 1:
+            self.skipped += 1
+            x = x * scale_of(self)
+        return x
+
+
+@case(declined="GM102-T09")
+class a_function_asks_for_any_attribute(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.max() > 1:
+            self.skipped += 1
+            x = x * attribute_of(self, "skipped")
         return x
 
 
