@@ -13,7 +13,7 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -139,9 +139,7 @@ def kind_of_variable() -> Any:
         is_python_hashable = get_python_hash = is_hashable
 
         def as_proxy(self) -> Any:
-            compilation = attempts_now().current
-            assert compilation is not None
-            return tensors.give(Trace(compilation.output.current_tx), self)
+            return tensors.give(Trace(_attempt().output.current_tx), self)
 
         def asked(self, *_given: Any) -> Any:
             give_up(self)
@@ -174,10 +172,14 @@ def kind_of_variable() -> Any:
 
 def give_up(variable: Variable) -> NoReturn:
     """Trace the frame anew, with the numbers that the variable is made of read as it was written."""
+    bets = [LATE.at(line) for line in variable.lines]
+    _attempt().without(*bets, reason="the program asks for a number that is read behind the graph")
+
+
+def _attempt() -> Compilation:
     compilation = attempts_now().current
     assert compilation is not None
-    bets = [LATE.at(line) for line in variable.lines]
-    compilation.without(*bets, reason="the program asks for a number that is read behind the graph")
+    return compilation
 
 
 def _add_handlers(kind: Any) -> None:
@@ -222,7 +224,7 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
     late_ones = [each for each in given if isinstance(each, kind)]
     if any(not is_unread(each) and each.is_tensor() for each in given):
         return tensors.calculated(function, translator, given, {})
-    kinds = [each.peek_type() if is_unread(each) else type_of(each) for each in given]
+    kinds = [*map(kind_of, given)]
     lines = frozenset().union(*(each.lines for each in late_ones))
     if not {*kinds} <= {*_NUMBERS} or not _suits(function, given, kinds) or not all(map(_is_number, given)):
         give_up(late_ones[0])
@@ -236,8 +238,8 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
     return kind(function, given, type(example), lines)
 
 
-def _may_stay_unread(variable: Variable) -> bool:
-    return variable.peek_type() in _NUMBERS and can_be_loaded(variable.source)
+def _may_stay_unread(variable: Variable, kinds: Collection[object] = _NUMBERS) -> bool:
+    return variable.peek_type() in kinds and can_be_loaded(variable.source)
 
 
 def _is_number(variable: Variable) -> bool:
@@ -299,22 +301,21 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
 
 def _is_plain(value: Variable) -> bool:
     if is_unread(value):
-        return value.peek_type() in PLAIN and can_be_loaded(value.source)
+        return _may_stay_unread(value, PLAIN)
     if not hasattr(value.realize(), "lines") and value.is_python_constant():
         return type(value.as_python_constant()) in PLAIN
     return _is_number(value.realize())
 
 
 def kind_of(value: Variable) -> type:
+    """Its type, also of one that the trace has not looked at."""
     return value.peek_type() if is_unread(value) else type_of(value)
 
 
 @question(otherwise=None)
 def unread_as_late(trace: Trace, value: Variable) -> Any:
-    """A number that the trace has not looked at, as one that it need not; None for anything else."""
-    if not is_unread(value) or not _may_wait_here(trace):
-        return None
-    if value.peek_type() not in (*_NUMBERS, str) or not can_be_loaded(value.source):
+    """A number, or a text, that the trace has not looked at, as one that it need not; None for anything else."""
+    if not is_unread(value) or not _may_wait_here(trace) or not _may_stay_unread(value, (*_NUMBERS, str)):
         return None
     guard_type(trace, value)
     return kind_of_variable()(same, [value], value.peek_type(), frozenset({trace.line}))
@@ -349,8 +350,7 @@ def _judge(compilation: Compilation, _module: object) -> None:
 def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
     """May the number of the tensor, of one element, wait for the end of the graph?
 
-    A whole number that is not only shown may become a symbol of the graph, as it may be a size.  Under
-    ``fullgraph=True`` Dynamo captures numbers by itself.
+    A whole number that is not only shown may become a symbol of the graph, as it may be a size.
     """
     dtype = _dtype(tensor)
     is_asked = is_shown or dtype is torch.bool or dtype.is_floating_point

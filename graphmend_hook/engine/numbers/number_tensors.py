@@ -44,7 +44,6 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
     abs: torch.abs,
 }
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
-_QUOTIENTS = (operator.truediv, operator.itruediv)
 # Methods and functions that may be given a number as such a tensor, beside a tensor that comes first.
 _TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
 # They too, if the number is not zero: of a zero and a bound of the other sign the kernels take different ones.

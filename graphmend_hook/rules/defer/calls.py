@@ -100,9 +100,9 @@ def reading(leaf: ast.expr) -> ast.expr:
         if owner is not None:
             return expression("GM.read(A)", owner, A=owner)
         match node:
-            case ast.Call(ast.Name("float" | "int" | "bool"), [ast.Starred()], []):
-                return None
-            case ast.Call(ast.Name("float" | "int" | "bool") as function, [ast.expr() as read], []):
+            case ast.Call(ast.Name("float" | "int" | "bool") as function, [read], []) if not isinstance(
+                read, ast.Starred
+            ):
                 return expression("GM.read_by(F, A)", node, F=function, A=replaced(read, instead))
         owner = item_of(node, "tolist") if node is leaf else None
         return None if owner is None else expression("GM.read_list(A)", owner, A=owner)

@@ -28,23 +28,26 @@ else:
 
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
-    match statement.value:
-        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]) if _is_held(owner):
-            is_plain = not isinstance(value, (ast.Starred, ast.Constant))
-            if is_plain and not place.inside_try and unsuitable(place, scope, CODE) is None:
-                is_new = constant(isinstance(value, (ast.Tuple, ast.Dict)), statement)
-                holes = {"RECEIVER": owner, "LEAF": reading(value), "IS_NEW": is_new}
-                return Ready(_KEPT.fill(statement, ORIGINAL=statement, **holes))
-    return None
+    owner, value = appended_to(statement) or (None, None)
+    if owner is None or value is None or isinstance(value, ast.Constant):
+        return None
+    if place.inside_try or unsuitable(place, scope, CODE) is not None:
+        return None
+    holes = {"RECEIVER": owner, "LEAF": reading(value), "IS_NEW": constant(is_new(value), statement)}
+    return Ready(_KEPT.fill(statement, ORIGINAL=statement, **holes))
 
 
 def appended_to(statement: ast.Expr) -> tuple[ast.expr, ast.expr] | None:
     """What an object holds that the statement appends to, and what it appends; None for anything else."""
     match statement.value:
-        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]):
-            if _is_held(owner) and not isinstance(owner, ast.Call) and not isinstance(value, ast.Starred):
-                return owner, value
+        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]) if _is_held(owner):
+            return None if isinstance(value, ast.Starred) else (owner, value)
     return None
+
+
+def is_new(value: ast.expr) -> bool:
+    """Does the expression make a tuple or a dict that nobody else has?"""
+    return isinstance(value, (ast.Tuple, ast.Dict))
 
 
 def _is_held(owner: ast.expr) -> bool:

@@ -43,22 +43,26 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
     """
     if not tracing() or why_not_kept(target, values, is_new):
         return False
-    value = kept(values[0]) if is_copied(values[0], is_new) else values[0]  # that very object
-    append((queue.ITEM, append_now, target, value))
+    append((queue.ITEM, append_now, target, appended(values[0], is_new)))
     return True
 
 
 def why_not_kept(target: Any, values: tuple[Any, ...], is_new: bool = False) -> str:
     """The code of the refusal if the append of the value cannot wait for the epilogue; else ""."""
-    copied = is_copied(values[0], is_new)
-    if not copied and not _is_object(values[0]):
+    is_copied = _is_copied(values[0], is_new)
+    if not is_copied and not _is_object(values[0]):
         return MAY_CHANGE
-    why = refusal_here(False, False, values if copied else (), False)
+    why = refusal_here(False, False, values if is_copied else (), False)
     return why or ("" if _may_wait(target) else MAY_CHANGE)
 
 
-def is_copied(value: Any, is_new: bool) -> bool:
-    """Is a copy of the value appended, of which nobody asks which object it is?"""
+def appended(value: Any, is_new: bool) -> Any:
+    """What is appended: a copy of the value, or that very object."""
+    return kept(value) if _is_copied(value, is_new) else value
+
+
+def _is_copied(value: Any, is_new: bool) -> bool:
+    """Does nobody ask which object it is?"""
     return _is_plain(value) or (is_new and _is_of_plain(value))
 
 

@@ -17,7 +17,7 @@ from ...source.scopes import Place
 from ...source.templates import OWN, Template, constant, expression, name
 from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
-from ..defer.kept import appended_to
+from ..defer.kept import appended_to, is_new
 from ..defer.late import Late
 from .blocks import bound_for_certain, masked_write_apart, returns, slots_of, stays
 from .branch import Branch
@@ -161,7 +161,7 @@ class Side(Speculation):
 
     def _augment(self, statement: ast.AugAssign, target: ast.Name | ast.Attribute) -> None:
         """``name += value``, and so of an attribute."""
-        now = self.value(ast.parse(ast.unparse(target), mode="eval").body)
+        now = self.value(name(target.id, target) if isinstance(target, ast.Name) else target)
         operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
         self._store(statement, [self._target(target)], new)
@@ -206,10 +206,9 @@ class Side(Speculation):
         raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
 
     def _effect(self, statement: ast.Expr) -> None:
-        appended = appended_to(statement)
-        if appended is not None:
-            owner, value = appended
-            method = "+new" if isinstance(value, (ast.Tuple, ast.Dict)) else "+"
+        owner, value = appended_to(statement) or (None, None)
+        if owner is not None and value is not None and not isinstance(owner, ast.Call):
+            method = "+new" if is_new(value) else "+"
             holes = {"METHOD": constant(method, statement), "TARGET": self.value(owner)}
             self.body += _APPEND.fill(statement, LEAVES=[self.value(value)], **holes)
             return

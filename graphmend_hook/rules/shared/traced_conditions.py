@@ -111,9 +111,10 @@ def negate(test: Any) -> Any:
 
 def both(left: Any, right: Any) -> Any:
     """``left and right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or true."""
-    if not may_join(left) and not isinstance(left, torch.Tensor):
+    is_joined = may_join(left)
+    if not is_joined and not isinstance(left, torch.Tensor):
         return right
-    if may_join(left):
+    if is_joined:
         if not undecided(right):
             return left if right else False
         if has_truth(right):
@@ -123,9 +124,10 @@ def both(left: Any, right: Any) -> Any:
 
 def either(left: Any, right: Any) -> Any:
     """``left or right`` for the sake of its truth; `right` is asked for only where `left` is a tensor or false."""
-    if not may_join(left) and not isinstance(left, torch.Tensor):
+    is_joined = may_join(left)
+    if not is_joined and not isinstance(left, torch.Tensor):
         return right
-    if may_join(left):
+    if is_joined:
         if not undecided(right):
             return True if right else left
         if has_truth(right):

@@ -21,7 +21,7 @@ from ...engine.epilogue.rerun import expect_failure, keep
 from ...engine.numbers import number_tensors
 from ..defer import traced as effects
 from ..defer.codes import HANDLER_AROUND, NO_EPILOGUE, REDIRECTED
-from ..defer.traced_kept import APPENDS, NEW, is_copied, why_not_kept
+from ..defer.traced_kept import APPENDS, NEW, appended, why_not_kept
 from ..defer.traced_texts import kept as kept_now
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
@@ -145,8 +145,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
             kind = queue.FIRST_GUARD if _stands_first() else queue.GUARD
         is_within = method is None and deferral.is_in_a_context()
         call = (_within(), (delivery, target)) if is_within else (delivery, target)
-        is_given = method in APPENDS and not is_copied(values[0], method == NEW)  # that very object
-        kept = [value if is_given else kept_now(value) for value in values]  # as they are now
+        kept = [appended(value, method == NEW) if method in APPENDS else kept_now(value) for value in values]
         effects.append((kind, kept_now(predicate), *call, *kept), is_guard=method is None)
 
 

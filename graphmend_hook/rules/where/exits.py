@@ -17,7 +17,7 @@ from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
 from ..base import Declined
 from ..shared.blocks import following, has_effect, leaves_loop, slots_of
-from ..shared.branch import BranchCandidate
+from ..shared.branch import Branch, BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.identity import check_identity
 from ..shared.lower import Lowering, of_data
@@ -28,37 +28,17 @@ from .codes import CAUGHT
 _CONTINUE = Template("continue")
 _LOOP = Template("if GM.compiling():\n    KEEP\n    DONE = False\n    LOOP\n    AFTER\nelse:\n    ORIGINAL")
 _MAKING_ITERATORS = frozenset({"enumerate", "reversed", "zip"})
-_STEP = Template(
+_SELECTED = Template(
     """
-if DONE is not False:
-    SIDES
-    OUTCOME = GM.select(DONE, (THEN, ELSE), (ARGUMENTS,), None)
-    GM.expect_step(OUTCOME)
-    ASSIGN
-    continue
+SIDES
+OUTCOME = SELECT(DONE, (THEN, ELSE), (ARGUMENTS,), None)
+GM.expect_step(OUTCOME)
+ASSIGN
 """
 )
-_OTHERWISE = Template(
-    """
-if DONE is not False:
-    SIDES
-    OUTCOME = GM.select(DONE, (THEN, ELSE), (ARGUMENTS,), None)
-    GM.expect_step(OUTCOME)
-    ASSIGN
-else:
-    ORELSE
-"""
-)
-_AFTER = Template(
-    """
-if DONE is not False:
-    SIDES
-    OUTCOME = GM.select_returned(DONE, (THEN, ELSE), (ARGUMENTS,), None)
-    GM.expect_step(OUTCOME)
-    ASSIGN
-    return OUTCOME[0]
-"""
-)
+_STEP = Template("if DONE is not False:\n    SELECTED\n    continue")
+_OTHERWISE = Template("if DONE is not False:\n    SELECTED\nelse:\n    ORELSE")
+_AFTER = Template("if DONE is not False:\n    SELECTED\n    return OUTCOME[0]")
 _ASSIGN = Template("TARGET = VALUE")
 _DONE = Template("DONE = GM.truth_like(TEST, LIKE)")
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
@@ -265,12 +245,13 @@ def exits_of(place: Place) -> Exits | None:
     loop = place.statement
     if not isinstance(loop, ast.For):
         return None
-    found = tuple(each for each in loop.body if isinstance(each, ast.If) and _is_exit(each))
+    found = _exits_in(loop)
     return Exits(replace(place, block=loop.body, index=0, inside=(*place.inside, loop)), loop, found) if found else None
 
 
-def _is_exit(statement: ast.If) -> bool:
-    return not statement.orelse and isinstance(statement.body[-1], _LEAVING)
+def _exits_in(loop: ast.For) -> tuple[ast.If, ...]:
+    branches = [each for each in loop.body if isinstance(each, ast.If) and not each.orelse]
+    return tuple(each for each in branches if isinstance(each.body[-1], _LEAVING))
 
 
 def exits_at(place: Place) -> Exits | None:
@@ -278,18 +259,19 @@ def exits_at(place: Place) -> Exits | None:
     loop = place.inside[-1] if place.inside else None
     if not isinstance(loop, ast.For) or place.block is not loop.body:
         return None
-    found = tuple(each for each in loop.body if isinstance(each, ast.If) and _is_exit(each))
+    found = _exits_in(loop)
     return Exits(replace(place, index=0), loop, found) if place.statement in found else None
 
 
 def branch_at(statement: ast.If, found: Exits, lowering: Lowering) -> BranchCandidate:
     """What stands for an exit, and for the rest of its step."""
-    place, of_step = found.place, isinstance(statement.body[-1], ast.Continue)
     if found.leaves:
-        _check(found)
-        _step(found, lowering.scope)
-        _otherwise(found, lowering.scope, [])
-        _after(found, lowering.scope)
+        _parts(found, lowering.scope)  # the loop is mended too, or the exit is declined
+    return _branch(statement, found, lowering)
+
+
+def _branch(statement: ast.If, found: Exits, lowering: Lowering) -> BranchCandidate:
+    place, of_step = found.place, isinstance(statement.body[-1], ast.Continue)
     condition = lowering.test(statement.test)
     inside, after = found.inside(statement), found.after(statement)
     if found.leaves:
@@ -310,25 +292,26 @@ def loop_at(place: Place, scope: ModuleScope, code: str) -> LoopCandidate | None
     found = exits_of(place)
     if found is None or not found.leaves:
         return None
-    is_of_data = False
-    for index, statement in enumerate(found.loop.body):
-        if statement not in found.exits:
-            continue
-        assert isinstance(statement, ast.If)
-        lowering = of_data(statement.test, replace(found.place, index=index), scope, code)
-        is_of_data |= isinstance(lowering, Lowering)
-        if isinstance(lowering, Refusal):
-            return None
-        try:
-            branch_at(statement, found, lowering or Lowering(replace(found.place, index=index), scope))
-        except Declined:
-            return None  # the exit's own refusal says so
-    if not is_of_data:
-        return None
-    step, after = _step(found, scope), _after(found, scope)
+    places = [replace(found.place, index=found.loop.body.index(each)) for each in found.exits]
+    of_exits = [of_data(each.test, at, scope, code) for each, at in zip(found.exits, places, strict=True)]
+    if any(isinstance(each, Refusal) for each in of_exits) or not any(of_exits):
+        return None  # Python decides all of them, or the exit's own refusal says why not
+    try:
+        for statement, at, lowering in zip(found.exits, places, of_exits, strict=True):
+            _branch(statement, found, lowering if isinstance(lowering, Lowering) else Lowering(at, scope))
+        step, after = _parts(found, scope)
+    except Declined:
+        return None  # as well
     otherwise = functools.partial(_otherwise, found, scope)
     first = found.exits[0].lineno
     return LoopCandidate(found.loop, found.done, found.target, first, step, otherwise, after, scope, place.function)
+
+
+def _parts(found: Exits, scope: ModuleScope) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """What a step of the loop begins with, and what stands behind it; raises Declined."""
+    _check(found)
+    _otherwise(found, scope, [])
+    return _step(found, scope), _after(found, scope)
 
 
 def _check(found: Exits) -> None:
@@ -363,8 +346,15 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     for side in (rests, step):
         side.give([*(side.value(name(each, at)) for each in (*names, *found.own)), *map(side.value, slots)], at)
     branch = branch_of((rests, step), [*names, *found.own], slots)
-    sides, arguments = branch.definitions(at), branch.arguments
-    return _STEP.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=branch.assigned(at))
+    return _STEP.fill(at, DONE=found.done, SELECTED=_selected(found, branch))
+
+
+def _selected(found: Exits, branch: Branch, function: str = "GM.select", first: int = 0) -> list[ast.stmt]:
+    """What selects between both sides by whether the loop has been left; first: the place of the first result."""
+    at = found.exits[0]
+    sides, assigned = branch.definitions(at), branch.assigned(at, first)
+    select, arguments = expression(function, at), branch.arguments
+    return _SELECTED.fill(at, SELECT=select, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=assigned)
 
 
 def _stored(target: ast.expr) -> ast.expr:
@@ -381,9 +371,7 @@ def _otherwise(found: Exits, scope: ModuleScope, mended: list[ast.stmt]) -> list
     lowering = Lowering(replace(found.place, block=orelse), scope)
     needed = found.place.function.flow.needed_after(found.loop)
     branch = assigning(at, [_pass(at)], orelse, Side(lowering), needed)
-    sides, arguments = branch.definitions(at), branch.arguments
-    holes = {"ASSIGN": branch.assigned(at) or [_pass(at)], "ORELSE": mended or [_pass(at)]}
-    return _OTHERWISE.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, **holes)
+    return _OTHERWISE.fill(at, DONE=found.done, SELECTED=_selected(found, branch), ORELSE=mended or [_pass(at)])
 
 
 def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
@@ -405,8 +393,7 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     if not goes_on.ended:
         goes_on.give_back(None, at)
     branch = branch_of((returned, goes_on), slots=slots)
-    sides, arguments = branch.definitions(at), branch.arguments
-    return _AFTER.fill(at, DONE=found.done, SIDES=sides, ARGUMENTS=arguments, ASSIGN=branch.assigned(at, 1))
+    return _AFTER.fill(at, DONE=found.done, SELECTED=_selected(found, branch, "GM.select_returned", first=1))
 
 
 def _around(found: Exits) -> tuple[list[ast.stmt], tuple[ast.stmt, ...]]:
