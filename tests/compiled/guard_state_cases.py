@@ -363,6 +363,19 @@ class Large(Counted):
         return x + 1
 
 
+class StoresAround(torch.nn.Module):
+    """H60: stores before the guard and behind it, where the graph writes to a part of an autograd graph."""
+
+    step = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.step = 1
+        if x.sum() < 0:
+            raise ValueError("negative")
+        self.step = 2
+        return x.mul_(2)
+
+
 class Filled:
     """H57: a guard fails in the first calls."""
 

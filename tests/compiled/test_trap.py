@@ -134,6 +134,18 @@ def test_h60_what_python_stores_waits_for_the_guards_where_the_graph_has_written
     assert module.text == ""
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_h60_a_guard_between_stores_is_left_where_the_function_cannot_be_run_again(backend: str) -> None:
+    """H: Dynamo keeps no value in between, so what was stored before the guard was lost or what is behind it was made."""
+    module = MENDED.StoresAround()
+    compiled = torch.compile(module, backend=backend)
+    for factor, step in ((1.0, 2), (-1.0, 1), (1.0, 2), (-1.0, 1)):
+        x = torch.full((3,), factor, requires_grad=True) * 1
+        with pytest.raises(ValueError, match="negative") if factor < 0 else contextlib.nullcontext():
+            compiled(x)
+        assert module.step == step
+
+
 def test_the_context_of_an_exception_is_that_of_eager() -> None:
     compiled = torch.compile(MENDED.if_raise, backend="eager")
     with pytest.raises(ValueError) as caught:

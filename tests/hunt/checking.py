@@ -154,7 +154,9 @@ class Seen:
         kind = type(value).__name__
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
-            layout = str(value.dtype), tuple(value.shape), value.stride() if value.numel() else ()
+            # How far apart the elements lie along a dimension of one tells nothing, and kernels choose it as they like.
+            strides = [stride for size, stride in zip(value.shape, value.stride(), strict=True) if size > 1]
+            layout = str(value.dtype), tuple(value.shape), tuple(strides) if value.numel() else ()
             return (kind, *layout, numbers_of(value, self.tolerance))
         if isinstance(value, list | tuple):
             return (kind, *map(self.describe, value))

@@ -111,9 +111,20 @@ def _runs_again(trace: Trace) -> bool:
     if is_as_written(trace) or traced_sides.is_harmful(trace):
         return False
     refusals.withdraw(trace.place)
-    line, reason = trace.line, "a guard fails in a function that cannot be run again"
-    keep(trace.compilation).otherwise_guarded.add(lambda end: end.without(STATEMENT.at(line), reason=reason))
+    _leave_unless_run_again(trace, "a guard fails in a function that cannot be run again")
     return True
+
+
+@question(otherwise=None)
+def _needs_rerun(trace: Trace) -> None:
+    """Dynamo keeps no values in between: where a guard fails, what was stored before it cannot be told from the rest."""
+    _leave_unless_run_again(trace, "the function stores before a guard, and cannot be run again where the guard fails")
+
+
+def _leave_unless_run_again(trace: Trace, reason: str) -> None:
+    """Leave the statement at hand as it was written if the frame turns out not to be run again where a guard fails."""
+    line = trace.line
+    keep(trace.compilation).otherwise_guarded.add(lambda end: end.without(STATEMENT.at(line), reason=reason))
 
 
 def commit(every: Sequence[tuple[Any, ...]]) -> None:
@@ -143,6 +154,8 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
         kind = queue.EFFECT
         if method is None:
             kind = queue.FIRST_GUARD if _stands_first() else queue.GUARD
+            if kind is queue.GUARD:
+                _needs_rerun()
         is_within = method is None and deferral.is_in_a_context()
         call = (_within(), (delivery, target)) if is_within else (delivery, target)
         kept = [appended(value, method == NEW) if method in APPENDS else kept_now(value) for value in values]
