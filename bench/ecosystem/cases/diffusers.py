@@ -11,8 +11,8 @@ import torch
 from . import Case
 
 
-def _scheduler(name: str, steps: int = 4, at: int = 1, **given: Any) -> Case:
-    """One step of a scheduler, at the step of that number."""
+def _scheduler(name: str, steps: int = 20, at: int = 1, **given: Any) -> Case:
+    """One step of a scheduler, at the step of that number, and from there on in the calls that follow."""
 
     def build() -> Callable[..., Any]:
         scheduler = getattr(diffusers, name)(**given)
