@@ -79,7 +79,9 @@ class Region:
         changed = State(trace).changed_since(self._state)
         self._state.modes.restore()
         own = memory_made(made)
-        if changed or not all(computes_in(own, node) for node in made):
+        predicated = trace.compilation.of(Regions).predicated
+        # A region that is spoilt is dropped next, and it is said which of its operations may not be made.
+        if changed or not (self.is_spoilt or all(computes_in(own, node) for node in made if node not in predicated)):
             log.debug("in a region: %s", changed or "an operation that does more than compute")
             trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
         if self._sizes.have_fixed():
@@ -133,11 +135,13 @@ class Regions:
     """The regions of an attempt: those that are open, one in another, and the one that was closed last.
 
     met: how often a line was reached where one may begin.
+    predicated: operations that write to older memory, and only where their region is taken (`predicated_writes`).
     """
 
     open: list[Region] = field(default_factory=list)
     last: Region | None = None
     met: Counter[SourceLine | None] = field(default_factory=Counter)
+    predicated: set[torch.fx.Node] = field(default_factory=set)
 
     @property
     def made(self) -> set[torch.fx.Node]:
@@ -171,9 +175,10 @@ def drop_region(trace: Trace, why: tuple[str, ...]) -> None:
     """
     regions = trace.compilation.of(Regions)
     dropped = regions.last
+    writes = dropped is not None and not regions.predicated.isdisjoint(dropped.made)
     if dropped is not None and regions.open:
-        regions.open[-1].is_spoilt |= dropped.is_spoilt
-    elif dropped is not None and (dropped.is_spoilt or dropped.has_left_guards(trace)):
+        regions.open[-1].is_spoilt |= dropped.is_spoilt or writes
+    elif dropped is not None and (dropped.is_spoilt or writes or dropped.has_left_guards(trace)):
         dropped.give_up(trace.compilation, why)
 
 

@@ -218,6 +218,9 @@ STEADY = SPREADS | _names(
     "topk vector_norm"
 )
 
+# They store what they are given, and compute nothing.
+STORING = _names("copy fill setitem zero")
+
 # What they give rests on the numbers of all their operands, as it does where elements are taken one by one, or reduced.
 LOOKING = _names(
     "addmm baddbmm bmm cat cdist concat conv1d conv2d conv3d cumsum dropout einsum embedding gather getitem group_norm "

@@ -288,7 +288,7 @@ class draws_where_it_trains(Owner):
         return h
 
 
-@case(declined="GM102-T11")
+@case(declined="GM102-T10")
 class writes_statistics_where_it_trains(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -323,7 +323,7 @@ class appends(Owner):
         return h, len(self.seen)
 
 
-@case(declined="GM102-T11")
+@case()
 class writes_to_what_it_is_given(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = x + 1
@@ -422,7 +422,7 @@ class a_tensor_is_augmented(Owner):
         return h + 1
 
 
-@case(train="GM102-T11")
+@case(train="GM102-T10")
 class what_autograd_keeps_is_augmented(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -432,7 +432,7 @@ class what_autograd_keeps_is_augmented(Owner):
         return z
 
 
-@case(declined="GM102-T11")
+@case()
 class a_tensor_with_another_name_is_augmented(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -442,7 +442,7 @@ class a_tensor_with_another_name_is_augmented(Owner):
         return h + same
 
 
-@case(declined="GM102-T11")
+@case()
 class a_view_is_augmented(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -452,7 +452,7 @@ class a_view_is_augmented(Owner):
         return h + column.sum()
 
 
-@case(declined="GM102-T11")
+@case(train="GM102-T10")
 class an_input_is_augmented(Owner):
     def forward(self, x: Tensor) -> Tensor:
         x = x.detach()

@@ -33,14 +33,14 @@ def observe(least: torch.Tensor) -> None:
 # --- H7: effects in a side -------------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-R02", inputs=PAIRS)
+@case(train="GM102-T10", inputs=PAIRS)
 def h7_a_write_in_place(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y.add_(1)
     return x + y
 
 
-@case(declined="GM102-R08", inputs=PAIRS)
+@case(train="GM102-T10", inputs=PAIRS)
 def h7_a_write_of_an_element(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y[0] = 7
@@ -402,7 +402,7 @@ def masked_writes_in_a_loop(ids: torch.Tensor, rows: torch.Tensor) -> torch.Tens
     return y + alias
 
 
-@case(declined="GM102-T10", inputs=((MASK, ROWS), (MASK + 5, ROWS)))
+@case(declined="GM102-T04", train="GM102-T10", inputs=((MASK, ROWS), (MASK + 5, ROWS)))
 def a_masked_write_of_as_many_rows_as_are_selected(ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     y = torch.zeros(2, 3, 4)
     mask = ids == 0

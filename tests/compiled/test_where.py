@@ -10,7 +10,19 @@ from expectations import Cases
 
 from graphmend_hook.engine.attempt import refusals
 
-KINDS = ("", "_attribute", "_call", "_exit", "_gradient", "_merge", "_identity", "_effect", "_state", "_number")
+KINDS = (
+    "",
+    "_attribute",
+    "_call",
+    "_exit",
+    "_gradient",
+    "_merge",
+    "_identity",
+    "_effect",
+    "_state",
+    "_number",
+    "_write",
+)
 CASES = Cases(*(f"branch{kind}_cases" for kind in KINDS))
 EXPECT, PLAIN, MENDED = CASES.expect, CASES.plain, CASES.mended
 HELPERS = {"h14_a_generator": "halves"}
@@ -48,6 +60,22 @@ def test_half_precision_is_rounded_as_inductor_rounds_it(name: str, dtype: torch
             found = mended(x)
             assert torch.equal(found, plain(x))  # its branch is a break, and each side one kernel
             torch.testing.assert_close(found, getattr(PLAIN, name)(x), rtol=0, atol=4 * torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_was_saved_before_the_graph_is_not_spoilt_by_a_write_that_is_not_made(backend: str) -> None:
+    """H: autograd counts a write, though it writes what is there, and refuses the gradient of an earlier call."""
+    _, model = CASES.pair("parameters_are_clipped")
+    with torch.no_grad():
+        model.first.weight.mul_(0.01)
+    counts = model.first.weight._version
+    compiled, x = torch.compile(model, backend=backend, fullgraph=True), torch.ones(4, 8, requires_grad=True)
+    compiled(compiled(x)).sum().backward()
+    assert model.first.weight._version == counts
+    with torch.no_grad():
+        model.first.weight.mul_(1000)
+    compiled(x)
+    assert model.first.weight._version > counts + 1
 
 
 @pytest.mark.parametrize("name", EXPECT)

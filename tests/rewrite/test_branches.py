@@ -254,11 +254,8 @@ class Tracing:
         if effects is not None:
             effects.extend(done[taken])
             return results[1 - taken] if results[taken] is None else results[taken]
-        for _, kind, delivery, target, values in done[taken]:
-            if kind == "=":
-                target[values[0]] = values[1]
-            else:
-                delivery(target, values)
+        for _, _kind, delivery, target, values in done[taken]:
+            delivery(target, values)
         assert results[taken] is not None, "a side that raises leaves its exception"
         return results[taken]
 

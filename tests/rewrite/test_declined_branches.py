@@ -18,7 +18,6 @@ DECLINED = {
         "if x.any():\n    x = f'{n}'\nreturn x",
         "if x.any():\n    x = 0 < n < 3\nreturn x",
         "if x.any():\n    x = x.tolist()\nreturn x",
-        "if x.any():\n    n = x.add_(1)\nreturn n",
         "if x.any():\n    x = super().unknown(x)\nreturn x",
     ],
     "GM102-R03": [
@@ -55,11 +54,7 @@ DECLINED = {
         "if x.any():\n    def g(): ...\nreturn x",
         "if x.any():\n    import os\nreturn x",
         "if x.any():\n    n, *k = x\nreturn x",
-        "if x.any():\n    x[n] = 1\n    n = x\nreturn x",
-        "if x.any():\n    if n:\n        x[n] = 1\nreturn x",
         "if x.any():\n    n.a.b = 1\nreturn x",
-        "if x.any():\n    n['k'] = x\nreturn x",
-        "if x.any():\n    self.a['k'] = x\nreturn x",
         "if x.any():\n    n @= x\nreturn n",
     ],
     "GM102-R09": ["if x.any():\n    x = x + 1\n    print(*n)\nreturn x"],
@@ -169,6 +164,11 @@ LEFT_TO_THE_TRACE = [
     "if x.any():\n    return x\nreturn unknown(x)",
     "if x.any() and unknown(n):\n    raise ValueError",
     "assert x.any() or unknown(n)",
+    "if x.any():\n    n = x.add_(1)\nreturn n",
+    "if x.any():\n    x[n] = 1\n    n = x\nreturn x",
+    "if x.any():\n    if n:\n        x[n] = 1\nreturn x",
+    "if x.any():\n    n['k'] = x\nreturn x",
+    "if x.any():\n    self.a['k'] = x\nreturn x",
 ]
 
 

@@ -13,7 +13,7 @@ import inspect
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
@@ -29,6 +29,7 @@ from ...diagnostics import notice
 from ...version import __version__
 from ..attempt import defects
 from ..attempt.compilation import attempts_now, memory_of
+from ..predicates import read
 from . import queue
 from .bytecode import BEFORE, Rerun, announced, is_run_again, redirect_replay
 from .rerun import Plan, RerunMemory
@@ -245,19 +246,11 @@ def _annotate(error: Exception, note: str) -> None:
 def _read_all(predicates: list[torch.Tensor]) -> list[bool]:
     """The values of tensors () of bool."""
     try:
-        return _read(predicates)
+        return read(predicates)
     except Exception as error:
         values = [bool(predicate) for predicate in predicates]  # that may raise for a reason of the program's
         defects.report("reading conditions together", error)
         return values
-
-
-def _read(predicates: list[torch.Tensor]) -> list[bool]:
-    """The same, with one look at each device."""
-    values: dict[torch.device, Iterator[bool]] = {}
-    for device in {predicate.device for predicate in predicates}:
-        values[device] = iter(torch.stack([one for one in predicates if one.device == device]).tolist())
-    return [next(values[predicate.device]) for predicate in predicates]
 
 
 def drain() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,6 +51,15 @@ def _not_recording(graph: torch.fx.Graph, is_enabled: bool) -> set[torch.fx.Node
     return off
 
 
+def may_record(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
+    """May gradients be enabled where the operation stands?"""
+    before = itertools.takewhile(lambda each: each is not node, graph.nodes)
+    switches = [each for each in before if name_of(each) == "_set_grad_enabled"]
+    if switches:
+        return bool(switches[-1].args[0])
+    return torch.is_grad_enabled() or any(name_of(each) == "_set_grad_enabled" for each in graph.nodes)
+
+
 def _has_gradient(node: torch.fx.Node) -> bool:
     """Has what it gives one, or what it writes to?  Of an operation with a body only the items have values."""
     given = [node] if "example_value" in node.meta else [*node.users]
@@ -81,6 +91,15 @@ def saved_by(node: torch.fx.Node) -> tuple[set[torch.fx.Node], bool] | None:
         return None
     owners = {memory: each for each, value in made.items() for memory in _memory(value)}
     return {owners[memory] for memory in saved if memory in owners}, not saved <= owners.keys()
+
+
+def may_save(node: torch.fx.Node, memory: set[int]) -> bool:
+    """May the operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
+    made = memory_of([node])
+    if memory.isdisjoint(made | memory_of(node.all_input_nodes)):
+        return False
+    saved = saved_by(node)
+    return saved is None or not memory.isdisjoint(memory_of(saved[0]) | (made if saved[1] else set()))
 
 
 def _autocasts(node: torch.fx.Node) -> list[tuple[Any, ...]]:

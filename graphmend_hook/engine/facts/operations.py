@@ -221,6 +221,15 @@ def is_steady(node: torch.fx.Node) -> bool:
     return all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
 
 
+def stores_steadily(node: torch.fx.Node) -> bool:
+    """Does it write, element by element, to its first operand, and cannot fail on any data?"""
+    facts = facts_of(node)
+    if not facts.is_pointwise or facts.writes is None or not facts.writes <= {0, "self"} or divides_whole_numbers(node):
+        return False
+    values = (value for each in node.all_input_nodes for value in values_of(each))
+    return all(value.dtype in _COMMON for value in values if isinstance(value, torch.Tensor))
+
+
 def _are_spread(node: torch.fx.Node, tensors: list[torch.Tensor]) -> bool:
     """Is each of the spreads that the operation gives one of several elements?  Of one it warns."""
     given = [value for value in values_of(node) if isinstance(value, torch.Tensor)]

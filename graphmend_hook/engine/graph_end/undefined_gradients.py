@@ -24,6 +24,7 @@ from ..epilogue.rerun import keep, may_run_again
 from ..facts.object_identity import asks_for_gradients, watch_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
+from ..predicates import read
 from ..shelter import Shelters
 from .order import Change, Compiler, Verdict, Wrapper
 
@@ -402,9 +403,8 @@ def _is_open(taken: list[bool], ways: list[list[int]]) -> bool:
 
 
 def _read(conditions: Sequence[torch.Tensor]) -> list[bool]:
-    """Was each step taken?  Of predicates all are read at once, from a device by one copy."""
-    predicates = [condition for condition in conditions if condition.dim() == 0]
-    held = iter(torch.stack(predicates).tolist() if predicates else ())
+    """Was each step taken?"""
+    held = iter(read([condition for condition in conditions if condition.dim() == 0]))
     return [next(held) if condition.dim() == 0 else condition.shape[0] > 0 for condition in conditions]
 
 

@@ -18,21 +18,13 @@ def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
     found: dict[str, ast.Attribute] = {}
     for statement in (each for block in blocks for each in block):
         for node in walk(statement):
-            if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-                if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                if not isinstance(node.value, ast.Name):
                     raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(node)}`")
                 found.setdefault(ast.unparse(node), node)
     if len(found) > len({slot.attr for slot in found.values()}):
         raise Declined(OTHER_NAME, "a side writes to the same attribute through two names")
     return list(found.values())
-
-
-def masked_write_apart(block: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], ast.Assign | None]:
-    """The block without ``name[name] = value`` at its end, and that statement."""
-    match block:
-        case [*rest, ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=ast.Name())]) as write]:
-            return rest, write
-    return block, None
 
 
 def returns(statement: ast.If) -> bool:

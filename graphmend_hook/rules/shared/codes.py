@@ -16,7 +16,7 @@ NOT_SPECULABLE = of_rules(
     "GM103-R02",
     sentence="a side computes with names, operators and calls",
     remedy="Ask a tensor with a tensor (`x[0]`, and not `x.tolist()[0]`); give other expressions a line before the branch.",
-    because="a side has an expression that may only be evaluated if the side is taken: a text of parts, `:=`, `.tolist()`, `super()`, a write; or it makes a call, and nothing says that the test is a tensor",
+    because="a side has an expression that may only be evaluated if the side is taken: a text of parts, `:=`, `.tolist()`, `super()`; or it makes a call, and nothing says that the test is a tensor",
 )
 MAY_BE_UNBOUND = of_rules(
     "GM102-R03",
@@ -54,7 +54,7 @@ OTHER_STATEMENT = of_rules(
     "GM102-R08",
     sentence="the sides assign to names and attributes, call, return, raise, log, branch, or loop; and all exits of a loop that data ends are alike",
     remedy="Give what the side computes to names, and do the rest after the branch: stores to items, `try`, `del` and definitions are not taken; leave a loop by `break`, or by `return`, and not by both.",
-    because="a side contains another statement: `try`, `del`, a definition, stores to an item; or a loop that data ends is left by `break` and by `return`",
+    because="a side contains another statement: `try`, `del`, a definition; or a loop that data ends is left by `break` and by `return`",
 )
 EFFECT_IN_SIDE = of_rules(
     "GM102-R09",

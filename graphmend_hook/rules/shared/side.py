@@ -19,7 +19,7 @@ from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.kept import appended_to, is_new
 from ..defer.late import Late
-from .blocks import bound_for_certain, masked_write_apart, returns, slots_of, stays
+from .blocks import bound_for_certain, returns, slots_of, stays
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
@@ -37,7 +37,6 @@ _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
 _NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
-_WRITE = Template("EFFECTS.append((None, '=', None, TENSOR, (LEAVES,)))")
 _APPEND = Template("EFFECTS.append((None, METHOD, GM.append_now, TARGET, (LEAVES,)))")
 _RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
 _CREATE = Template(
@@ -129,17 +128,19 @@ class Side(Speculation):
         self.reads.add(lazy.value)
         self.stored[f"{lazy.owner}.{lazy.attribute}"] = lazy.value
 
-    def write(self, statement: ast.Assign) -> None:
-        """Leave ``tensor[mask] = value`` to be written where the mask and the branch's condition hold."""
-        (target,) = statement.targets
-        assert isinstance(target, ast.Subscript)
-        leaves = [self.value(target.slice), self.value(statement.value)]
-        self.body += _WRITE.fill(statement, TENSOR=self.value(target.value), LEAVES=leaves)
-
     def _run(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
         match statement:
             case ast.If():
                 self._branch(statement, rest)
+            case (
+                ast.For()
+                | ast.While()
+                | ast.With()
+                | ast.Assert()
+                | ast.Assign(targets=[ast.Subscript()])
+                | ast.AugAssign(target=ast.Subscript())
+            ) if self._may_stand(statement):
+                self._as_written(statement)
             case ast.Assign():
                 self._assign(statement, statement.targets, statement.value)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -154,8 +155,6 @@ class Side(Speculation):
                 self._augment(statement, target)
             case ast.Expr():
                 self._effect(statement)
-            case ast.For() | ast.While() | ast.With() | ast.Assert() if self._may_stand(statement):
-                self._as_written(statement)
             case _:
                 raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
 
@@ -282,7 +281,6 @@ def assigning(
     needed: the names that are read after it; None for all that it certainly binds.
     lazy: the attributes that each side creates, if they are not there.
     """
-    (then, then_write), (orelse, else_write) = map(masked_write_apart, (then, orelse))
     slots = slots_of(then, orelse)
     if not {slot.attr for slot in slots}.isdisjoint(each.attribute for created in lazy for each in created):
         raise Declined(OTHER_NAME, "an attribute that is created when it is first needed is assigned to once more")
@@ -290,11 +288,9 @@ def assigning(
     for side, created in zip(sides, lazy, strict=True):
         for each in created:
             side.create(each, at)
-    for side, block, write in zip(sides, (then, orelse), (then_write, else_write), strict=True):
+    for side, block in zip(sides, (then, orelse), strict=True):
         side.open(slots, at)
         side.run(block)
-        if write is not None and not side.ended:
-            side.write(write)
     falling = [side for side in sides if not side.ended]
     if not falling:
         raise Declined(BOTH_RAISE, "both sides raise")

@@ -244,8 +244,7 @@ class Speculation:
                     return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
                 if isinstance(func, ast.Attribute):
                     return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
-        writes = bare[-1:] == "_" and isinstance(func, ast.Attribute) and not isinstance(func.value, ast.Call)
-        if not self.is_left_to_the_trace() or bare in _NEVER or writes:
+        if not self.is_left_to_the_trace() or bare in _NEVER:
             raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
         return expression("GM.called", node), [self.value(func)]
 

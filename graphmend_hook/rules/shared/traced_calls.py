@@ -16,15 +16,25 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import is_much, is_unbacked, without_hooks
-from ...engine.facts.operations import divides_whole_numbers, fake_arguments, is_of_torch, is_steady, name_of
+from ...engine.facts.operations import (
+    divides_whole_numbers,
+    facts_of,
+    fake_arguments,
+    is_of_torch,
+    is_steady,
+    name_of,
+    stores_steadily,
+)
 from ...engine.facts.writes import fakes_of
 from ...engine.region import Regions, computes_in, memory_made
 from ...engine.shelter import shelter
+from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY
-from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, MAY_FAIL
+from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
 from .traced_sides import Unspeculable
@@ -88,21 +98,29 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
     made = [node for node in trace.graph.nodes if node not in calls.before[start] and node.op != "placeholder"]
     own = memory_made(regions[-1].nodes(trace))
+    writing = [node for node in made if not computes_in(own, node)]
     for node in made:
-        if not (computes_in(own, node) and _cannot_fail(node)) or any(
-            is_unbacked(fake.shape) for fake in fakes_of(node)
-        ):
+        why = ""
+        if node in writing and not predicated_writes.may_be_predicated(trace, node):
+            why = HARMFUL if facts_of(node).draws else WRITES
+        elif not _cannot_fail(node) or any(is_unbacked(fake.shape) for fake in fakes_of(node)):
+            why = MAY_FAIL
+        if why:
             log.debug("not in a region: %s", node.format_node())
-            return MAY_FAIL, name_of(node)
-    costly = next((node for node in made if _is_large(node)), None) or _costly(trace, made)
+            return why, name_of(node)
+    large = (node for node in made if _is_large(node) or (node in writing and predicated_writes.is_large(node)))
+    costly = next(large, None) or _costly(trace, made)
     if costly is not None:
         return COSTS_TOO_MUCH, name_of(costly)
     if torch.is_grad_enabled():
-        shelters = shelter(trace, made)
+        shelters = shelter(trace, [node for node in made if node not in writing])
         if isinstance(shelters, torch.fx.Node):
             return GRADIENTS_DIFFER, name_of(shelters)
         for selected in shelters:
             expect_unwritten(trace, (selected.all_input_nodes[1],), selected)
+    for node in writing:
+        if not predicated_writes.predicate(trace, node, (WRITES,)):
+            return WRITES, name_of(node)
     regions[-1].is_spoilt = calls.was_spoilt[start]
     return ()
 
@@ -111,12 +129,43 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
     name = name_of(node).rstrip("_")
     if not node.op.startswith("call"):
         return True
+    if name in tensor_ops.STORING:
+        return _stores_anywhere(node)
     if name not in SPECULABLE:
-        return is_steady(node)
+        return is_steady(node) or stores_steadily(node)
     if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs:
         return False
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
+
+
+def _stores_anywhere(node: torch.fx.Node) -> bool:
+    """Is each element that it writes to there, and what it writes of a kind that can be written there?"""
+    if "out" in node.kwargs or not is_of_torch(node):
+        return False
+    target, *given = [fake for operand in node.all_input_nodes for fake in fakes_of(operand)]
+    if any(fake.is_complex() and not target.is_complex() for fake in given):
+        return False  # torch warns
+    if name_of(node) != "setitem":
+        return True
+    index, value = node.args[1], node.args[2]
+    parts = index if isinstance(index, tuple) else (index,)
+    masks = [part for part in parts if isinstance(part, torch.fx.Node)]
+    if any(isinstance(part, list) for part in parts) or len(masks) > 1 or not all(map(_is_mask, masks)):
+        return False  # a place may not be there
+    if not masks or not isinstance(value, torch.fx.Node):
+        return True
+    # How many rows a mask selects, the data decides: each has to get the same.
+    rows = _dimensions(node.args[0]) - _dimensions(masks[0]) if masks == [index] else 0
+    return _dimensions(value) <= rows
+
+
+def _is_mask(node: torch.fx.Node) -> bool:
+    return [fake.dtype for fake in fakes_of(node)] == [torch.bool]
+
+
+def _dimensions(node: torch.fx.Node) -> int:
+    return max((fake.dim() for fake in fakes_of(node)), default=0)
 
 
 def _is_large(node: torch.fx.Node) -> bool:

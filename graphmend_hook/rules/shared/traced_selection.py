@@ -24,7 +24,7 @@ from ...engine.door.variables import (
     tensor_node,
     type_of,
 )
-from ...engine.facts.gradient_flow import recorded, saved_by
+from ...engine.facts.gradient_flow import may_save, recorded
 from ...engine.facts.object_identity import before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
 from ...engine.facts.writes import (
@@ -138,18 +138,6 @@ def are_apart_or_same(_trace: Trace, results: Variable) -> bool:
     return len(memories) == len({*memories})
 
 
-@question(otherwise=False)
-def is_made_here(trace: Trace, tensor: Variable) -> bool:
-    """Was the memory of the tensor made in this trace, and is no gradient computed with what it holds?
-
-    To write back what it holds is a write all the same: to memory that may be read-only, that autograd has saved, or
-    whose versions somebody counts.
-    """
-    graph, memory = trace.output.graph, memory_of([tensor_node(tensor)])
-    wanted = [node for node in graph.nodes if any(fake.requires_grad for fake in fakes_of(node))]
-    return memory.isdisjoint(memory_of_inputs(graph)) and not (torch.is_grad_enabled() and wanted)
-
-
 def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
     """A tensor that requires a gradient, on which the value of one side alone depends, by name; "" if there is none."""
     if not torch.is_grad_enabled():
@@ -163,6 +151,12 @@ def _called(node: torch.fx.Node) -> str:
     """What the program calls the tensor, if it is handed in; else what the graph does."""
     argument = node.meta.get("grapharg")
     return str(node.name if argument is None else getattr(argument.source, "name", node.name))
+
+
+@question(otherwise=False)
+def has_gradient(_trace: Trace, value: Variable) -> bool:
+    """Is it a tensor that requires a gradient, where one is computed?"""
+    return torch.is_grad_enabled() and value.is_tensor() and bool(fake_of(value).requires_grad)
 
 
 @question(otherwise=False)
@@ -202,17 +196,8 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
         earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
         later = [node for node in nodes[order[new] + 1 :] if node not in region.made and node not in merges]
         is_read = any(not memory.isdisjoint(memory_of(node.all_input_nodes)) for node in later)
-        if is_read or any(_may_save(node, memory) for node in earlier):
+        if is_read or any(may_save(node, memory) for node in earlier):
             region.give_up(compilation, (HARMFUL,))
-
-
-def _may_save(node: torch.fx.Node, memory: set[int]) -> bool:
-    """May the operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
-    made = memory_of([node])
-    if memory.isdisjoint(made | memory_of(node.all_input_nodes)):
-        return False
-    saved = saved_by(node)
-    return saved is None or not memory.isdisjoint(memory_of(saved[0]) | (made if saved[1] else set()))
 
 
 @question(otherwise=None)

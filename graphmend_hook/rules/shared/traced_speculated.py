@@ -112,13 +112,17 @@ def operate(name: str, *operands: Any) -> Any:
 def augmented(name: str, left: Any, right: Any) -> Any:
     """``left += right`` of a name, with the operator of that name in the module `operator`.
 
-    Of a tensor that this trace has made another one is made, if the rest of the program cannot tell.
+    A tensor is written to where the side is taken.  If a gradient comes in by that, another tensor is made instead of
+    one that this trace has made, if the rest of the program cannot tell.
     """
     if not isinstance(left, torch.Tensor):
         kind = type(left)
         if kind is not int and kind is not float and kind is not bool and kind is not str and kind is not tuple:
             raise Unspeculable(HARMFUL)
         return operate(name, left, right)
+    if not (is_late_number(right) or traced_selection.has_gradient(right)):
+        called(getattr(operator, "i" + name.rstrip("_")), left, right)
+        return left
     result = operate(name, left, right)
     if not in_trace() or not traced_selection.stands_for_written(result, left):
         raise Unspeculable(HARMFUL)

@@ -23,11 +23,10 @@ from ..defer import traced as effects
 from ..defer.codes import HANDLER_AROUND, NO_EPILOGUE, REDIRECTED
 from ..defer.traced_kept import APPENDS, NEW, appended, why_not_kept
 from ..defer.traced_texts import kept as kept_now
-from ..shared import traced_selection, traced_sides
-from ..shared.traced_conditions import are_same_shapes, compiling, has_truth, is_left_alone, truth, undecided
-from ..shared.traced_operations import is_tensor
+from ..shared import traced_sides
+from ..shared.traced_conditions import compiling, has_truth, is_left_alone, truth, undecided
 from ..shared.traced_sides import Unspeculable
-from ..where.codes import HARMFUL, MASKED_WRITE
+from ..where.codes import HARMFUL
 from .codes import GUARDS_KEPT
 
 # Dynamo's variables for contexts of gradients, inference and autocast, and for one that does nothing.
@@ -117,7 +116,7 @@ def _runs_again(trace: Trace) -> bool:
 
 @question(otherwise=None)
 def _needs_rerun(trace: Trace) -> None:
-    """Dynamo keeps no values in between: where a guard fails, what was stored before it cannot be told from the rest."""
+    """Dynamo keeps no values in between: what is stored before a guard is not told from what is stored behind."""
     _leave_unless_run_again(trace, "the function stores before a guard, and cannot be run again where the guard fails")
 
 
@@ -131,8 +130,7 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
     """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
 
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
-        "=" for ``target[mask] = value``, which is done here, where mask and predicate hold, one of `APPENDS` for an
-        append to the target, and "." for an attribute of the target that is created.
+        one of `APPENDS` for an append to the target, and "." for an attribute of the target that is created.
     """
     in_program = deferral.guards_are_assertions()
     in_graph = queue.guards == "async" or in_program
@@ -141,10 +139,6 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
         if refusal:
             raise Unspeculable(refusal)
     for predicate, method, delivery, target, values in every:
-        if method == "=":
-            mask, value = values
-            target[mask & predicate] = value
-            continue
         if method is None and in_graph:
             deferral.assert_in_graph(~predicate, target)
             if in_program:
@@ -163,8 +157,6 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
-    if method == "=":
-        return "" if _can_be_written(target, *values) else MASKED_WRITE
     if method in APPENDS:
         return why_not_kept(target, values, method == NEW) if deferral.tracing() else NO_EPILOGUE
     if method == ".":
@@ -213,18 +205,3 @@ def _stands_first(trace: Trace) -> bool:
 def _is_told_of(trace: Trace) -> bool:
     """May traced code around the guard do something else where it fails?"""
     return is_told_of_failures(trace)
-
-
-def _can_be_written(target: Any, mask: Any, value: Any) -> bool:
-    """May ``target[mask] = value`` be made for any mask: it cannot fail, and each row gets the same?"""
-    if not (is_tensor(target) and is_tensor(mask) and is_tensor(value)) or mask.dtype is not torch.bool:
-        return False
-    if torch.is_grad_enabled() and (target.requires_grad or value.requires_grad):
-        return False
-    if in_trace() and not traced_selection.is_made_here(target):
-        return False
-    rest = target.shape[mask.dim() :]
-    same = target.dtype is value.dtype and target.device == value.device and target.device == mask.device
-    if not are_same_shapes(target.shape[: mask.dim()], mask.shape):
-        return False
-    return same and (value.dim() == 0 or are_same_shapes(value.shape, rest) is True) and target.is_contiguous()

@@ -65,10 +65,10 @@ ATTRIBUTE_SEEN = code(
     remedy="Assign to a plain attribute that the object has already, and read it after the branch.",
     because="a setter or a property is in the way of an attribute, only the class has it, or code of the program could read what a side stores before it is there",
 )
-MASKED_WRITE = code(
+WRITES = code(
     "GM102-T10",
-    sentence="a side writes under a mask to memory that is older than the graph, or in a way that could fail or that a gradient would show",
-    remedy="Select: `x = torch.where(mask, new, x)`; or write a tensor, not a number, to a copy (`x = x.clone()`).",
+    sentence="a side writes to a tensor that is older than it, where a gradient would show it, autograd has kept what it was, or elements share memory",
+    remedy="Give a new tensor to a name (`x = torch.where(mask, new, x)`), or write under `torch.no_grad()` before anything reads it.",
 )
 HARMFUL = code(
     "GM102-T11",

@@ -1,0 +1,219 @@
+"""Writes of a region to memory that is older than it: they are made where the region is taken.
+
+``x.mul_(2)`` becomes ``x.copy_(torch.where(taken, x.clone().mul_(2), x))``: the same memory, so that views and aliases
+see it, in the region and behind it, and where the region is not taken they see what was there.
+
+Autograd counts the writes to a tensor, and refuses to use what it has saved if there was one since.  So what an earlier
+operation of the graph has saved is not written to in this way, and what was saved before the graph finds the count of
+then if no region was taken that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ..source.tensor_ops import STORING, operation
+from .attempt.compilation import Compilation
+from .door.tracer import Trace
+from .door.variables import bytes_of, is_unbacked, without_hooks
+from .facts.gradient_flow import may_record, may_save, recorded
+from .facts.operations import facts_of, is_of_torch, name_of, values_of, written_nodes
+from .facts.writes import (
+    fakes_of,
+    has_plain_memory,
+    memory_of,
+    memory_of_fake,
+    memory_of_inference,
+    memory_of_inputs,
+    operations,
+    storages_of,
+    written_by,
+)
+from .graph_end.order import Change, Compiler, Verdict, Wrapper
+from .predicates import read
+from .region import Region, Regions
+from .shelter import add, taken_at
+
+# Bytes that are copied at every call for a write that may not be made: about what a graph break costs.
+_MOST = {"cpu": 1 << 22}
+_MOST_OF_DEVICES = 1 << 28
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One write.
+
+    region: in which it stands; taken: where that is; node: what writes; is_recorded: may gradients be enabled there?
+    why: what the report says if it is given up.
+    """
+
+    region: Region
+    taken: torch.fx.Node
+    node: torch.fx.Node
+    is_recorded: bool
+    why: tuple[str, ...]
+
+
+@dataclass
+class _Writes:
+    """Those of an attempt.
+
+    places: the inputs that nothing else writes to, as positions, and which of the conditions say that one does.
+    conditions: what the graph gives for that; count: how many results it gives before.
+    """
+
+    found: list[_Write] = field(default_factory=list)
+    places: list[tuple[int, list[int]]] = field(default_factory=list)
+    conditions: list[torch.fx.Node] = field(default_factory=list)
+    count: int = 0
+
+
+def may_be_predicated(trace: Trace, node: torch.fx.Node) -> bool:
+    """Does the operation write to its first operand alone, and may that be done where its region is taken?"""
+    facts, written = facts_of(node), written_nodes(node)
+    if facts.writes is None or facts.draws or facts.communicates or facts.changes_form or not is_of_torch(node):
+        return False
+    if len(written) != 1 or [*node.args[:1]] != written or trace.compilation.is_saved:
+        return False
+    (target,), operands = fakes_of(written[0]), [fake for each in node.all_input_nodes for fake in fakes_of(each)]
+    if not has_plain_memory(target) or is_unbacked(target.shape):
+        return False
+    if not all(value is None or value is target for value in values_of(node)):
+        return False
+    if not _is_apart(trace, node, written[0]):
+        return False
+    if any(fake.requires_grad for fake in operands) and may_record(trace.graph, node):
+        is_alone = all(fake is target or not fake.requires_grad for fake in operands)
+        is_older = not memory_of(written).isdisjoint(memory_of_inputs(trace.graph))
+        if not is_alone or is_older or not target.is_floating_point():
+            return False
+    is_frozen = not memory_of(written).isdisjoint(memory_of_inference(trace.graph))
+    return torch.is_inference_mode_enabled() or not is_frozen
+
+
+def _is_apart(trace: Trace, node: torch.fx.Node, target: torch.fx.Node) -> bool:
+    """Does it read the memory that it writes to nowhere else than where it writes?  Eager refuses what overlaps."""
+    memory, (place,) = memory_of([target]), fakes_of(target)
+    others = [fake for operand in node.all_input_nodes if operand is not target for fake in fakes_of(operand)]
+    shared = [fake for fake in others if not memory.isdisjoint(memory_of_fake(fake))]
+    if shared and name_of(node) == "setitem":
+        if len(node.all_input_nodes) > 2:
+            return False  # a mask
+        with without_hooks(), trace.translator.fake_mode:
+            place = place[node.args[1]]
+    return all(_layout(fake) == _layout(place) for fake in shared)
+
+
+def _layout(fake: torch.Tensor) -> tuple[str, ...]:
+    return str(fake.storage_offset()), str(fake.shape), str(fake.stride()), str(fake.dtype)
+
+
+def is_large(node: torch.fx.Node) -> bool:
+    """Would its copies cost more than is spent on what may not be needed?"""
+    (target,) = fakes_of(written_nodes(node)[0])
+    return bytes_of(target) > _MOST.get(target.device.type, _MOST_OF_DEVICES)
+
+
+def predicate(trace: Trace, node: torch.fx.Node, why: tuple[str, ...]) -> bool:
+    """Let the operation write only where all open regions are taken; False where that is not known.
+
+    why: what the report says of the region if it has to be given up for it.
+    """
+    regions, compilation = trace.compilation.of(Regions), trace.compilation
+    (target,), taken = written_nodes(node), taken_at(trace, node)
+    (fake,) = fakes_of(target)
+    if taken is None or taken.meta["example_value"].device != fake.device:
+        return False
+    copy = _copied(trace, node, target, taken)
+    with trace.graph.inserting_before(node):
+        written = trace.graph.node_copy(node, lambda operand: copy if operand is target else operand)
+    written.meta["example_value"] = None if node.meta.get("example_value") is None else copy.meta["example_value"]
+    selected = add(trace, node, torch.where, taken, copy, target)
+    node.op, node.target, node.args, node.kwargs = "call_method", "copy_", (target, selected), {}
+    node.meta["example_value"] = fake
+    regions.predicated.add(node)
+    compilation.of(_Writes).found.append(_Write(regions.open[-1], taken, node, may_record(trace.graph, node), why))
+    compilation.judge(Verdict.PREDICATED, _judge)
+    compilation.change(Change.PREDICATED, _give_conditions)
+    compilation.wrap_compiler(Wrapper.PREDICATED, _with_counts)
+    return True
+
+
+def _copied(trace: Trace, node: torch.fx.Node, target: torch.fx.Node, taken: torch.fx.Node) -> torch.fx.Node:
+    """What the operation writes to instead; a shelter (`shelter`) where zeros from above could become NaN."""
+    (fake,), name = fakes_of(target), name_of(node).rstrip("_")
+    is_trained = fake.requires_grad and may_record(trace.graph, node)
+    if is_trained and not operation(name).is_smooth and name not in STORING:
+        return add(trace, node, torch.where, taken, target, 0.5)
+    return add(trace, node, torch.clone, target)
+
+
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """May autograd have kept what is written to, as it was before; or would the write be seen by gradients?
+
+    AOTAutograd gives zeros to an input that is written to by a detached alias, also where eager gives no gradient.
+    """
+    order = {node: place for place, node in enumerate(operations(module))}
+    trained = recorded(module, True)
+    used = {operand for node in trained for operand in node.all_input_nodes}
+    unused = [
+        node
+        for node in module.graph.find_nodes(op="placeholder")
+        if node not in used and any(fake.requires_grad for fake in fakes_of(node))
+    ]
+    for write in compilation.of(_Writes).found:
+        memory = written_by(write.node)
+        is_kept = any(order[node] < order[write.node] and may_save(node, memory) for node in trained)
+        if is_kept or (write.is_recorded and not memory.isdisjoint(memory_of(unused))):
+            write.region.give_up(compilation, write.why)
+
+
+def _give_conditions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Let the graph hand out whether regions were taken that write, for inputs to which nothing else writes."""
+    writes = compilation.of(_Writes)
+    by_node = {write.node: write.taken for write in writes.found}
+    writers = [(node, written) for node in operations(module) if (written := written_by(node))]
+    for place, given in enumerate(module.graph.find_nodes(op="placeholder")):
+        memory = {*storages_of(given)}
+        writing = [node for node, written in writers if not memory.isdisjoint(written)]
+        if writing and by_node.keys() >= {*writing}:
+            taken = dict.fromkeys(by_node[node] for node in writing)
+            writes.conditions += [each for each in taken if each not in writes.conditions]
+            writes.places.append((place, [writes.conditions.index(each) for each in taken]))
+    output = module.graph.output_node()
+    (results,) = output.args
+    assert isinstance(results, (tuple, list))
+    writes.count = len(results)
+    output.args = ((*results, *writes.conditions),)
+
+
+def _with_counts(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
+    writes = compilation.of(_Writes)
+
+    def compile_with_counts(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return _counting(compiler(*args, **kwargs), writes.places, writes.count)
+
+    return compile_with_counts if writes.conditions else compiler
+
+
+def _counting(graph: Callable[..., Any], places: Sequence[tuple[int, list[int]]], count: int) -> Callable[..., Any]:
+    """`graph`, behind which autograd finds no write to its inputs where no region was taken that writes.
+
+    places: positions of inputs, and those of their conditions behind the first `count` outputs.
+    """
+
+    def call(*inputs: Any) -> Any:
+        counted = [(inputs[place], conditions) for place, conditions in places if not inputs[place].is_inference()]
+        before = [tensor._version for tensor, _ in counted]
+        found = graph(*inputs)
+        taken = read(found[count:])
+        for (tensor, conditions), version in zip(counted, before, strict=True):
+            if not any(taken[condition] for condition in conditions):
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+        return found[:count]
+
+    return call
