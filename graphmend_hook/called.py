@@ -4,7 +4,6 @@ from operator import matmul
 
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
-from .rules.defer.traced_draws import draw, drawable
 from .rules.defer.traced_kept import append_now, kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
@@ -46,6 +45,7 @@ from .rules.value.traced import (
     decide,
     decide_again,
     default_device,
+    drawn,
     elements,
     groupby,
     item,

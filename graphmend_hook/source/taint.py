@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from . import tensor_ops
+from .draws import DRAWING
 from .names import root_name, walk
 from .scopes import Function, ModuleScope
 from .unknown import COMPARED, Unknown, is_membership
@@ -242,6 +243,8 @@ class Evidence:
 
     def _of_call(self, call: ast.Call) -> Taint:
         qualified = self._scope.imports.qualified(call.func)
+        if qualified in DRAWING:
+            return Taint.YES  # it is a tensor where the graph compares it
         name = qualified.rpartition(".")[2] or _bare_name(call.func)
         if name in tensor_ops.TENSOR_RESULT or name in _OF_TENSORS:
             if qualified.startswith(TORCH):

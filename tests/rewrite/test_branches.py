@@ -60,7 +60,6 @@ MENDED = {
     "lines": "def f(x: torch.Tensor, n):\n    if (\n        x > 1\n    ):\n        x = (\n            x +\n            n\n        )\n    return x.fail\n",
     "failing side": "def f(x: torch.Tensor, n):\n    if x > 1:\n        x = x.shape[n]\n    else:\n        x = x.shape\n    return x\n",
     "failing test": "def f(x: torch.Tensor, n):\n    if n.any() and x > 1:\n        x = x + 1\n    return x\n",
-    "masked write": "def f(x: torch.Tensor, n):\n    y = {n: x}\n    if x > 1:\n        n = n + 0\n        y[n] = x + 1\n    return y, n\n",
     "lazy": "class A: pass\nmake = A\nself = A()\ndef f(x: torch.Tensor, n):\n    if x > 1:\n        if not hasattr(self, 'lazy'):\n            self.lazy = make()\n        x = x + 1\n    return x\n",
 }
 

@@ -37,7 +37,7 @@ class Plan:
     """How the frame of an attempt is run again.
 
     draws: the devices on which its graph draws random numbers; None where it may not be run again, or need not.
-    draws_in_python: does generated code draw from Python's `random` before it?
+    draws_in_python: does generated code draw from Python's `random`, or numpy's generator, before it?
     written: code that gives the inputs to which the graph writes, see `rollback`; None where it writes to none.
     switches: does the graph switch a mode of torch, and leave it so where it fails?
     has_guards: do guards wait for its end?  reruns_guards: is the frame run again where one has failed?
@@ -119,10 +119,10 @@ def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None
     compilation.of(Plan).switches = any(name_of(node) in SWITCHING for node in operations(module))
 
 
-def may_run_again(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
-    """Is there nothing drawn from Python's `random`, no operation of others, or that waits for them, and no write?"""
+def may_run_again(module: torch.fx.GraphModule) -> bool:
+    """Is there no operation of others, or that waits for them, and no write?"""
     nodes = [node for node in operations(module) if node.op.startswith("call")]
-    return not compilation.output.random_calls and _is_alone(nodes) and _written(module) == []
+    return _is_alone(nodes) and _written(module) == []
 
 
 def _is_alone(nodes: list[torch.fx.Node]) -> bool:

@@ -7,6 +7,7 @@ little memory, since every call makes them.
 from __future__ import annotations
 
 import random
+import sys
 import traceback
 from collections.abc import Sequence
 from types import CodeType
@@ -44,7 +45,8 @@ def reader_of(inputs: Sequence[torch.fx.Node], compilation: Compilation) -> Code
 class Before:
     """The state of all that a graph changes by itself, as it is when this is made.
 
-    devices: those whose generators are drawn from; draws_in_python: are numbers drawn from Python's `random`?
+    devices: those whose generators are drawn from.
+    draws_in_python: are numbers drawn from Python's `random`, or numpy's generator?
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Before:
         self._modes = Modes()
         self._generators = {device: _generators(device).get_rng_state(*_index(device)) for device in devices}
         self._python = random.getstate() if draws_in_python else None
+        numpy = sys.modules.get("numpy") if draws_in_python else None
+        self._numpy = None if numpy is None else (numpy.random.mtrand._rand, numpy.random.mtrand._rand.get_state())
         self._written = _Copies(written)
 
     def restore_modes(self, failed: BaseException | None) -> None:
@@ -71,6 +75,9 @@ class Before:
             _generators(device).set_rng_state(state, *_index(device))
         if self._python is not None:
             random.setstate(self._python)
+        if self._numpy is not None:
+            generator, state = self._numpy
+            generator.set_state(state)
         self._written.restore()
 
 

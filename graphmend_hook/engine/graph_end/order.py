@@ -41,7 +41,7 @@ class Verdict(Enum):
     LATE_GIVEN = "an operation takes a number that exists behind the graph for something else"
     KEPT = "a list is looked at after an append that waits"
     LOGGERS = "what a logger shows is changed"
-    DRAWS = "an operation of another library may draw before a draw that waits"
+    DRAWS = "an operation of another library may draw before a draw that is an input"
     SELECTED = "a tensor that a branch selects is written to, or given away"
     REPLACED = "a tensor for which another one stands, since a side writes to it, is read behind the side"
     PREDICATED = "a tensor that a side writes to is one that autograd has kept"

@@ -153,7 +153,7 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     detached.pop(_ALWAYS, None)
     if detached and asks_for_gradients(compilation):
         return False
-    if gates and not may_run_again(compilation, module):
+    if gates and not may_run_again(module):
         return False  # as it has to be where a hook is registered later; nor may it write to what has a gate
     placed = compilation.of(_Found)
     placed.gates, placed.detached, placed.count = gates, detached, len(results)

@@ -275,6 +275,11 @@ def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
 @question(otherwise=None)
 def late(trace: Trace, tensor: Variable, warns: bool = False) -> Any:
     """The number that the tensor () holds, once the graph has run.  warns: as `_float` does?"""
+    return late_of(trace, tensor, warns)
+
+
+def late_of(trace: Trace, tensor: Variable, warns: bool = False) -> Variable:
+    """The same, of the statement at hand."""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
     trace.compilation.judge(Verdict.LATE, _judge)
@@ -284,7 +289,7 @@ def late(trace: Trace, tensor: Variable, warns: bool = False) -> Any:
 @question(otherwise=False)
 def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
     """Are both numbers, or both texts, which generated code can load, and may the choice wait for the graph's end?"""
-    is_plain = _may_wait_here(trace) and _is_plain(left) and _is_plain(right)
+    is_plain = may_wait_here(trace) and _is_plain(left) and _is_plain(right)
     return is_plain and kind_of(left) is kind_of(right)
 
 
@@ -315,13 +320,14 @@ def kind_of(value: Variable) -> type:
 @question(otherwise=None)
 def unread_as_late(trace: Trace, value: Variable) -> Any:
     """A number, or a text, that the trace has not looked at, as one that it need not; None for anything else."""
-    if not is_unread(value) or not _may_wait_here(trace) or not _may_stay_unread(value, (*_NUMBERS, str)):
+    if not is_unread(value) or not may_wait_here(trace) or not _may_stay_unread(value, (*_NUMBERS, str)):
         return None
     guard_type(trace, value)
     return kind_of_variable()(same, [value], value.peek_type(), frozenset({trace.line}))
 
 
-def _may_wait_here(trace: Trace) -> bool:
+def may_wait_here(trace: Trace) -> bool:
+    """May a number of the statement at hand wait for the end of the graph?"""
     if trace.compilation.is_saved or trace.is_in_a_body or is_as_written(trace):
         return False
     return trace.compilation.allows(LATE, trace.line)
@@ -354,7 +360,7 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
     """
     dtype = _dtype(tensor)
     is_asked = is_shown or dtype is torch.bool or dtype.is_floating_point
-    return is_asked and not dtype.is_complex and _may_wait_here(trace)
+    return is_asked and not dtype.is_complex and may_wait_here(trace)
 
 
 @question(otherwise=False)

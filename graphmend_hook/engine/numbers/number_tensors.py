@@ -28,7 +28,7 @@ from ..region import Regions
 from ..shelter import taken_at
 from . import late_numbers
 
-_DTYPES = {float: torch.float64, bool: torch.bool}
+_DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64}
 _OF_TENSORS = (torch.float32, torch.float64)
 _CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.add: operator.add,
@@ -90,9 +90,11 @@ def _made(trace: Trace, number: Variable) -> Variable:
         raise _NoTensorError
     if late_numbers.is_reading(function):
         (tensor,) = operands
-        if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor):
+        if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
         return _call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
+    if kind is int:
+        raise _NoTensorError  # Python's whole numbers have no end
     if function is late_numbers.select:
         predicate, *sides = operands
         return _call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))
@@ -102,7 +104,8 @@ def _made(trace: Trace, number: Variable) -> Variable:
     if function in (bool, operator.not_) and kinds == {bool}:
         part = _part(trace, operands[0])
         return part if function is bool else _call(trace, torch.logical_not, part)
-    if kinds != {float} and not (kinds == {float, int} and all(map(_is_exact, operands))):
+    compares_whole = function in _COMPARED and kinds == {int} and all(map(_fits, operands))
+    if kinds != {float} and not compares_whole and not (kinds == {float, int} and all(map(_is_exact, operands))):
         raise _NoTensorError
     parts = [_part(trace, each) for each in operands]
     if function in (min, max):
@@ -125,6 +128,15 @@ def _is_exact(operand: Variable) -> bool:
     if is_unread(operand) or not operand.is_python_constant():
         return False
     return bool(abs(operand.as_python_constant()) < 1 << 53)
+
+
+def _fits(operand: Variable) -> bool:
+    """Is it a whole number of the graph, or a constant that such a one can be?  Sums may grow beyond."""
+    if hasattr(operand, "lines"):
+        return late_numbers.is_reading(operand.function)
+    if is_unread(operand) or not operand.is_python_constant():
+        return False
+    return bool(-(1 << 63) <= operand.as_python_constant() < 1 << 63)
 
 
 def _part(trace: Trace, operand: Variable) -> Variable:

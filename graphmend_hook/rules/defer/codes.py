@@ -52,12 +52,6 @@ TEXT_MAY_CHANGE = code(
     remedy="Compute such an argument in the line before, and log its name.",
     because="text is formatted before a later argument makes a call that could change it",
 )
-DRAW_NOT_COMPARED = code(
-    "GM101-R10",
-    sentence="a number that is drawn is only the left side of comparisons, and its call is plain",
-    remedy="Compare the number that is drawn directly, on the left (`number < 0.5`), and draw it by a plain call.",
-    because="a number that is drawn is used for more than such comparisons, or the call has keywords or calls in it",
-)
 READS_CLOCK = code(
     "GM101-R11",
     sentence="no clock is read",
@@ -132,11 +126,6 @@ IN_FINALLY = code(
     sentence="the effect stands in a `finally` and would also follow a guard, or a call before it, that raises",
     remedy="Log before or after the `try`, and not in its `finally`.",
     because="the effect stands in a `finally` and would also follow a guard, or a call before it, that raises (`fullgraph=True`; else T11)",
-)
-NUMBER_LOOKED_AT = code(
-    "GM101-T13",
-    sentence="the number that is drawn is looked at, or an operation of another library may draw as well",
-    remedy="Draw by `torch.rand(())`, or draw around the compiled call and hand the number in: a number of numpy's waits only if the trace does not come to its comparison.",
 )
 HAD_AGAIN = code(
     "GM101-T14",

@@ -49,12 +49,6 @@ LOGGER_METHODS = frozenset(
     | {"trace", "success"}
 )
 
-# Functions that draw from numpy's global generator and return a number, if they are given no size.
-DRAWS = frozenset(
-    {f"numpy.random.{name}" for name in ("rand", "randint", "randn", "random", "random_sample", "uniform")}
-    | {f"numpy.random.{name}" for name in ("exponential", "normal", "standard_normal")}
-)
-
 # Functions that fill a new tensor, and draw no numbers for it.
 FILLING = frozenset({f"torch.{name}" for name in ("full", "full_like", "ones", "ones_like", "zeros", "zeros_like")})
 

@@ -31,9 +31,6 @@ After
 
     ``self.losses.append(loss.item())`` (`kept`) appends behind the graph, where nothing traced looks at the list.
 
-    ``name = np.random.uniform(0, 1)`` (`draws`) draws after the graph, where the trace does not get to a place
-    that looks at the number.
-
 Obligations
     `codes` has them.  Those checked while tracing fall back to the original statement (`traced`).
 
@@ -51,7 +48,7 @@ from ...diagnostics import Refusal
 from ...source.scopes import ModuleScope, Place
 from ...source.templates import Template
 from ..base import Ready
-from . import calls, draws, kept
+from . import calls, kept
 from .codes import READS_CLOCK, VALUE_USED
 from .known_calls import CLOCKS, LOGGER_METHODS
 
@@ -76,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 12
+    version = 13
     fallback = False
     triggers = (
         re.compile(rb"print\b"),
@@ -84,7 +81,6 @@ class Defer:
         re.compile(rb"\.(?:" + "|".join(sorted(LOGGER_METHODS)).encode() + rb")\s*\("),
         re.compile(rb"logging\.getLogger"),
         re.compile(rb"from\s+logging\s+import"),
-        re.compile(rb"\.random\b"),
         re.compile(rb"\.append\("),
         re.compile(rb"\b(?:absl|structlog|tqdm)\b"),
     )
@@ -101,9 +97,6 @@ class Defer:
                 return _looked_up(statement, call)
             if scope.names_one_of(call.func, CLOCKS, place.function):
                 return CLOCK
-            drawn = draws.match(place, statement, call, scope)
-            if drawn is not None:
-                return drawn
         return USED if calls.is_known_function(place, call, scope) else None
 
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ...diagnostics import Refusal
+from ...source.draws import is_draw
 from ...source.names import item_of, root_name, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import Taint, evidence_of
-from ...source.templates import OWN, constant, expression, name
+from ...source.templates import OWN, constant, expression, name, replaced
 from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
 from ...source.unknown import is_membership
 from ..base import Declined, unsuitable
@@ -71,7 +72,15 @@ class Lowering:
         return self._value(node, side)
 
     def _value(self, node: ast.expr, side: Speculation | None) -> ast.expr:
-        return node if side is None else side.value(node)
+        return replaced(node, self._drawn) if side is None else side.value(node)
+
+    def _drawn(self, node: ast.AST) -> ast.expr | None:
+        """A draw of Python's `random` or numpy's, as a number of the graph; None for anything else."""
+        if not isinstance(node, ast.Call) or self.scope.is_local(node.func, self.place.function):
+            return None
+        if not is_draw(node, self.scope.imports.qualified(node.func)):
+            return None
+        return ast.copy_location(ast.Call(expression("GM.drawn", node), [node.func, *node.args], []), node)
 
     def _temporary(self) -> str:
         self._fresh += 1

@@ -50,3 +50,9 @@ NOT_TRACED = code(
     sentence="what the number decides could not be traced before, or a list is made of many pieces of such sizes",
     remedy="Take all pieces at once (`x[mask]`), split by sizes that are known (`tensor_split`, padding), or split around the compiled call.",
 )
+DRAWN = code(
+    "GM104-T09",
+    sentence="a number that Python or numpy draws is asked for while tracing, or an operation of another library may draw as well",
+    remedy="Draw by `torch.rand(())`, or around the compiled call, and hand the number in.",
+    because="a draw of `random` or `numpy.random` has arguments that are no known numbers, its number is asked for while tracing, the function is another one, or an operation of another library in the graph may draw as well",
+)

@@ -61,6 +61,11 @@ def is_read(node: ast.expr) -> TypeGuard[ast.Call]:
     )
 
 
+def letters(count: int) -> str:
+    """The names of that many operands of a question: ``A, B, C``."""
+    return ", ".join(ascii_uppercase[:count])
+
+
 def called(call: ast.Call, scope: ModuleScope, function: Function) -> tuple[str, bool]:
     """The name of the function of torch, or of the method, "" of any other call; and whether it is of torch."""
     qualified = scope.imports.qualified(call.func)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ...source.draws import is_draw
 from ...source.names import enclosed_in, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import STRANGERS, Taint, evidence_of, is_comparison
@@ -169,6 +170,8 @@ class Questions:
             is_open = call.func.id == "sorted" or any(map(self._may_be_number, lacking.operands))
             if is_open and self._is_builtin(call.func, frozenset({call.func.id})):
                 self._ask(call, lacking)
+        elif is_draw(call, qualified) and not self._scope.is_local(call.func, self._place.function):
+            self._ask(call, Question(f"GM.drawn({forms.letters(1 + len(call.args))})", (call.func, *call.args)))
         elif qualified in forms.OF_FLOATS and len(call.args) == 1 and self._may_be_tensor(call.args[0]):
             self._ask(call.args[0], Question("GM.as_float(A)", (call.args[0],)))
         elif qualified == "itertools.groupby" and self._is_grouped_read(call):

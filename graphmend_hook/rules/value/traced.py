@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ...engine.attempt.refusals import record
 from ...engine.attempt.restart import expect_success
 from ...engine.door import torch_modes
 from ...engine.door.question import in_trace, question
@@ -20,12 +21,13 @@ from ...engine.door.variables import Variable
 from ...engine.door.variables import is_tensor as is_any_tensor
 from ...engine.epilogue import deferral, queue
 from ...engine.graph_end import dead_code
-from ...engine.numbers import capture, late_numbers
+from ...engine.numbers import capture, drawn_numbers, late_numbers
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Unspeculable
 from ..where.codes import MAY_FAIL
 from . import traced_contents
+from .codes import DRAWN
 from .traced_contents import known_elements
 
 _MOST_SYMBOLS = 64  # of a list, in the graph
@@ -238,6 +240,20 @@ def as_float(value: Any) -> Any:
     """`value`, or the float of Python that a tensor of one element is, where it is known."""
     numbers = known_elements(value) if is_asked(value) and has_truth(value) and not value.is_complex() else None
     return value if numbers is None else float(numbers[0])
+
+
+def drawn(function: Any, *numbers: Any) -> Any:
+    """``function(*numbers)``, which draws a number; it is drawn before the graph, in eager's order."""
+    found = _drawn(function, numbers) if in_trace() else None
+    return function(*numbers) if found is None else found
+
+
+@question(otherwise=None)
+def _drawn(trace: Trace, function: Variable, numbers: Variable) -> Any:
+    found = drawn_numbers.drawn(trace, function, numbers)
+    if found is None:
+        record(DRAWN)
+    return found
 
 
 def power(base: Any, exponent: Any) -> Any:

@@ -72,7 +72,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 19
+    version = 20
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
