@@ -76,3 +76,4 @@ from .rules.where.traced import (
     select_returned,
     truth_like,
 )
+from .rules.where.traced_loops import copied, loop

@@ -19,6 +19,7 @@ KINDS = (
     "_merge",
     "_identity",
     "_effect",
+    "_loop",
     "_state",
     "_number",
     "_write",

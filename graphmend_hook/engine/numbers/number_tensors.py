@@ -92,33 +92,33 @@ def _made(trace: Trace, number: Variable) -> Variable:
         (tensor,) = operands
         if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
-        return _call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
+        return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
     if kind is int:
         raise _NoTensorError  # Python's whole numbers have no end
     if function is late_numbers.select:
         predicate, *sides = operands
-        return _call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))
+        return call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))
     if function is late_numbers.same:
         return _whole(trace, operands[0], kind)
     kinds = {late_numbers.kind_of(each) for each in operands}
     if function in (bool, operator.not_) and kinds == {bool}:
         part = _part(trace, operands[0])
-        return part if function is bool else _call(trace, torch.logical_not, part)
+        return part if function is bool else call(trace, torch.logical_not, part)
     compares_whole = function in _COMPARED and kinds == {int} and all(map(_fits, operands))
     if kinds != {float} and not compares_whole and not (kinds == {float, int} and all(map(_is_exact, operands))):
         raise _NoTensorError
     parts = [_part(trace, each) for each in operands]
     if function in (min, max):
         one, other = (_whole(trace, each, kind) for each in operands)
-        is_other = _call(trace, torch.lt if function is min else torch.gt, other, one)
-        return _call(trace, torch.where, is_other, other, one)
+        is_other = call(trace, torch.lt if function is min else torch.gt, other, one)
+        return call(trace, torch.where, is_other, other, one)
     if function in _COMPARED:
-        return _call(trace, function, *parts)
+        return call(trace, function, *parts)
     if function is float:
         return parts[0]
     if function not in _CALCULATED:
         raise _NoTensorError
-    return _call(trace, _CALCULATED[function], *parts)
+    return call(trace, _CALCULATED[function], *parts)
 
 
 def _is_exact(operand: Variable) -> bool:
@@ -151,10 +151,10 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
         return part
     if not part.is_python_constant() or type(part.as_python_constant()) is not kind:
         raise _NoTensorError
-    return _call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
+    return call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
 
 
-def _call(trace: Trace, function: Callable[..., Any], *given: Any, **options: Any) -> Variable:
+def call(trace: Trace, function: Callable[..., Any], *given: Any, **options: Any) -> Variable:
     """A new operation of the graph."""
     from torch._dynamo.variables.base import VariableTracker
     from torch._dynamo.variables.builder import wrap_fx_proxy
@@ -208,7 +208,7 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)
-    rounded = _call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
+    rounded = call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
     return BuiltinVariable(function).call_function(
         translator, [rounded if each is number else each for each in args], {}
     )
@@ -227,7 +227,7 @@ def give(trace: Trace, number: Variable) -> Any:
     made = tensor_of(trace, number) if number.kind is float else None
     if made is None:
         late_numbers.give_up(number)
-    given = _call(trace, torch.Tensor.clone, made)  # nothing of ours uses it
+    given = call(trace, torch.Tensor.clone, made)  # nothing of ours uses it
     numbers, node = trace.compilation.of(_Numbers), tensor_node(given)
     numbers.given[node] = number.lines
     if _cannot_be_zero(number):
@@ -283,7 +283,7 @@ def divides(trace: Trace, divisor: Variable) -> bool:
     made = tensor_of(trace, divisor) if hasattr(divisor, "lines") and divisor.kind is float else None
     if made is None:
         return False
-    zero = _call(trace, operator.eq, made, 0.0)
+    zero = call(trace, operator.eq, made, 0.0)
     if not trace.compilation.of(Regions).open:
         from torch._dynamo.variables.base import VariableTracker
 
@@ -292,7 +292,7 @@ def divides(trace: Trace, divisor: Variable) -> bool:
     taken = taken_at(trace)
     if taken is None:
         return False
-    zero = _call(trace, operator.and_, zero, torch.fx.Proxy(taken, trace.output.current_tracer))
+    zero = call(trace, operator.and_, zero, torch.fx.Proxy(taken, trace.output.current_tracer))
     trace.compilation.of(_Numbers).zero.append(zero)
     return True
 

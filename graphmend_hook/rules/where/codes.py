@@ -91,3 +91,14 @@ COSTS_TOO_MUCH = code(
     sentence="a side calls something that would cost too much where it is not taken",
     remedy="Leave the branch as it is, if its side is meant to save work; else compute what the side calls in front of the branch.",
 )
+LOOP_KEPT = code(
+    "GM102-R19",
+    sentence="a `while` on data computes names that are bound before it, and does no more",
+    remedy="Let the body compute and assign tensors, and count; do the rest behind the loop, or give the loop a known number of steps and leave it by `break`.",
+    because="a `while` on data does more than to compute names that are bound before it: branches, stores, `break`, `else`",
+)
+LOOP_LEFT = code(
+    "GM102-T15",
+    sentence="what goes round in a `while` on data is a tensor that changes its shape, requires a gradient, or is written to, or no tensor and no count; or its body cannot be one function",
+    remedy="Keep shapes, dtypes and devices as they are, run the loop under `torch.no_grad()`, or give it a known number of steps and leave it by `break`.",
+)

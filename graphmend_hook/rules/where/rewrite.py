@@ -30,6 +30,7 @@ After
 
 Also
     ``break``, ``continue`` and ``return`` under a test of data, in a ``for`` loop: what follows is a side (`exits`).
+    ``while`` on data, without gradients, is `torch.while_loop` (`loops`).
 
 Obligations
     `codes` and `shared.codes` have them: proved here, or checked on the traced values (`shared.traced_sides`).
@@ -57,6 +58,7 @@ from ..shared.shared_calls import Hoisted, split
 from ..shared.side import Side, assigning, returning, valued
 from .codes import CAUGHT, SEVERAL_CONDITIONALS
 from .exits import LoopCandidate, branch_at, exits_at, loop_at
+from .loops import WhileCandidate, while_at
 
 CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -68,22 +70,27 @@ _CONDITIONAL = (
 )
 
 
+Found = BranchCandidate | LoopCandidate | Ready | Refusal | WhileCandidate
+
+
 class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 20
+    version = 21
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
-    def match(self, place: Place, scope: ModuleScope) -> BranchCandidate | LoopCandidate | Ready | Refusal | None:
+    def match(self, place: Place, scope: ModuleScope) -> Found | None:
         statement = place.statement
         if isinstance(statement, ast.For):
             return loop_at(place, scope, CODE)
         tests = tests_of(statement)
-        found: BranchCandidate | Ready | Refusal | None
+        found: BranchCandidate | Ready | Refusal | WhileCandidate | None
         try:
-            if isinstance(statement, ast.If):
+            if isinstance(statement, ast.While):
+                found = while_at(place, scope, CODE)
+            elif isinstance(statement, ast.If):
                 lowering = of_data(statement.test, place, scope, CODE)
                 found = self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
             else:
