@@ -28,6 +28,7 @@ from .rules.shared.traced_speculated import (
     attribute,
     augmented,
     current,
+    current_item,
     inert,
     item_of,
     not_late,

@@ -13,6 +13,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import CodeType
 from typing import NoReturn
 
@@ -28,6 +29,7 @@ from .facts.operations import facts_of, only_computes, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 
+_TORCH = str(Path(torch.__file__).parent)
 # What reads, or writes, attributes whose names the code that has it does not tell; and what may tell them.
 _READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "setattr", "vars"}
 _ASKING = {"getattr", "hasattr"}
@@ -55,6 +57,7 @@ class Region:
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
     stored: the attributes that it assigns to, as locals: the objects have what is stored once the region is closed.
+    items: the dicts to an item of which it assigns so; code of the program might know them by any name.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
@@ -64,6 +67,7 @@ class Region:
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
         self.stored: set[str] = set()
+        self.items: list[Variable] = []
         self._inlined = count_inlined()
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
@@ -90,6 +94,8 @@ class Region:
             self.give_up(trace.compilation, (self.codes.sees_store,))
 
     def _may_see_store(self, code: CodeType) -> bool:
+        if self.items and not (code.co_filename.startswith(_TORCH) or _is_part(code, self.code)):
+            return True
         names = _names_told(code)
         return names is None or not self.stored.isdisjoint(names)
 
@@ -106,6 +112,12 @@ class Region:
     def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
         """Trace the frame anew, with that region as it was written in this compilation."""
         compilation.without(self.bet(why), reason=f"a region is given up: {why[0]}")
+
+
+def _is_part(code: CodeType, outer: CodeType | None) -> bool:
+    """Is it a side of a branch of the function, or of one in such a side?  A side has the function's name."""
+    inner = [each for each in (outer.co_consts if outer else ()) if isinstance(each, CodeType)]
+    return any(each.co_name == code.co_name and (each is code or _is_part(code, each)) for each in inner)
 
 
 @functools.cache

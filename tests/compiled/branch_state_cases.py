@@ -25,6 +25,8 @@ class Owner(nn.Module):
         self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
         self.skipped, self.best, self.flag, self.why, self.last = 0, 100.0, False, "", None
         self.seen: list[Any] = []
+        self.counts = {"bad": 0, "good": 0, "last": 0.0, "why": ""}
+        self.same_counts = self.counts
         self.register_buffer("hits", torch.zeros(()))
 
     @property
@@ -235,4 +237,83 @@ class a_number_or_none(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 2:
             self.last = x.max().item()
+        return x * 2
+
+
+# --- items of a dict -------------------------------------------------------------------------------------------------
+
+
+@case(inductor=True)
+class counts_in_a_dict(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            self.counts["bad"] += 1
+            self.counts["why"] = "large"
+            if h.abs().max() > 4:
+                self.counts["bad"] += 10
+        else:
+            self.counts["good"] += 1
+        return h
+
+
+@case()
+class an_item_in_a_step_and_behind(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = self.first(x).detach()
+            if x.norm() > 3:
+                self.counts["bad"] += 1
+                break
+        if x.norm() > 1:
+            self.counts["last"] = x.norm().item()
+        return x
+
+
+@case()
+class a_tensor_in_a_dict(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["last"] = x.detach().mean().item()
+            self.counts["why"] = "large"
+            return x * 2
+        return x + 1
+
+
+@case(declined="GM102-T09")
+class a_dict_with_another_name(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        counts = self.counts
+        if x.detach().max() > 3:
+            self.counts["bad"] += 1
+            x = x * counts["bad"]
+        return x
+
+
+@case(declined="GM102-T09")
+class a_dict_under_another_attribute(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["bad"] += 1
+            x = x * self.same_counts["bad"]
+        return x
+
+
+@case(declined="GM102-T09")
+class a_method_may_look_at_a_dict(Owner):
+    def bad(self) -> int:
+        return self.same_counts["bad"]
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["bad"] += 1
+            x = x * self.bad()
+        return x
+
+
+@case(declined="GM102-T09")
+class a_key_that_is_not_there(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["new"] = 1
         return x * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from ...source.names import walk
 from ...source.scopes import Place
@@ -13,18 +14,43 @@ from .codes import LEAVES_EARLY, OTHER_NAME, OTHER_STATEMENT
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
 
-def slots_of(*blocks: Sequence[ast.stmt]) -> list[ast.Attribute]:
-    """The attributes of names that the blocks assign to, each once, in order."""
-    found: dict[str, ast.Attribute] = {}
+Slot = ast.Attribute | ast.Subscript
+
+
+def is_item(node: ast.AST) -> TypeGuard[ast.Subscript]:
+    """Is it ``self.counts["bad"]``, an item by a text of what an attribute of a name holds?"""
+    match node:
+        case ast.Subscript(ast.Attribute(ast.Name()), ast.Constant(str())):
+            return True
+    return False
+
+
+def slots_of(*blocks: Sequence[ast.stmt]) -> list[Slot]:
+    """The attributes of names that the blocks assign to, and items of such, each once, in order."""
+    found: dict[str, Slot] = {}
     for statement in (each for block in blocks for each in block):
         for node in walk(statement):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 if not isinstance(node.value, ast.Name):
                     raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(node)}`")
                 found.setdefault(ast.unparse(node), node)
-    if len(found) > len({slot.attr for slot in found.values()}):
+            elif is_item(node) and isinstance(node.ctx, ast.Store):
+                found.setdefault(ast.unparse(node), node)
+    owners: dict[str, set[str]] = {}  # of each attribute
+    for slot in found.values():
+        owners.setdefault(attribute_of(slot).attr, set()).add(ast.unparse(attribute_of(slot)))
+    whole = {slot.attr for slot in found.values() if isinstance(slot, ast.Attribute)}
+    items = {attribute_of(slot).attr for slot in found.values() if isinstance(slot, ast.Subscript)}
+    if any(len(each) > 1 for each in owners.values()) or not whole.isdisjoint(items):
         raise Declined(OTHER_NAME, "a side writes to the same attribute through two names")
     return list(found.values())
+
+
+def attribute_of(slot: Slot) -> ast.Attribute:
+    """The attribute that it is, or is an item of."""
+    found = slot.value if isinstance(slot, ast.Subscript) else slot
+    assert isinstance(found, ast.Attribute)
+    return found
 
 
 def returns(statement: ast.If) -> bool:

@@ -6,11 +6,12 @@ Where the test is no tensor, or that cannot be done, the statement runs as it wa
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...source.templates import OWN, Template, constant, expression, name
-from .blocks import raising_side, returns
+from .blocks import Slot, raising_side, returns
 
 _BRANCH = Template(
     """
@@ -48,7 +49,7 @@ class Branch:
     then: list[ast.stmt]
     orelse: list[ast.stmt]
     names: Sequence[str] = ()
-    slots: Sequence[ast.Attribute] = ()
+    slots: Sequence[Slot] = ()
     raises: bool = False
 
     def definitions(self, at: ast.stmt) -> list[ast.stmt]:
@@ -61,11 +62,12 @@ class Branch:
         return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets, first)]
 
     def assigned(self, at: ast.stmt, first: int = 0) -> list[ast.stmt]:
-        """The assignments; an attribute that both sides have left as it was is not stored."""
+        """The assignments; what both sides have left as it was is not stored."""
         statements: list[ast.stmt] = []
         for target, value in self.results(at, first):
-            if isinstance(target, ast.Attribute):
-                current = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+            if isinstance(target, (ast.Attribute, ast.Subscript)):
+                current = ast.copy_location(copy.copy(target), target)
+                current.ctx = ast.Load()
                 statements += _STORE.fill(at, VALUE=value, CURRENT=current, SLOT=target)
             else:
                 statements.append(ast.copy_location(ast.Assign([target], value), at))

@@ -19,7 +19,7 @@ from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.kept import appended_to, is_new
 from ..defer.late import Late
-from .blocks import bound_for_certain, returns, slots_of, stays
+from .blocks import Slot, attribute_of, bound_for_certain, returns, slots_of, stays
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
@@ -51,6 +51,7 @@ _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START)")
 _CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
+_CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY, ITEM)")
 
 
 class Side(Speculation):
@@ -64,7 +65,7 @@ class Side(Speculation):
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
         self.ended = self.raises = False
-        self.returned: Sequence[ast.Attribute] = ()
+        self.returned: Sequence[Slot] = ()
         self.handed: frozenset[str] = frozenset()
 
     def inner(self) -> Side:
@@ -103,19 +104,23 @@ class Side(Speculation):
         self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
-    def open(self, slots: Sequence[ast.Attribute], at: ast.stmt) -> None:
-        """Read the attributes that are assigned to into locals of the side, but for those that are locals already."""
+    def open(self, slots: Sequence[Slot], at: ast.stmt) -> None:
+        """Read the attributes and items that are assigned to into locals of the side, but for those that are such."""
         for slot in slots:
             text = ast.unparse(slot)
             if text in self.stored:
                 continue
             spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
-            self.body += _CURRENT.fill(
-                at,
-                SPELLING=spelling,
-                OWNER=self.value(slot.value),
-                KEY=constant(self.lowering.place.function.attribute(slot.attr), at),
-            )
+            attribute = attribute_of(slot)
+            holes: dict[str, ast.expr | str] = {
+                "SPELLING": spelling,
+                "OWNER": self.value(attribute.value),
+                "KEY": constant(self.lowering.place.function.attribute(attribute.attr), at),
+            }
+            if isinstance(slot, ast.Subscript):
+                self.body += _CURRENT_ITEM.fill(at, ITEM=slot.slice, **holes)
+            else:
+                self.body += _CURRENT.fill(at, **holes)
             self.stored[text] = spelling
             self.assigned.add(spelling)
 
@@ -139,7 +144,7 @@ class Side(Speculation):
                 | ast.Assert()
                 | ast.Assign(targets=[ast.Subscript()])
                 | ast.AugAssign(target=ast.Subscript())
-            ) if self._may_stand(statement):
+            ) if not slots_of([statement]) and self._may_stand(statement):
                 self._as_written(statement)
             case ast.Assign():
                 self._assign(statement, statement.targets, statement.value)
@@ -151,15 +156,15 @@ class Side(Speculation):
                 self.fail(statement)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
-            case ast.AugAssign(target=ast.Name() | ast.Attribute() as target) if type(statement.op) in ARITHMETIC:
-                self._augment(statement, target)
+            case ast.AugAssign() if type(statement.op) in ARITHMETIC:
+                self._augment(statement, statement.target)
             case ast.Expr():
                 self._effect(statement)
             case _:
                 raise Declined(OTHER_STATEMENT, f"a side contains `{ast.unparse(statement).splitlines()[0][:60]}`")
 
-    def _augment(self, statement: ast.AugAssign, target: ast.Name | ast.Attribute) -> None:
-        """``name += value``, and so of an attribute."""
+    def _augment(self, statement: ast.AugAssign, target: ast.expr) -> None:
+        """``name += value``, and so of an attribute or an item."""
         now = self.value(name(target.id, target) if isinstance(target, ast.Name) else target)
         operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
@@ -168,8 +173,7 @@ class Side(Speculation):
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
         shared = self.lowering.place.function.flow.captured
-        stored = {key.rpartition(".")[2] for key in self.stored}
-        if any(isinstance(node, ast.Attribute) and node.attr in stored for node in walk(statement)):
+        if any(isinstance(node, ast.Attribute) and self.stores(node.attr) for node in walk(statement)):
             return False
         return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
 
@@ -196,7 +200,7 @@ class Side(Speculation):
                 raise Declined(OTHER_NAME, f"`{target.id}` is rebound where its attributes are written")
             self.assigned.add(target.id)
             return target
-        if isinstance(target, ast.Attribute) and ast.unparse(target) in self.stored:
+        if isinstance(target, (ast.Attribute, ast.Subscript)) and ast.unparse(target) in self.stored:
             spelling = self.stored[ast.unparse(target)]
             self.assigned.add(spelling)
             return name(spelling, target, ast.Store())
@@ -260,7 +264,7 @@ class Side(Speculation):
             self._store(statement, [self._target(target)], value)
 
 
-def branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[ast.Attribute] = ()) -> Branch:
+def branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[Slot] = ()) -> Branch:
     """The branch that two sides make, each of which gives what is to be assigned to these names and attributes."""
     then, orelse = sides
     return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots, then.raises or orelse.raises)
@@ -282,7 +286,8 @@ def assigning(
     lazy: the attributes that each side creates, if they are not there.
     """
     slots = slots_of(then, orelse)
-    if not {slot.attr for slot in slots}.isdisjoint(each.attribute for created in lazy for each in created):
+    stored = {attribute_of(slot).attr for slot in slots}
+    if not stored.isdisjoint(each.attribute for created in lazy for each in created):
         raise Declined(OTHER_NAME, "an attribute that is created when it is first needed is assigned to once more")
     sides = around.inner(), around.inner()
     for side, created in zip(sides, lazy, strict=True):

@@ -103,6 +103,8 @@ class Speculation:
                 return self._name(node)
             case ast.Attribute():
                 return self._attribute(node)
+            case ast.Subscript() if ast.unparse(node) in self.stored:
+                return self._stored(self.stored[ast.unparse(node)], node)
             case ast.Subscript(container, index):
                 return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
             case ast.Slice():
@@ -168,16 +170,24 @@ class Speculation:
     def _attribute(self, node: ast.Attribute) -> ast.expr:
         spelling = self.stored.get(ast.unparse(node)) if self.stored else None
         if spelling is not None:
-            if spelling not in self.assigned:
-                self.reads.add(spelling)
-            return name(spelling, node)
-        if any(key.rpartition(".")[2] == node.attr for key in self.stored):
+            return self._stored(spelling, node)
+        if self.stores(node.attr):
             raise Declined(OTHER_NAME, f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
         call = "GM.unrelated(A, NAME)" if self.has_stored() else "GM.attribute(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
+
+    def _stored(self, spelling: str, at: ast.expr) -> ast.expr:
+        """The local that stands for what is assigned to."""
+        if spelling not in self.assigned:
+            self.reads.add(spelling)
+        return name(spelling, at)
+
+    def stores(self, attribute: str) -> bool:
+        """Is an attribute of that name assigned to, or an item of one?"""
+        return any(key.partition("[")[0].rpartition(".")[2] == attribute for key in self.stored)
 
     def has_stored(self) -> bool:
         """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""

@@ -18,7 +18,7 @@ from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace, is_caught
-from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, python_of
+from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, is_unread, python_of, type_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
@@ -53,6 +53,10 @@ def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
 
     If so, no code that the regions at hand inline may look at it: it is stored behind them.
     """
+    return _stores_plainly(trace, owner, attribute)
+
+
+def _stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
     kind = owner.python_type()
     plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
     if not plain or hasattr(getattr(kind, attribute, None), "__set__") or not _has_itself(trace, owner, attribute):
@@ -60,6 +64,31 @@ def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
     for region in trace.compilation.of(Regions).open[-1:]:
         region.stored.add(attribute)
     return True
+
+
+@question(otherwise=False)
+def stores_item_plainly(trace: Trace, owner: Variable, attribute: str, held: Variable, key: str) -> bool:
+    """Does the attribute hold a dict with that key, of which traced code has no other name?
+
+    If so, no code of the program that the regions at hand inline may look at any dict: it is stored behind them.
+    """
+    if not _stores_plainly(trace, owner, attribute) or type_of(held) is not dict:
+        return False
+    if not any(python_of(each.vt) == key for each in held.realize().items):
+        return False
+    named = (value for frame in trace.frames() for value in frame.symbolic_locals.values())
+    if any(not is_unread(value) and value.realize() is held.realize() for value in named):
+        return False
+    for region in trace.compilation.of(Regions).open[-1:]:
+        region.items.append(held.realize())
+    return True
+
+
+@question(otherwise=False)
+def is_stored_to(trace: Trace, container: Variable) -> bool:
+    """Is it a dict to an item of which an open region assigns?"""
+    items = [each for region in trace.compilation.of(Regions).open for each in region.items]
+    return any(each is container.realize() for each in items)
 
 
 def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:

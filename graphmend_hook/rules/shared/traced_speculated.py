@@ -60,6 +60,15 @@ def current(owner: Any, name: str) -> Any:
     return found if late is None else late
 
 
+def current_item(owner: Any, name: str, key: str) -> Any:
+    """The item of that key of the dict that the attribute holds, if assigning to it does no more than to store."""
+    if in_trace() and not traced_sides.stores_item_plainly(owner, name, getattr(owner, name), key):
+        raise Unspeculable(ATTRIBUTE_SEEN)
+    found = getattr(owner, name)[key]
+    late = unread_as_late(found) if in_trace() else None
+    return found if late is None else late
+
+
 def not_late() -> Any:
     """In the place of a value that a side may not compute, where it cannot wait for the delivery either."""
     raise Unspeculable(MAY_FAIL)
@@ -150,6 +159,8 @@ def item_of(container: Any, index: Any) -> Any:
     kind = type(container)
     if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
         return called(operator.getitem, container, plain(index))
+    if kind is dict and in_trace() and traced_sides.is_stored_to(container):
+        raise Unspeculable(ATTRIBUTE_SEEN)
     return container[plain(index)]
 
 

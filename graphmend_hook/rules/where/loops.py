@@ -133,9 +133,7 @@ def _candidate(loop: ast.While, place: Place, lowering: Lowering) -> WhileCandid
     if loop.orelse or not all(isinstance(each, _PLAIN) for each in loop.body) or any(map(leaves_loop, loop.body)):
         raise Declined((LOOP_KEPT,), "the body does more than to compute and assign")
     if any(isinstance(node, _OTHER) for part in (loop.test, *loop.body) for node in walk(part)):
-        raise Declined(
-            (LOOP_KEPT,), "the test or the body makes functions or lists, or binds a name in an expression"
-        )
+        raise Declined((LOOP_KEPT,), "the test or the body makes functions or lists, or binds a name in an expression")
     if any(isinstance(getattr(node, "op", None), ast.Or) for node in walk(loop.test)):
         raise Declined((LOOP_KEPT,), "the test has an `or`: a count may decide it in some steps, and data in others")
     flow, names = place.function.flow, NamesIn.code(*loop.body)
