@@ -80,7 +80,7 @@ def inputs_of(code: str) -> list[tuple[Any, ...]]:
     by_code = {
         **dict.fromkeys(("GM101-R03", "GM101-T10", "GM102-R08", "GM102-R13", "GM102-R16"), table),
         **dict.fromkeys(("GM103-R13", "GM103-R16"), table),
-        **dict.fromkeys(("GM101-T02", "GM101-T08", "GM101-T14", "GM102-T06"), one),
+        **dict.fromkeys(("GM101-T02", "GM101-T14", "GM102-T06", "GM102-T10"), one),
         "GM105-T02": [(rows, trained(4))],
         "GM105-T03": [(rows, torch.arange(80.0))],
         "GM104-T02": counts(1, 2),

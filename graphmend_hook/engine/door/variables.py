@@ -79,6 +79,13 @@ def tensor_node(variable: Variable) -> torch.fx.Node:
     return node
 
 
+def tuple_of(items: Sequence[Variable]) -> Variable:
+    """Dynamo's variable of a tuple of these."""
+    from torch._dynamo.variables.lists import TupleVariable
+
+    return TupleVariable([*items])
+
+
 def is_symbol(variable: Variable) -> bool:
     """Is it a number that only the graph knows?"""
     return type(variable.realize()).__name__ == "SymNodeVariable"

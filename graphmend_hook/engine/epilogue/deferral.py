@@ -54,16 +54,12 @@ class Hindrance(Enum):
     AS_WRITTEN = auto()  # every statement of the frame
     FORBIDDEN = auto()  # in the body of a higher-order operator
     CACHED = auto()  # the function that has the effect has it once, at its first call
-    REPEATED = auto()  # by activation checkpointing
 
 
-def hindrance(
-    trace: Trace, is_warning: bool, repeats: bool, values: Variable, is_silent: bool = False
-) -> Hindrance | None:
+def hindrance(trace: Trace, is_warning: bool, values: Variable, is_silent: bool = False) -> Hindrance | None:
     """What keeps an effect from waiting for the end of the graph, at the place that Dynamo has come to.
 
     is_warning: the effect is a warning, which a filter may turn into an exception.
-    repeats: a second call with the same arguments has the effect again.
     values: the tuple of its arguments.
     is_silent: it is the call of a logger that is off, where at most the text of its arguments fails.
     """
@@ -85,8 +81,6 @@ def hindrance(
         return Hindrance.AS_WRITTEN
     if len(_enclosing_bodies(trace)) > 1 or is_in_another_body(trace):
         return Hindrance.FORBIDDEN
-    if repeats and is_recomputed(trace) and not trace.compilation.one_graph:
-        return Hindrance.REPEATED
     return Hindrance.CACHED if is_in_a_cache(trace) else None
 
 

@@ -36,6 +36,12 @@ _PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub
 _DIVISIONS = (operator.truediv, operator.itruediv)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_TWO = (*_PLAIN, *_DIVISIONS, *_COMPARISONS, min, max)
+# They may fail, or give another kind of number for another number.
+_LEFT = (
+    *(operator.pow, operator.ipow, operator.mod, operator.imod, operator.floordiv, operator.ifloordiv, divmod),
+    *(operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor),
+    *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
+)
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
@@ -197,10 +203,17 @@ def _add_handlers(kind: Any) -> None:
     for function in (operator.is_, operator.is_not):
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_identified, function)
+    for function in _LEFT:
+        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+            handlers[function, one, other] = _given_up
     for of_one in _OF_ONE:
         handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
     for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
         handlers[round, kind, places] = _rounded
+
+
+def _given_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> NoReturn:
+    give_up(next(arg for arg in args if hasattr(arg, "lines")))
 
 
 def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:

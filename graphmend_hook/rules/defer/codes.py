@@ -98,12 +98,6 @@ WARNING_RAISES = code(
     sentence="a warnings filter turns warnings into errors, which must be raised where they arise",
     remedy="Compile without a filter that makes errors of warnings, whichever they are: no `-W error`, no `warnings.simplefilter('error')`.",
 )
-DRAWN_AGAIN = code(
-    "GM101-T08",
-    sentence="activation checkpointing would draw again in backward; only fullgraph=True leaves that out",
-    remedy="Draw the number outside the checkpointed block, or compile with `fullgraph=True`.",
-    because="activation checkpointing would draw a number of numpy's again in backward; only `fullgraph=True` leaves that out",
-)
 NO_EPILOGUE = code(
     "GM101-T09",
     sentence="this torch, or this way to compile, generates code that the epilogue cannot reach",

@@ -30,7 +30,6 @@ from ...engine.graph_end import dead_code
 from . import traced_callers
 from .codes import (
     CACHED,
-    DRAWN_AGAIN,
     FORBIDDEN,
     HAD_AGAIN,
     HANDLER_AROUND,
@@ -160,7 +159,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
         return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
     is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
-    why = refusal_here(is_warning, False, values, silent)
+    why = refusal_here(is_warning, values, silent)
     if not why and method in _ONCE and holds_tensor(values):
         why = MAY_CHANGE  # ``warning_once`` compares arguments, and the copy of a tensor is another object
     if not why and completes(target):
@@ -170,14 +169,14 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     return why
 
 
-def refusal_here(is_warning: bool, repeats: bool, values: tuple[Any, ...], silent: bool) -> str:
+def refusal_here(is_warning: bool, values: tuple[Any, ...], silent: bool) -> str:
     """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
-    is_warning, repeats, silent: as `deferral.hindrance` has them.
+    is_warning, silent: as `deferral.hindrance` has them.
     """
     if not queue.understood:
         return NO_EPILOGUE
-    why = why_not_deferrable(is_warning, repeats, silent, values) or why_items_differ(values, 0)
+    why = why_not_deferrable(is_warning, silent, values) or why_items_differ(values, 0)
     return why or (IN_FINALLY if not silent and follows_what_may_raise() else "")
 
 
@@ -190,15 +189,14 @@ _CODES = {
     Hindrance.CAUGHT: HANDLER_AROUND,
     Hindrance.AS_WRITTEN: NEEDS_ITS_BREAKS,
     Hindrance.FORBIDDEN: FORBIDDEN,
-    Hindrance.REPEATED: DRAWN_AGAIN,
     Hindrance.CACHED: CACHED,
 }
 
 
 @question(otherwise=_CODES[Hindrance.NOT_REACHED])
-def why_not_deferrable(trace: Trace, is_warning: bool, repeats: bool, silent: bool, values: Variable) -> str:
+def why_not_deferrable(trace: Trace, is_warning: bool, silent: bool, values: Variable) -> str:
     """The code of the refusal if the effect cannot wait for the end of the graph at this place, else ""."""
-    return _CODES[deferral.hindrance(trace, is_warning, repeats, values, silent)]
+    return _CODES[deferral.hindrance(trace, is_warning, values, silent)]
 
 
 @question(otherwise=None)

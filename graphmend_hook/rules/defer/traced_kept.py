@@ -52,7 +52,7 @@ def why_not_kept(target: Any, values: tuple[Any, ...], is_new: bool = False) -> 
     is_copied = _is_copied(values[0], is_new)
     if not is_copied and not _is_object(values[0]):
         return MAY_CHANGE
-    why = refusal_here(False, False, values if is_copied else (), False)
+    why = refusal_here(False, values if is_copied else (), False)
     return why or ("" if _may_wait(target) else MAY_CHANGE)
 
 

@@ -160,7 +160,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
     if method in APPENDS:
         return why_not_kept(target, values, method == NEW) if deferral.tracing() else NO_EPILOGUE
     if method == ".":
-        return effects.refusal_here(False, False, values, False) if deferral.tracing() else NO_EPILOGUE
+        return effects.refusal_here(False, values, False) if deferral.tracing() else NO_EPILOGUE
     if method is not None:
         return effects.refusal(target, method, values) if deferral.tracing() else NO_EPILOGUE
     if queue.guards == "keep":
@@ -169,7 +169,7 @@ def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph:
         return REDIRECTED  # it ends before the text is made
     if in_graph:
         return ""
-    return HANDLER_AROUND if _is_told_of() else effects.refusal_here(False, False, values, False)
+    return HANDLER_AROUND if _is_told_of() else effects.refusal_here(False, values, False)
 
 
 class _Within:

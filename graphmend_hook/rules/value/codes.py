@@ -51,7 +51,7 @@ NOT_TRACED = code(
     remedy="Take all pieces at once (`x[mask]`), split by sizes that are known (`tensor_split`, padding), or split around the compiled call.",
 )
 DRAWN = code(
-    "GM104-T09",
+    "GM104-T10",
     sentence="a number that Python or numpy draws is asked for while tracing, or an operation of another library may draw as well",
     remedy="Draw by `torch.rand(())`, or around the compiled call, and hand the number in.",
     because="a draw of `random` or `numpy.random` has arguments that are no known numbers, its number is asked for while tracing, the function is another one, or an operation of another library in the graph may draw as well",

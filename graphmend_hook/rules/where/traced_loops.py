@@ -14,7 +14,7 @@ from ...engine.attempt.refusals import record
 from ...engine.door.question import in_trace, question
 from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace
-from ...engine.door.variables import Variable, fake_of, is_plain_tensor, is_unread, python_of, tensor_node
+from ...engine.door.variables import Variable, fake_of, is_plain_tensor, is_unread, python_of, tensor_node, tuple_of
 from ...engine.facts.operations import name_of
 from ...engine.facts.writes import fakes_of, has_plain_memory, memory_of
 from ...engine.numbers import late_numbers
@@ -32,11 +32,12 @@ _STEPS = 1 << 31  # more than there will be
 class _Loops:
     """The loops of an attempt: the line of the one that is being traced; of the last one, what went round first.
 
-    state: what the traced code could tell before it.
+    counts: the places of the whole numbers among that; state: what the traced code could tell before it.
     """
 
     open: SourceLine | None = None
     given: list[torch.fx.Node] = field(default_factory=list)
+    counts: set[int] = field(default_factory=set)
     state: State | None = None
 
 
@@ -58,8 +59,6 @@ def copied(value: Any) -> Any:
 @question(otherwise=None)
 def _begin(trace: Trace, carried: Variable, counts: Variable) -> Any:
     """What goes round, as tensors; None where it cannot."""
-    from torch._dynamo.variables.lists import TupleVariable
-
     compilation = trace.compilation
     lost = compilation.dropped(LOOP, trace.line)
     items = [each.realize() if is_unread(each) else each for each in carried.items]
@@ -74,9 +73,9 @@ def _begin(trace: Trace, carried: Variable, counts: Variable) -> Any:
         nodes = [tensor_node(each) for each in given if each is not None]
         if len(nodes) == len(given) == sum(len(memory_of([node])) for node in nodes) == len(memory_of(nodes)):
             loops = compilation.of(_Loops)
-            loops.open, loops.given, loops.state = trace.line, nodes, State(trace)
+            loops.open, loops.given, loops.counts, loops.state = trace.line, nodes, numbers, State(trace)
             compilation.at_end(_judge_end)
-            return TupleVariable(given)
+            return tuple_of(given)
     record(LOOP_LEFT)
     return None
 
@@ -94,8 +93,6 @@ def _tensor(trace: Trace, value: Variable) -> Variable:
 @question(otherwise=None)
 def _end(trace: Trace, results: Variable) -> Any:
     """The results, with whole numbers as such; what went in and what comes out is written to by nobody later."""
-    from torch._dynamo.variables.lists import TupleVariable
-
     loops = trace.compilation.of(_Loops)
     made = next(node for node in reversed(trace.graph.nodes) if node.target is torch.ops.higher_order.while_loop)
     if torch.is_grad_enabled() and any(fake.requires_grad for each in made.all_input_nodes for fake in fakes_of(each)):
@@ -104,14 +101,14 @@ def _end(trace: Trace, results: Variable) -> Any:
         _give_up(trace.compilation)  # it would have changed once, and not in each step
     found = []
     for place, (given, result) in enumerate(zip(loops.given, results.items, strict=True)):
-        is_count = given.target is torch.full
+        is_count = place in loops.counts
         if is_count and not all(_only_counts(body, place) for body in _bodies(trace, made)):
             _give_up(trace.compilation)
         if not is_count:
             expect_unwritten(trace, (given,), tensor_node(result))
         found.append(late_numbers.late_of(trace, result) if is_count else result)
     loops.open = None
-    return TupleVariable(found)
+    return tuple_of(found)
 
 
 def _bodies(trace: Trace, loop: torch.fx.Node) -> list[torch.fx.Graph]:

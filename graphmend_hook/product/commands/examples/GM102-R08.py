@@ -1,16 +1,14 @@
-def f(x, out):
+def f(x):
     if x.sum() > 0:
-        out['y'] = x + 1
-    else:
-        out['y'] = x - 1
-    return out
+        y = x + 1
+        del x
+        x = y
+    return x
 
 # becomes
 
-def f(x, out):
+def f(x):
     if x.sum() > 0:
         y = x + 1
-    else:
-        y = x - 1
-    out['y'] = y
-    return out
+        x = y
+    return x

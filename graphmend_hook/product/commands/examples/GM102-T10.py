@@ -1,11 +1,13 @@
 def f(x):
-    mask = x > 2
-    if mask.any():
-        x[mask] = 0.0
-    return x * 3
+    y = x.exp()
+    if x.sum() > 0:
+        y.mul_(2)
+    return y
 
 # becomes
 
 def f(x):
-    mask = x > 2
-    return torch.where(mask, 0.0, x) * 3
+    y = x.exp()
+    if x.sum() > 0:
+        y = y * 2
+    return y

@@ -1,6 +1,6 @@
 def f(x, share=1.0):
     number = np.random.uniform()
-    if number < share:
+    if number ** 2 < share:
         x = x * 2
     return x
 
@@ -8,6 +8,6 @@ def f(x, share=1.0):
 
 def f(x, share=1.0):
     number = torch.rand(())
-    if number < share:
+    if number ** 2 < share:
         x = x * 2
     return x
