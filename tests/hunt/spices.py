@@ -136,6 +136,38 @@ SPICES = {
         ],
         tensors=["torch.rand_like($t.float())"],
     ),
+    "looped": Spice(
+        [
+            "c$i = 0\nwhile $q and c$i < 3:\n    $o = $o * 0.5\n    c$i += 1\n$z = $t + c$i",
+            "c$i = 0\nz$i = $t.float()\nwhile (z$i > 0.1).any() and c$i < 4:\n    z$i = z$i * 0.25\n    c$i = c$i + 1",
+            "c$i = 0\nz$i = last$i = $t.float()\nwhile c$i < 3 and $q:\n    last$i = z$i\n    z$i = z$i.cos()\n    c$i += 1\n$z = last$i",
+            "c$i = 0\nwhile $p and c$i < 2:\n    c$i += 1\n    $o = $e\nself.k = c$i",
+            "c$i = 0\nz$i = $t.float() * 1\ny$i = z$i\nwhile z$i.sum() > 1 and c$i < 2:\n    z$i = z$i * 0.25\n    c$i += 1\nz$i.add_(1)\n$o = y$i",
+        ],
+        floating=True,
+    ),
+    "written": Spice(
+        [
+            "if $p:\n    self.s.add_(1)\nelse:\n    self.s.mul_(0.5)",
+            "w$i = $t * 1\nif $p:\n    w$i[0] = 0\n$z = w$i",
+            "w$i = $t * 1\nv$i = w$i.reshape(-1)\nif $q:\n    v$i += 1\n    w$i[w$i > 0] = 0\n$z = w$i",
+            "with torch.no_grad():\n    if $p:\n        self.s.mul_(2).add_(0.5)\n$z = $t + self.s",
+            "if $p:\n    $o *= 2\n    $o[..., -1] = 1",
+            "if $q:\n    self.table['n'] = $k\nelse:\n    self.table['n'] = 3",
+            "if $G:\n    self.s.add_(1)\n    raise ValueError(f'guard $i {self.s.sum()}')\nself.s.add_(2)",
+            "for i in range(n):\n    if $q:\n        self.s += 1\n        break\n    self.s.mul_(0.5)",
+        ],
+    ),
+    "drawn": Spice(
+        [
+            "d$i = random.random()\nif d$i < 0.5:\n    $o = $e",
+            "if random.random() < 0.5 and $p:\n    $o = $e",
+            "for i in range(n):\n    if random.random() < 0.5:\n        continue\n    $o = $e",
+            "d$i = random.uniform(0.5, 1.5) + np.random.rand()\n$z = $t.float() * d$i\nself.k = d$i",
+            "d$i = random.random()\nif $G:\n    raise ValueError(f'guard $i {d$i}')\n$z = $t.float() * random.gauss(0, 1)",
+            "d$i = np.random.beta(0.4, 0.4)\nd$i = max(d$i, 1 - d$i)\n$z = d$i * $t.float()\nlogger.info('draw %.6f', d$i)",
+        ],
+    ),
     "draws": Spice(
         [
             "d$i = np.random.uniform(0, 1)\nskip$i = flag and (d$i < 0.5)\nif not skip$i:\n    $o = $e",
