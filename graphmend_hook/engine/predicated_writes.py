@@ -3,9 +3,10 @@
 ``x.mul_(2)`` becomes ``x.copy_(torch.where(taken, x.clone().mul_(2), x))``: the same memory, so that views and aliases
 see it, in the region and behind it, and where the region is not taken they see what was there.
 
-Autograd counts the writes to a tensor, and refuses to use what it has saved if there was one since.  So what an earlier
-operation of the graph has saved is not written to in this way, and what was saved before the graph finds the count of
-then if no region was taken that writes.
+An input is not written to where no region was taken that writes, not even with what it holds: its memory may be
+read-only, and autograd, which counts writes, refuses to use what it has saved if there was one since.  So the graph is
+given a copy of it, and what the copy holds is written back if one was taken.  For the same reason what an earlier
+operation of the graph has saved is not written to in this way.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .door.variables import bytes_of, is_unbacked, without_hooks
 from .facts.gradient_flow import may_record, may_save, recorded
 from .facts.operations import facts_of, is_of_torch, name_of, values_of, written_nodes
 from .facts.writes import (
+    are_apart,
     fakes_of,
     has_plain_memory,
     memory_of,
@@ -137,9 +139,9 @@ def predicate(trace: Trace, node: torch.fx.Node, why: tuple[str, ...]) -> bool:
     node.meta["example_value"] = fake
     regions.predicated.add(node)
     compilation.of(_Writes).found.append(_Write(regions.open[-1], taken, node, may_record(trace.graph, node), why))
-    compilation.judge(Verdict.PREDICATED, _judge)
-    compilation.change(Change.PREDICATED, _give_conditions)
-    compilation.wrap_compiler(Wrapper.PREDICATED, _with_counts)
+    compilation.judge(Verdict.WRITTEN, _judge)
+    compilation.change(Change.WRITES, _give_conditions)
+    compilation.wrap_compiler(Wrapper.COPIES, _with_copies)
     return True
 
 
@@ -153,23 +155,40 @@ def _copied(trace: Trace, node: torch.fx.Node, target: torch.fx.Node, taken: tor
 
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """May autograd have kept what is written to, as it was before; or would the write be seen by gradients?
+    """May autograd have kept what is written to, as it was before; or would the write be seen by gradients, or aliases?
 
     AOTAutograd gives zeros to an input that is written to by a detached alias, also where eager gives no gradient.
     """
     order = {node: place for place, node in enumerate(operations(module))}
-    trained = recorded(module, True)
+    trained, inputs = recorded(module, True), module.graph.find_nodes(op="placeholder")
     used = {operand for node in trained for operand in node.all_input_nodes}
-    unused = [
-        node
-        for node in module.graph.find_nodes(op="placeholder")
-        if node not in used and any(fake.requires_grad for fake in fakes_of(node))
-    ]
+    unused = [node for node in inputs if node not in used and any(fake.requires_grad for fake in fakes_of(node))]
+    results = memory_of(module.graph.output_node().all_input_nodes)
+    known = {write.node for write in compilation.of(_Writes).found}
+    uncertain = [node for node in operations(module) if written_nodes(node) and not _writes_for_certain(node)]
     for write in compilation.of(_Writes).found:
         memory = written_by(write.node)
+        older = [node for node in inputs if not memory.isdisjoint(storages_of(node))]
+        others = memory_of(node for node in inputs if node not in older)
+        has_alias = len(older) > 1 or not all(map(_is_dense, older)) or not memory.isdisjoint(results)
         is_kept = any(order[node] < order[write.node] and may_save(node, memory) for node in trained)
-        if is_kept or (write.is_recorded and not memory.isdisjoint(memory_of(unused))):
+        is_seen = write.is_recorded and not memory.isdisjoint(memory_of(unused))
+        may_be_alone = any(node not in known and not memory.isdisjoint(written_by(node)) for node in uncertain)
+        if is_kept or is_seen or (older and (has_alias or may_be_alone or not are_apart(compilation, others, memory))):
             write.region.give_up(compilation, write.why)
+
+
+def _writes_for_certain(node: torch.fx.Node) -> bool:
+    """Does the operation write to each element, or to those at places that are known?"""
+    if name_of(node) == "setitem":
+        return len(node.all_input_nodes) == 1 + isinstance(node.args[2], torch.fx.Node)
+    name = name_of(node).rstrip("_")
+    return name in STORING or (facts_of(node).is_pointwise and not name.startswith("masked"))
+
+
+def _is_dense(node: torch.fx.Node) -> bool:
+    """Has a copy of it the same strides?"""
+    return all(torch._prims_common.is_non_overlapping_and_dense_or_false(fake) for fake in fakes_of(node))
 
 
 def _give_conditions(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -191,29 +210,31 @@ def _give_conditions(compilation: Compilation, module: torch.fx.GraphModule) -> 
     output.args = ((*results, *writes.conditions),)
 
 
-def _with_counts(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
+def _with_copies(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
     writes = compilation.of(_Writes)
 
-    def compile_with_counts(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-        return _counting(compiler(*args, **kwargs), writes.places, writes.count)
+    def compile_on_copies(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return _on_copies(compiler(*args, **kwargs), writes.places, writes.count)
 
-    return compile_with_counts if writes.conditions else compiler
+    return compile_on_copies if writes.conditions else compiler
 
 
-def _counting(graph: Callable[..., Any], places: Sequence[tuple[int, list[int]]], count: int) -> Callable[..., Any]:
-    """`graph`, behind which autograd finds no write to its inputs where no region was taken that writes.
+def _on_copies(graph: Callable[..., Any], places: Sequence[tuple[int, list[int]]], count: int) -> Callable[..., Any]:
+    """`graph`, which writes to copies of inputs; an input gets what its copy holds if a region was taken that writes.
 
     places: positions of inputs, and those of their conditions behind the first `count` outputs.
     """
 
     def call(*inputs: Any) -> Any:
-        counted = [(inputs[place], conditions) for place, conditions in places if not inputs[place].is_inference()]
-        before = [tensor._version for tensor, _ in counted]
-        found = graph(*inputs)
+        given = [*inputs]
+        for place, _ in places:
+            given[place] = inputs[place].clone()
+        found = graph(*given)
         taken = read(found[count:])
-        for (tensor, conditions), version in zip(counted, before, strict=True):
-            if not any(taken[condition] for condition in conditions):
-                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+        for place, conditions in places:
+            if any(taken[condition] for condition in conditions):
+                with torch.no_grad():
+                    inputs[place].copy_(given[place])
         return found[:count]
 
     return call

@@ -67,7 +67,6 @@ class a_method_that_updates(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 3:
             self.update(x)
-            self.count += 1
         return self.first(x - self.mean)
 
 

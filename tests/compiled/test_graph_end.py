@@ -77,7 +77,7 @@ def test_the_order_of_asking_is_of_no_matter() -> None:
         return wraps(step.name) if isinstance(step, Wrapper) else lambda *_: ran.append(step.name)
 
     asked = sorted(ORDER, key=lambda step: (step in NEEDS, step.name))
-    asked.sort(key=lambda step: step is Wrapper.GATES)  # which needs what needs something
+    asked.sort(key=lambda step: step in (Wrapper.GATES, Wrapper.COPIES))  # which need what needs something
     end, module, output = end_of(**{step.name: runs(step) for step in asked})
     end.run(module, output, called)
     assert ran == [step.name for step in (*Verdict, *Change)]

@@ -39,7 +39,7 @@ def experts(mask, x, out):
             continue
         out.index_add_(0, rows, x[rows] * 2)
     while x.sum() > 1:
-        x = x - 1
+        x = (y := x - 1)
     return x
 """
 
@@ -109,7 +109,7 @@ def test_lines_that_are_replaced_stand_beside_what_has_come(write: Write) -> Non
         "            GM.swept()",
     ]
     assert str(runs[8]).startswith("    while (GM.decide_again(x.sum() > 1)")  # the head only
-    assert runs[9] == "        x = x - 1"
+    assert runs[9] == "        x = (y := x - 1)"
 
 
 def test_what_is_in_no_function_has_its_surroundings(write: Write) -> None:

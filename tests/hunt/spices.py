@@ -146,7 +146,7 @@ SPICES = {
         ],
         floating=True,
     ),
-    "written": Spice(
+    "predicated": Spice(
         [
             "if $p:\n    self.s.add_(1)\nelse:\n    self.s.mul_(0.5)",
             "w$i = $t * 1\nif $p:\n    w$i[0] = 0\n$z = w$i",
@@ -158,7 +158,7 @@ SPICES = {
             "for i in range(n):\n    if $q:\n        self.s += 1\n        break\n    self.s.mul_(0.5)",
         ],
     ),
-    "drawn": Spice(
+    "drawn_ahead": Spice(
         [
             "d$i = random.random()\nif d$i < 0.5:\n    $o = $e",
             "if random.random() < 0.5 and $p:\n    $o = $e",

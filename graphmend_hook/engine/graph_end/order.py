@@ -44,7 +44,7 @@ class Verdict(Enum):
     DRAWS = "an operation of another library may draw before a draw that is an input"
     SELECTED = "a tensor that a branch selects is written to, or given away"
     REPLACED = "a tensor for which another one stands, since a side writes to it, is read behind the side"
-    PREDICATED = "a tensor that a side writes to is one that autograd has kept"
+    WRITTEN = "a tensor that a side writes to is one that autograd has kept, or has an alias"
     STEPS = "it ends in a step of a loop"
     UNDEFINED = "what eager has skipped gives gradients, where eager gives none"
     GRADIENTS = "a tensor does not require the gradient that it was told to, and that can be told"
@@ -71,7 +71,7 @@ class Change(Enum):
 
     ONE_COPY = "what is asserted of a device is read by one copy"
     CONDITIONS = "it gives the conditions of steps, by which a gate knows whether one was taken"
-    PREDICATED = "it gives the conditions of writes, behind the others"
+    WRITES = "it gives the conditions of writes, behind the others"
     USED = "what AOTAutograd would drop is used: draws, and what may fail and was asked for"
     SAVED = "gradients rest on what inputs held when they were read"
     ASSERTED = "what is taken for granted of captured numbers is asserted of data"
@@ -82,7 +82,7 @@ class Wrapper(Enum):
 
     SYMBOLS = "the backend may make symbols for what the data decides, though this frame may not"
     CUDA_GRAPHS = "sizes that the data decides are kept out of CUDA graphs"
-    PREDICATED = "where no side was taken that writes to an input, autograd finds that nothing has"
+    COPIES = "a side writes to a copy of an input, and that is written back if the side was taken"
     GATES = "inputs that only steps use are given behind gates, which hand a gradient on if one was taken"
     TOLD = "inputs are told to require a gradient before the call: a gate has to be given what is told"
 
@@ -95,8 +95,8 @@ NEEDS: dict[Step, tuple[Step, ...]] = {
     Change.CONDITIONS: (Verdict.UNDEFINED,),  # which finds them
     Change.ASSERTED: (Verdict.SHAPES, Verdict.RERUN, Verdict.EXAMPLES),
     Wrapper.GATES: (Verdict.UNDEFINED, Change.CONDITIONS),
-    Change.PREDICATED: (Verdict.PREDICATED,),
-    Wrapper.PREDICATED: (Change.PREDICATED,),
+    Change.WRITES: (Verdict.WRITTEN,),
+    Wrapper.COPIES: (Change.WRITES,),
     Wrapper.TOLD: (Verdict.INPUTS,),
 }
 

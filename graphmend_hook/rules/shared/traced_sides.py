@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import builtins
 import enum
-import inspect
 import operator
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -114,17 +112,13 @@ def has_methods_of_the_program(_trace: Trace, value: Variable) -> bool:
 
 @question(otherwise=False)
 def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
-    """Does reading that attribute of the object give what is stored, or a method, without running code of its class?
-
-    What a method does when it is called the region sees for itself.
-    """
+    """Does reading that attribute of the object give what is stored, without running code of its class?"""
     if is_plain_tensor(owner):
         return True
     kind = owner.python_type()
     looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
     usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
-    found = inspect.getattr_static(kind, attribute, None)
-    return usual and (isinstance(found, FunctionType) or not hasattr(found, "__get__"))
+    return usual and not hasattr(getattr(kind, attribute, None), "__get__")
 
 
 @question(otherwise=True)
