@@ -243,7 +243,11 @@ class a_number_or_none(Owner):
 # --- items of a dict -------------------------------------------------------------------------------------------------
 
 
-@case(inductor=True)
+# On torch 2.15 such stores are declined so far.
+ITEMS = "GM102-T09" if torch.__version__ >= "2.15" else ""
+
+
+@case(declined=ITEMS, inductor=not ITEMS)
 class counts_in_a_dict(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -257,7 +261,7 @@ class counts_in_a_dict(Owner):
         return h
 
 
-@case()
+@case(declined=ITEMS)
 class an_item_in_a_step_and_behind(Owner):
     def forward(self, x: Tensor) -> Tensor:
         for _ in range(3):
@@ -270,7 +274,7 @@ class an_item_in_a_step_and_behind(Owner):
         return x
 
 
-@case()
+@case(declined=ITEMS)
 class a_tensor_in_a_dict(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.detach().max() > 3:
