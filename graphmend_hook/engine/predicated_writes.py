@@ -22,7 +22,7 @@ from .attempt.compilation import Compilation
 from .door.tracer import Trace
 from .door.variables import bytes_of, is_unbacked, without_hooks
 from .facts.gradient_flow import may_record, may_save, recorded
-from .facts.operations import facts_of, is_of_torch, name_of, values_of, written_nodes
+from .facts.operations import facts_of, is_of_torch, name_of, only_writes_memory, values_of, written_nodes
 from .facts.writes import (
     are_apart,
     fakes_of,
@@ -76,8 +76,8 @@ class _Writes:
 
 def may_be_predicated(trace: Trace, node: torch.fx.Node) -> bool:
     """Does the operation write to its first operand alone, and may that be done where its region is taken?"""
-    facts, written = facts_of(node), written_nodes(node)
-    if facts.writes is None or facts.draws or facts.communicates or facts.changes_form or not is_of_torch(node):
+    written = written_nodes(node)
+    if not (only_writes_memory(node) and is_of_torch(node)):
         return False
     if len(written) != 1 or [*node.args[:1]] != written or trace.compilation.is_saved:
         return False
@@ -130,7 +130,10 @@ def predicate(trace: Trace, node: torch.fx.Node, why: tuple[str, ...]) -> bool:
     (fake,) = fakes_of(target)
     if taken is None or taken.meta["example_value"].device != fake.device:
         return False
-    copy = _copied(trace, node, target, taken)
+    is_recorded = may_record(trace.graph, node)
+    may_be_nan = is_recorded and fake.requires_grad and not _hands_zeros_on(node)
+    # A shelter (`shelter`) where zeros from above could become NaN.
+    copy = add(trace, node, torch.where, taken, target, 0.5) if may_be_nan else add(trace, node, torch.clone, target)
     with trace.graph.inserting_before(node):
         written = trace.graph.node_copy(node, lambda operand: copy if operand is target else operand)
     written.meta["example_value"] = None if node.meta.get("example_value") is None else copy.meta["example_value"]
@@ -138,20 +141,16 @@ def predicate(trace: Trace, node: torch.fx.Node, why: tuple[str, ...]) -> bool:
     node.op, node.target, node.args, node.kwargs = "call_method", "copy_", (target, selected), {}
     node.meta["example_value"] = fake
     regions.predicated.add(node)
-    compilation.of(_Writes).found.append(_Write(regions.open[-1], taken, node, may_record(trace.graph, node), why))
+    compilation.of(_Writes).found.append(_Write(regions.open[-1], taken, node, is_recorded, why))
     compilation.judge(Verdict.WRITTEN, _judge)
     compilation.change(Change.WRITES, _give_conditions)
     compilation.wrap_compiler(Wrapper.COPIES, _with_copies)
     return True
 
 
-def _copied(trace: Trace, node: torch.fx.Node, target: torch.fx.Node, taken: torch.fx.Node) -> torch.fx.Node:
-    """What the operation writes to instead; a shelter (`shelter`) where zeros from above could become NaN."""
-    (fake,), name = fakes_of(target), name_of(node).rstrip("_")
-    is_trained = fake.requires_grad and may_record(trace.graph, node)
-    if is_trained and not operation(name).is_smooth and name not in STORING:
-        return add(trace, node, torch.where, taken, target, 0.5)
-    return add(trace, node, torch.clone, target)
+def _hands_zeros_on(node: torch.fx.Node) -> bool:
+    name = name_of(node).rstrip("_")
+    return operation(name).is_smooth or name in STORING
 
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -162,18 +161,17 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     order = {node: place for place, node in enumerate(operations(module))}
     trained, inputs = recorded(module, True), module.graph.find_nodes(op="placeholder")
     used = {operand for node in trained for operand in node.all_input_nodes}
-    unused = [node for node in inputs if node not in used and any(fake.requires_grad for fake in fakes_of(node))]
+    unused = memory_of(node for node in inputs if node not in used and any(f.requires_grad for f in fakes_of(node)))
     results = memory_of(module.graph.output_node().all_input_nodes)
-    known = {write.node for write in compilation.of(_Writes).found}
-    uncertain = [node for node in operations(module) if written_nodes(node) and not _writes_for_certain(node)]
+    uncertain = set[int]().union(*(written_by(node) for node in order if not _writes_for_certain(node)))
     for write in compilation.of(_Writes).found:
         memory = written_by(write.node)
         older = [node for node in inputs if not memory.isdisjoint(storages_of(node))]
         others = memory_of(node for node in inputs if node not in older)
         has_alias = len(older) > 1 or not all(map(_is_dense, older)) or not memory.isdisjoint(results)
         is_kept = any(order[node] < order[write.node] and may_save(node, memory) for node in trained)
-        is_seen = write.is_recorded and not memory.isdisjoint(memory_of(unused))
-        may_be_alone = any(node not in known and not memory.isdisjoint(written_by(node)) for node in uncertain)
+        is_seen = write.is_recorded and not memory.isdisjoint(unused)
+        may_be_alone = not memory.isdisjoint(uncertain)  # an operation that may write nothing stands beside it
         if is_kept or is_seen or (older and (has_alias or may_be_alone or not are_apart(compilation, others, memory))):
             write.region.give_up(compilation, write.why)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,11 +26,11 @@ from .door.own_code import is_of_package
 from .door.trace_state import State
 from .door.tracer import SourceLine, Trace, count_inlined, inlined_code, log
 from .door.variables import Variable, tensor_node
-from .facts.operations import facts_of, only_computes, written_nodes
+from .facts.operations import only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH = f"{Path(torch.__file__).parent}{os.sep}"
 # What reads, or writes, attributes whose names the code that has it does not tell; and what may tell them.
 _READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "setattr", "vars"}
 _ASKING = {"getattr", "hasattr"}
@@ -212,11 +213,7 @@ def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:
 
 def computes_in(own: set[int], node: torch.fx.Node) -> bool:
     """Does the operation only compute, and write to such memory alone?"""
-    facts = facts_of(node)
-    if only_computes(node):
-        return True
-    settled = facts.writes is not None and not (facts.draws or facts.communicates or facts.changes_form)
-    return settled and memory_of(written_nodes(node)) <= own
+    return only_computes(node) or (only_writes_memory(node) and memory_of(written_nodes(node)) <= own)
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:

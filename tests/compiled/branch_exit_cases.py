@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from expectations import Expectation, register
+from expectations import SMALL, Expectation, register
 from torch import Tensor, nn
 
 EXPECT: dict[str, Expectation] = {}
-SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
 case = register(EXPECT, inputs=((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL * 0.1,)))
 
 

@@ -9,12 +9,11 @@ import logging
 import random
 
 import torch
-from expectations import Expectation, register
+from expectations import SMALL, Expectation, register
 from torch import Tensor, nn
 
 EXPECT: dict[str, Expectation] = {}
 logger = logging.getLogger(__name__)
-SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
 case = register(EXPECT, inputs=((SMALL * 8,), (SMALL * 0.1,), (SMALL,), (SMALL.abs() + 3,)))
 
 

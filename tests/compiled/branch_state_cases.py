@@ -9,13 +9,12 @@ import logging
 from typing import Any
 
 import torch
-from expectations import Expectation, register
+from expectations import BATCHES, SMALL, Expectation, register
 from torch import Tensor, nn
 
 EXPECT: dict[str, Expectation] = {}
 logger = logging.getLogger(__name__)
-SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
-case = register(EXPECT, inputs=((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL,), (SMALL * 8,)))
+case = register(EXPECT, inputs=BATCHES)
 
 
 class Owner(nn.Module):

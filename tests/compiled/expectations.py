@@ -39,6 +39,9 @@ HALF = ((t(1.0, 2.0, 3.0, dtype=torch.float16), TWOS), (t(60000.0, 2.0, -60000.0
 GUARDED = ((UP,), (DOWN,), (UP,))
 SIZES = ((UP,), (BIG,), (DOWN,), (UP,))
 COMPARED = ((UP, UP.clone()), (UP, DOWN), (UP, t(1.0, 2.0, float("nan"))), (UP, UP.clone()))
+# What a layer of 8 is given: small numbers, large ones, and those of one sign.
+SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
+BATCHES = ((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL,), (SMALL * 8,))
 INDICES = ((UP, ids(0, 2)), (UP, ids(0, 7)), (UP, ids(1, 1)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,11 +52,8 @@ def _not_recording(graph: torch.fx.Graph, is_enabled: bool) -> set[torch.fx.Node
 
 def may_record(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     """May gradients be enabled where the operation stands?"""
-    before = itertools.takewhile(lambda each: each is not node, graph.nodes)
-    switches = [each for each in before if name_of(each) == "_set_grad_enabled"]
-    if switches:
-        return bool(switches[-1].args[0])
-    return torch.is_grad_enabled() or any(name_of(each) == "_set_grad_enabled" for each in graph.nodes)
+    may_begin_so = torch.is_grad_enabled() or any(name_of(each) == "_set_grad_enabled" for each in graph.nodes)
+    return node not in _not_recording(graph, may_begin_so)
 
 
 def _has_gradient(node: torch.fx.Node) -> bool:

@@ -120,6 +120,12 @@ def only_computes(node: torch.fx.Node) -> bool:
     return not (facts.draws or facts.communicates) and facts.writes is not None and not written_nodes(node)
 
 
+def only_writes_memory(node: torch.fx.Node) -> bool:
+    """Is it known what it may write to; and does it no more than write, to memory that stays as it is?"""
+    facts = facts_of(node)
+    return facts.writes is not None and not (facts.draws or facts.communicates or facts.changes_form)
+
+
 def is_transforming(node: torch.fx.Node) -> bool:
     """Does it stand where a function transform begins or ends, or hands tensors on?"""
     return name_of(node) in _WRAPPING

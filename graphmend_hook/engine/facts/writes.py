@@ -47,6 +47,11 @@ def fakes_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
     return (value for value in values_of(node) if isinstance(value, torch.Tensor))
 
 
+def dimensions_of(node: torch.fx.Node) -> int:
+    """How many dimensions has what the node gives?  The most, where it gives several tensors."""
+    return max((fake.dim() for fake in fakes_of(node)), default=0)
+
+
 def storages_of(node: torch.fx.Node) -> Iterator[int]:
     """What tells the memory of the tensors that the node stands for; aliases have the same."""
     for fake in fakes_of(node):

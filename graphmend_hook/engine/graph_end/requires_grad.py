@@ -22,7 +22,7 @@ from ..door.variables import Variable, is_plain_tensor
 from ..epilogue.rerun import Plan, keep
 from ..facts.operations import is_of_torch, name_of, written_nodes
 from ..facts.uses import Uses
-from ..facts.writes import fakes_of, memory_of
+from ..facts.writes import dimensions_of, memory_of
 from .order import Compiler, Verdict, Wrapper
 
 UNTOLD = Feature("a tensor that would require a gradient for nothing is not told to require one")
@@ -126,11 +126,8 @@ def hands_on(user: torch.fx.Node, operand: torch.fx.Node, written: set[int]) -> 
     if name_of(user).rstrip("_") in tensor_ops.LINEAR_KEEPING_NOTHING:
         return True
     others = [node for node in user.all_input_nodes if node is not operand]
-    is_largest = all(_dimensions(operand) >= _dimensions(node) for node in others)  # matmul looks at the smaller one
+    # matmul looks at the smaller one
+    is_largest = all(dimensions_of(operand) >= dimensions_of(node) for node in others)
     is_first = [*user.args[:1]] == [operand] and operand not in (*user.args[1:], *user.kwargs.values())
     is_linear = name_of(user) in tensor_ops.LINEAR and is_first and is_largest
     return is_linear and memory_of(others).isdisjoint(written)
-
-
-def _dimensions(node: torch.fx.Node) -> int:
-    return max((fake.dim() for fake in fakes_of(node)), default=0)

@@ -25,7 +25,7 @@ from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import PLAIN, can_be_loaded, guard_type
-from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, type_of
+from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, tuple_of, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
@@ -399,9 +399,7 @@ _NONE: Any = ()
 @question(otherwise=_NONE)
 def operands_of(_trace: Trace, number: Variable) -> Any:
     """What that is called with, as a tuple."""
-    from torch._dynamo.variables.lists import TupleVariable
-
-    return TupleVariable([*number.realize().operands])
+    return tuple_of(number.realize().operands)
 
 
 def _dtype(tensor: Variable) -> torch.dtype:

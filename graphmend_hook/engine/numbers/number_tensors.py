@@ -21,7 +21,7 @@ import torch
 from ..attempt.compilation import Compilation, is_break_or_failure
 from ..door.question import question
 from ..door.tracer import Trace
-from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node, tuple_of
 from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
@@ -303,13 +303,11 @@ _NONE: Any = ()
 @question(otherwise=_NONE)
 def divisors(trace: Trace) -> Any:
     """The predicates of the divisors of the regions that have been closed, as a tuple: each is to be guarded now."""
-    from torch._dynamo.variables.lists import TupleVariable
-
     numbers = trace.compilation.of(_Numbers)
     if trace.compilation.of(Regions).open:
         return ()
     found, numbers.zero = numbers.zero, []
-    return TupleVariable(found)
+    return tuple_of(found)
 
 
 def guard_with(guard: Callable[[torch.Tensor], bool]) -> None:

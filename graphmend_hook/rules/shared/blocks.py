@@ -36,12 +36,8 @@ def slots_of(*blocks: Sequence[ast.stmt]) -> list[Slot]:
                 found.setdefault(ast.unparse(node), node)
             elif is_item(node) and isinstance(node.ctx, ast.Store):
                 found.setdefault(ast.unparse(node), node)
-    owners: dict[str, set[str]] = {}  # of each attribute
-    for slot in found.values():
-        owners.setdefault(attribute_of(slot).attr, set()).add(ast.unparse(attribute_of(slot)))
-    whole = {slot.attr for slot in found.values() if isinstance(slot, ast.Attribute)}
-    items = {attribute_of(slot).attr for slot in found.values() if isinstance(slot, ast.Subscript)}
-    if any(len(each) > 1 for each in owners.values()) or not whole.isdisjoint(items):
+    written = {(ast.unparse(attribute_of(slot)), type(slot)) for slot in found.values()}
+    if len(written) > len({attribute_of(slot).attr for slot in found.values()}):
         raise Declined(OTHER_NAME, "a side writes to the same attribute through two names")
     return list(found.values())
 

@@ -53,7 +53,7 @@ TOO_BIG = of_rules(
 OTHER_STATEMENT = of_rules(
     "GM102-R08",
     sentence="the sides assign to names and attributes, call, return, raise, log, branch, or loop; and all exits of a loop that data ends are alike",
-    remedy="Give what the side computes to names, and do the rest after the branch: stores to items, `try`, `del` and definitions are not taken; leave a loop by `break`, or by `return`, and not by both.",
+    remedy="Give what the side computes to names, and do the rest after the branch: `try`, `del` and definitions are not taken; leave a loop by `break`, or by `return`, and not by both.",
     because="a side contains another statement: `try`, `del`, a definition; or a loop that data ends is left by `break` and by `return`",
 )
 EFFECT_IN_SIDE = of_rules(

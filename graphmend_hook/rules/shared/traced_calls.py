@@ -29,7 +29,7 @@ from ...engine.facts.operations import (
     name_of,
     stores_steadily,
 )
-from ...engine.facts.writes import fakes_of
+from ...engine.facts.writes import dimensions_of, fakes_of
 from ...engine.region import Regions, computes_in, memory_made
 from ...engine.shelter import shelter
 from ...source import tensor_ops
@@ -156,16 +156,12 @@ def _stores_anywhere(node: torch.fx.Node) -> bool:
     if not masks or not isinstance(value, torch.fx.Node):
         return True
     # How many rows a mask selects, the data decides: each has to get the same.
-    rows = _dimensions(node.args[0]) - _dimensions(masks[0]) if masks == [index] else 0
-    return _dimensions(value) <= rows
+    rows = dimensions_of(node.args[0]) - dimensions_of(masks[0]) if masks == [index] else 0
+    return dimensions_of(value) <= rows
 
 
 def _is_mask(node: torch.fx.Node) -> bool:
     return [fake.dtype for fake in fakes_of(node)] == [torch.bool]
-
-
-def _dimensions(node: torch.fx.Node) -> int:
-    return max((fake.dim() for fake in fakes_of(node)), default=0)
 
 
 def _is_large(node: torch.fx.Node) -> bool:

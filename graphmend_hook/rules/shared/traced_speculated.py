@@ -55,16 +55,18 @@ def current(owner: Any, name: str) -> Any:
     """The attribute's value, if assigning to it does no more than to store."""
     if in_trace() and not traced_sides.stores_plainly(owner, name):
         raise Unspeculable(ATTRIBUTE_SEEN)
-    found = getattr(owner, name)
-    late = unread_as_late(found) if in_trace() else None
-    return found if late is None else late
+    return _as_late(getattr(owner, name))
 
 
 def current_item(owner: Any, name: str, key: str) -> Any:
     """The item of that key of the dict that the attribute holds, if assigning to it does no more than to store."""
     if in_trace() and not traced_sides.stores_item_plainly(owner, name, getattr(owner, name), key):
         raise Unspeculable(ATTRIBUTE_SEEN)
-    found = getattr(owner, name)[key]
+    return _as_late(getattr(owner, name)[key])
+
+
+def _as_late(found: Any) -> Any:
+    """A number or a text that the trace need not look at exists behind the graph."""
     late = unread_as_late(found) if in_trace() else None
     return found if late is None else late
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from ...diagnostics import Refusal
 from ...source.names import NamesIn, walk
@@ -44,6 +43,8 @@ else:
 _FUNCTIONS = {spelling: Template(f"def {spelling}(PARAMETERS):\n    STATEMENTS") for spelling in ("THEN", "ELSE")}
 _RETURN = Template("return GM.truth(TEST)")
 _GIVE = Template("return (RESULTS,)")
+# What makes functions or lists, or binds a name in an expression.
+_OTHER = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.ListComp, ast.DictComp, ast.GeneratorExp)
 _PLAIN = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass)
 
 
@@ -93,7 +94,8 @@ class WhileCandidate:
 
     def _augmented(self) -> set[str]:
         """The names with ``+=`` and its kin: whole numbers, since of a tensor the memory would be written to."""
-        return {each.target.id for each in self.at.body if _augments(each) and isinstance(each.target, ast.Name)}
+        targets = (each.target for each in self.at.body if isinstance(each, ast.AugAssign))
+        return {target.id for target in targets if isinstance(target, ast.Name)}
 
     def _results(self) -> Iterator[ast.expr]:
         """What goes round next; what is another name of a tensor goes round as a copy of it."""
@@ -108,17 +110,13 @@ class WhileCandidate:
             yield expression("GM.copied(A)" if each in renamed else "A", self.at, A=name(each, self.at))
 
 
-def _augments(statement: ast.stmt) -> TypeGuard[ast.AugAssign]:
-    return isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name)
-
-
 def _calculated(statement: ast.stmt) -> ast.stmt:
     """``n += 1`` as ``n = n + 1``."""
-    if not _augments(statement):
-        return statement
-    assert isinstance(statement.target, ast.Name)
-    value = ast.copy_location(ast.BinOp(name(statement.target.id, statement), statement.op, statement.value), statement)
-    return ast.copy_location(ast.Assign([statement.target], value), statement)
+    match statement:
+        case ast.AugAssign(ast.Name() as target, operation, value):
+            value = ast.copy_location(ast.BinOp(name(target.id, statement), operation, value), statement)
+            return ast.copy_location(ast.Assign([target], value), statement)
+    return statement
 
 
 def while_at(place: Place, scope: ModuleScope, code: str) -> WhileCandidate | Refusal | None:
@@ -159,6 +157,3 @@ def _each_time(test: ast.expr, lowering: Lowering) -> ast.expr:
     for operand in test.values[1:]:
         joined = expression("GM.both(A, B)", test, A=joined, B=lowering.test(operand, Side(lowering)))
     return joined
-
-
-_OTHER = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await, ast.ListComp, ast.DictComp, ast.GeneratorExp)

@@ -62,13 +62,10 @@ def _begin(trace: Trace, carried: Variable, counts: Variable) -> Any:
     compilation = trace.compilation
     lost = compilation.dropped(LOOP, trace.line)
     items = [each.realize() if is_unread(each) else each for each in carried.items]
-    is_free = not (trace.is_in_a_body or compilation.is_saved or compilation.of(Regions).open)
-    if is_harmful(trace):
-        is_free = False
     numbers = {place for place, each in enumerate(items) if not each.is_tensor()}
-    if numbers and not late_numbers.may_wait_here(trace):
-        is_free = False
-    if lost is None and is_free and numbers.issuperset(python_of(counts)):
+    is_elsewhere = trace.is_in_a_body or compilation.is_saved or compilation.of(Regions).open or is_harmful(trace)
+    may_count = not numbers or late_numbers.may_wait_here(trace)
+    if lost is None and not is_elsewhere and may_count and numbers.issuperset(python_of(counts)):
         given = [_tensor(trace, each) for each in items]
         nodes = [tensor_node(each) for each in given if each is not None]
         if len(nodes) == len(given) == sum(len(memory_of([node])) for node in nodes) == len(memory_of(nodes)):
