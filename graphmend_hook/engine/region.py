@@ -7,15 +7,11 @@ the statement as it was written.  If the graph ends in it, or tracing it fails, 
 
 from __future__ import annotations
 
-import dis
 import functools
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import CodeType
 from typing import NoReturn
 
 import torch
@@ -24,16 +20,13 @@ from .attempt.attempt import STATEMENT, Bet, Feature
 from .attempt.compilation import Compilation, is_break_or_failure
 from .door.own_code import is_of_package
 from .door.trace_state import State
-from .door.tracer import SourceLine, Trace, count_inlined, inlined_code, log
+from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
 from .facts.operations import only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
+from .hidden import Hidden
 from .numbers.size_guards import SizeGuards
 
-_TORCH = f"{Path(torch.__file__).parent}{os.sep}"
-# What reads, or writes, attributes whose names the code that has it does not tell; and what may tell them.
-_READING_BY_NAME = {"__dict__", "delattr", "dir", "eval", "exec", "setattr", "vars"}
-_ASKING = {"getattr", "hasattr"}
 REGION = Feature("a region is traced")  # by its place in the trace
 
 
@@ -41,7 +34,7 @@ REGION = Feature("a region is traced")  # by its place in the trace
 class Codes:
     """What the report says of a region that is given up.
 
-    It ends the graph; or makes a size a fixed number; or may read an attribute that is stored behind it.
+    It ends the graph; or makes a size a fixed number; or looks at an attribute or an item that is stored behind it.
     """
 
     ends_graph: str
@@ -57,8 +50,7 @@ class Region:
     made: the nodes that were made in it, once it is closed.
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
-    stored: the attributes that it assigns to, as locals: the objects have what is stored once the region is closed.
-    items: the dicts to an item of which it assigns so; code of the program might know them by any name.
+    hidden: the attributes and items that it assigns to as locals: the objects have what is stored once it is closed.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
@@ -67,11 +59,18 @@ class Region:
         self.made: set[torch.fx.Node] = set()
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
-        self.stored: set[str] = set()
-        self.items: list[Variable] = []
-        self._inlined = count_inlined()
+        self.hidden = Hidden(trace, functools.partial(self.give_up, trace.compilation, (codes.sees_store,)))
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
+
+    def turn(self, trace: Trace) -> None:
+        """From here on, what is traced is the side that is taken where the predicate is false."""
+        self._show(trace)
+        self.is_where_true = False
+
+    def _show(self, trace: Trace) -> None:
+        if not self.hidden.show():
+            self.give_up(trace.compilation, (self.codes.sees_store,))
 
     def nodes(self, trace: Trace) -> list[torch.fx.Node]:
         """Those that were made in it so far."""
@@ -79,6 +78,7 @@ class Region:
 
     def close(self, trace: Trace) -> None:
         """Has it only computed?  If not, the frame is traced anew, without."""
+        self._show(trace)
         made = self.nodes(trace)
         self.made = {*made}
         changed = State(trace).changed_since(self._state)
@@ -91,14 +91,6 @@ class Region:
             trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
         if self._sizes.have_fixed():
             self.give_up(trace.compilation, (self.codes.fixes_size,))
-        if self.stored and any(map(self._may_see_store, inlined_code(self._inlined))):
-            self.give_up(trace.compilation, (self.codes.sees_store,))
-
-    def _may_see_store(self, code: CodeType) -> bool:
-        if self.items and not (code.co_filename.startswith(_TORCH) or _is_part(code, self.code)):
-            return True
-        names = _names_told(code)
-        return names is None or not self.stored.isdisjoint(names)
 
     def has_left_guards(self, trace: Trace) -> bool:
         """Would the frame be guarded on what was read in it?"""
@@ -113,34 +105,6 @@ class Region:
     def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
         """Trace the frame anew, with that region as it was written in this compilation."""
         compilation.without(self.bet(why), reason=f"a region is given up: {why[0]}")
-
-
-def _is_part(code: CodeType, outer: CodeType | None) -> bool:
-    """Is it a side of a branch of the function, or of one in such a side?  A side has the function's name."""
-    inner = [each for each in (outer.co_consts if outer else ()) if isinstance(each, CodeType)]
-    return any(each.co_name == code.co_name and (each is code or _is_part(code, each)) for each in inner)
-
-
-@functools.cache
-def _names_told(code: CodeType) -> frozenset[str] | None:
-    """The names of attributes that the code may look at; None where it may look at any.
-
-    ``getattr(a.b, "name")`` tells a name; of another form of such a call it is not known.
-    """
-    names = {*code.co_names}
-    if not names.isdisjoint(_READING_BY_NAME):
-        return None
-    found = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PRECALL", "PUSH_NULL")]
-    for place, each in enumerate(found):
-        if each.argval in _ASKING and each.opname.startswith("LOAD_"):
-            given = itertools.dropwhile(lambda one: one.opname == "LOAD_ATTR", found[place + 2 :])
-            told = next(given, None)
-            is_called = "NULL" in each.argrepr  # so Python shows it from 3.11 on
-            is_loaded = is_called and found[place + 1].opname.startswith("LOAD_")
-            if not is_loaded or told is None or told.opname != "LOAD_CONST" or type(told.argval) is not str:
-                return None
-            names.add(told.argval)
-    return frozenset(names)
 
 
 @dataclass

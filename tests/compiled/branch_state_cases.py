@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from expectations import BATCHES, SMALL, Expectation, register
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 EXPECT: dict[str, Expectation] = {}
 logger = logging.getLogger(__name__)
@@ -242,11 +243,7 @@ class a_number_or_none(Owner):
 # --- items of a dict -------------------------------------------------------------------------------------------------
 
 
-# On torch 2.15 such stores are declined so far.
-ITEMS = "GM102-T09" if torch.__version__ >= "2.15" else ""
-
-
-@case(declined=ITEMS, inductor=not ITEMS)
+@case(inductor=True)
 class counts_in_a_dict(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -260,7 +257,7 @@ class counts_in_a_dict(Owner):
         return h
 
 
-@case(declined=ITEMS)
+@case()
 class an_item_in_a_step_and_behind(Owner):
     def forward(self, x: Tensor) -> Tensor:
         for _ in range(3):
@@ -273,7 +270,7 @@ class an_item_in_a_step_and_behind(Owner):
         return x
 
 
-@case(declined=ITEMS)
+@case()
 class a_tensor_in_a_dict(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.detach().max() > 3:
@@ -320,3 +317,79 @@ class a_key_that_is_not_there(Owner):
         if x.detach().max() > 3:
             self.counts["new"] = 1
         return x * 2
+
+
+@case(declined="GM102-T09")
+class the_leaves_of_a_tree_are_asked_for(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["bad"] += 1
+            x = x * tree_leaves(self.same_counts)[0]
+        return x
+
+
+@case(declined="GM102-T09")
+class a_dict_of_another_module(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first.counts = self.counts
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.counts["bad"] += 1
+            x = x * self.first.counts["bad"]
+        return x
+
+
+@case(declined="GM102-T09")
+class what_a_list_has_taken(Owner):
+    def taken(self) -> list[int]:
+        return [self.skipped, 1]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, list[int]]:
+        found = [0]
+        if x.detach().max() > 3:
+            self.skipped += 1
+            found = self.taken()
+        return x * 2, found
+
+
+@case(declined="GM102-T09")
+class a_registry_is_asked_for(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.mean = x.detach().mean()
+            x = x - self._buffers["mean"]
+        return x
+
+
+@case(declined="GM102-T09")
+class a_namespace_is_asked_for(Owner):
+    def told(self) -> int:
+        return int(vars(self)["skipped"])
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.skipped += 1
+            x = x * self.told()
+        return x
+
+
+@case()
+class methods_and_properties_that_look_elsewhere(Owner):
+    @property
+    def factor(self) -> int:
+        return len(self.counts)
+
+    def scaled_by_factor(self, x: Tensor) -> Tensor:
+        return self.first(x) * self.factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.skipped += 1
+            x = self.scaled_by_factor(x) * self.factor
+        return x

@@ -27,10 +27,7 @@ DECLINED = {
         "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = k\n    x = n\nk = 1\nreturn x",
     ],
     "GM102-R04": [
-        "if x.any():\n    self.a = x\n    x = n.a\nreturn x",
-        "if x.any():\n    self.a = x\n    x = getattr(self, 'a')\nreturn x",
         "if x.any():\n    self.a = x\n    self = n\nreturn x",
-        "if x.any():\n    self.a = n.a = x\nreturn x",
         "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = n\n    x = n\nreturn self.lazy",
     ],
     "GM102-R05": ["if x.any():\n    k = 1\nreturn k", "if x.any():\n    k = 1\nelse:\n    x = 2\nwhile n:\n    n = k"],

@@ -113,18 +113,8 @@ def place_of(error: BaseException) -> Place | None:
 
 def traced_code(compilation: Compilation) -> set[CodeType]:
     """The program's functions that the attempt has traced, that of the frame among them."""
-    return {compilation.code, *inlined_code()}
-
-
-def inlined_code(first: int = 0) -> list[CodeType]:
-    """The program's functions that the attempt has inlined, in order; first: without so many of all inlined ones."""
-    inlined = itertools.islice(TracingContext.get_traced_code() or (), first, None)
-    return [code for code in inlined if code.co_filename not in OWN_FILES]
-
-
-def count_inlined() -> int:
-    """How many functions the attempt has inlined so far."""
-    return len(TracingContext.get_traced_code() or ())
+    inlined = TracingContext.get_traced_code() or ()
+    return {compilation.code, *(code for code in inlined if code.co_filename not in OWN_FILES)}
 
 
 def compiling_frame() -> FrameType | None:

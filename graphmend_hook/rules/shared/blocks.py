@@ -9,7 +9,7 @@ from typing import TypeGuard
 from ...source.names import walk
 from ...source.scopes import Place
 from ..base import Declined
-from .codes import LEAVES_EARLY, OTHER_NAME, OTHER_STATEMENT
+from .codes import LEAVES_EARLY, OTHER_STATEMENT
 
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
 
@@ -36,9 +36,6 @@ def slots_of(*blocks: Sequence[ast.stmt]) -> list[Slot]:
                 found.setdefault(ast.unparse(node), node)
             elif is_item(node) and isinstance(node.ctx, ast.Store):
                 found.setdefault(ast.unparse(node), node)
-    written = {(ast.unparse(attribute_of(slot)), type(slot)) for slot in found.values()}
-    if len(written) > len({attribute_of(slot).attr for slot in found.values()}):
-        raise Declined(OTHER_NAME, "a side writes to the same attribute through two names")
     return list(found.values())
 
 

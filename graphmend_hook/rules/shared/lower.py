@@ -171,7 +171,7 @@ class Lowering:
 
     def _membership(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         """``token in ids``."""
-        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+        if self.taint(node) is Taint.NO or (side is not None and side.has_assigned_shared()):
             return self._value(node, side)
         element, container = (self._value(operand, side) for operand in (node.left, node.comparators[0]))
         found = expression(f"GM.contains(A, B{_in_side(side)})", node, A=element, B=container)
@@ -251,7 +251,7 @@ class Lowering:
 
     def _truths(self, node: ast.Call, side: Speculation | None) -> ast.expr:
         """``any(x > 0)``, which asks one element after the other."""
-        if self.taint(node) is Taint.NO or (side is not None and side.has_stored()):
+        if self.taint(node) is Taint.NO or (side is not None and side.has_assigned_shared()):
             return self._value(node, side)
         assert isinstance(node.func, ast.Name)
         items = self._value(node.args[0], side)

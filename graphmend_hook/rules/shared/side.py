@@ -173,7 +173,7 @@ class Side(Speculation):
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
         shared = self.lowering.place.function.flow.captured
-        if any(isinstance(node, ast.Attribute) and self.stores(node.attr) for node in walk(statement)):
+        if any(isinstance(node, ast.expr) and ast.unparse(node) in self.stored for node in walk(statement)):
             return False
         return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
 

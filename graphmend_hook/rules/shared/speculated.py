@@ -16,7 +16,7 @@ from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
 from ..base import Declined
-from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE, OTHER_NAME
+from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE
 
 # Operators, by the names that the module `operator` has for them.
 ARITHMETIC: dict[type[ast.AST], str] = {
@@ -85,7 +85,7 @@ class Speculation:
         self.reads: set[str] = set()
         self._kept: set[str] = set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
-        self._is_shared_before = around is not None and around._has_assigned_shared()
+        self._is_shared_before = around is not None and around.has_assigned_shared()
 
     def is_local(self, spelling: str) -> bool:
         """Is it a local name, of the function or of one around it?"""
@@ -136,8 +136,8 @@ class Speculation:
             case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
                 return self._operated(COMPARISONS[type(op)], left, right)
             case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
-                text = "GM.plain(A) in GM.plain(GM.inert(B))" if self.has_stored() else "GM.plain(A) in GM.plain(B)"
-                found = expression(text, node, A=self.value(left), B=self.value(right))
+                searched = expression("GM.inert(B)" if self.has_assigned_shared() else "B", node, B=self.value(right))
+                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=searched)
                 return found if isinstance(op, ast.In) else expression("not A", node, A=found)
             case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
                 if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
@@ -171,11 +171,9 @@ class Speculation:
         spelling = self.stored.get(ast.unparse(node)) if self.stored else None
         if spelling is not None:
             return self._stored(spelling, node)
-        if self.stores(node.attr):
-            raise Declined(OTHER_NAME, f"`.{node.attr}` is written through one name and read through another")
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        call = "GM.unrelated(A, NAME)" if self.has_stored() else "GM.attribute(A, NAME)"
+        call = "GM.unrelated(A, NAME)" if self.has_assigned_shared() else "GM.attribute(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
 
@@ -185,22 +183,15 @@ class Speculation:
             self.reads.add(spelling)
         return name(spelling, at)
 
-    def stores(self, attribute: str) -> bool:
-        """Is an attribute of that name assigned to, or an item of one?"""
-        return any(key.partition("[")[0].rpartition(".")[2] == attribute for key in self.stored)
-
-    def has_stored(self) -> bool:
-        """Has anything been assigned to that other code can see: an attribute, or a name that a function has?"""
-        return bool(self.stored) or self._has_assigned_shared()
-
     def is_left_to_the_trace(self) -> bool:
         """May what no table knows be made here as it is?
 
         Something speaks for a tensor, and no name has been assigned to that other functions have.
         """
-        return not (self.lowering.is_open or self._has_assigned_shared())
+        return not (self.lowering.is_open or self.has_assigned_shared())
 
-    def _has_assigned_shared(self) -> bool:
+    def has_assigned_shared(self) -> bool:
+        """Has a name been assigned to that other functions have?"""
         shared = self.lowering.place.function.flow.captured
         return self._is_shared_before or not self.assigned.isdisjoint(shared)
 
@@ -220,7 +211,7 @@ class Speculation:
         plain = "A"
         if function is node.func:
             plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
-            plain = plain.replace("A", "GM.inert(A)") if self.has_stored() else plain
+            plain = plain.replace("A", "GM.inert(A)") if self.has_assigned_shared() else plain
         arguments += [self._argument(argument, plain) for argument in node.args]
         keywords = [
             ast.copy_location(ast.keyword(keyword.arg, self._argument(keyword.value, plain)), keyword)
@@ -241,8 +232,6 @@ class Speculation:
     def _called(self, node: ast.Call, qualified: str, bare: str) -> tuple[ast.expr, list[ast.expr]]:
         """What is called in its place, and its arguments before those of the call."""
         func, in_torch = node.func, qualified.startswith(TORCH)
-        if self.stored and qualified in ("getattr", "hasattr"):
-            raise Declined(OTHER_NAME, f"`{qualified}` may read an attribute that the side writes")
         if not unpacks(node):
             builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
             if builtin or qualified in _PLAIN_TORCH:

@@ -16,7 +16,7 @@ from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace, is_caught
-from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, is_unread, python_of, type_of
+from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, python_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
@@ -47,46 +47,37 @@ class Unspeculable(Exception):  # noqa: N818  control flow, not an error
 
 @question(otherwise=False)
 def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
-    """Does assigning to that attribute of the object store the value, and nothing else?
-
-    If so, no code that the regions at hand inline may look at it: it is stored behind them.
-    """
-    return _stores_plainly(trace, owner, attribute)
-
-
-def _stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
+    """Does assigning to that attribute of the object store the value, and nothing else?"""
     kind = owner.python_type()
     plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
-    if not plain or hasattr(getattr(kind, attribute, None), "__set__") or not _has_itself(trace, owner, attribute):
-        return False
-    for region in trace.compilation.of(Regions).open[-1:]:
-        region.stored.add(attribute)
-    return True
+    return plain and not hasattr(getattr(kind, attribute, None), "__set__") and _has_itself(trace, owner, attribute)
 
 
 @question(otherwise=False)
-def stores_item_plainly(trace: Trace, owner: Variable, attribute: str, held: Variable, key: str) -> bool:
-    """Does the attribute hold a dict with that key, of which traced code has no other name?
-
-    If so, no code of the program that the regions at hand inline may look at any dict: it is stored behind them.
-    """
-    if not _stores_plainly(trace, owner, attribute) or type_of(held) is not dict:
-        return False
-    if not any(python_of(each.vt) == key for each in held.realize().items):
-        return False
-    named = (value for frame in trace.frames() for value in frame.symbolic_locals.values())
-    if any(not is_unread(value) and value.realize() is held.realize() for value in named):
-        return False
-    for region in trace.compilation.of(Regions).open[-1:]:
-        region.items.append(held.realize())
-    return True
+def hide(trace: Trace, owner: Variable, attribute: str) -> bool:
+    """Up to the end of the side, nothing may look at the attribute: it is stored behind the sides."""
+    return all(region.hidden.attribute(owner, attribute) for region in trace.compilation.of(Regions).open[-1:])
 
 
 @question(otherwise=False)
-def is_stored_to(trace: Trace, container: Variable) -> bool:
-    """Is it a dict to an item of which an open region assigns?"""
-    items = [each for region in trace.compilation.of(Regions).open for each in region.items]
-    return any(each is container.realize() for each in items)
+def hide_item(trace: Trace, container: Variable, key: str) -> bool:
+    """The same of the item of that key of a dict."""
+    return all(region.hidden.item(container, key) for region in trace.compilation.of(Regions).open[-1:])
+
+
+@question(otherwise=False)
+def hide_registered(trace: Trace, owner: Variable, registry: Variable, attribute: str) -> bool:
+    """The same of what a module keeps in that dict."""
+    hidden = [region.hidden for region in trace.compilation.of(Regions).open[-1:]]
+    return all(each.registered(owner, registry, attribute) for each in hidden)
+
+
+@question(otherwise="")
+def registry_of(_trace: Trace, owner: Variable, attribute: str) -> str:
+    """Where a module keeps what it has of that name; "" where that is an attribute of its own."""
+    own = getattr(getattr(owner.realize(), "value", None), "__dict__", {})
+    registries = REGISTRIES if issubclass(owner.python_type(), torch.nn.Module) else ()
+    return next((each for each in registries if attribute in own.get(each, {})), "")
 
 
 def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:
@@ -198,7 +189,7 @@ def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
 @question(otherwise=None)
 def enter_other_side(trace: Trace) -> None:
     """From here on, the side is traced that is taken where the predicate is false."""
-    trace.compilation.of(Regions).open[-1].is_where_true = False
+    trace.compilation.of(Regions).open[-1].turn(trace)
 
 
 @question(otherwise=0)

@@ -19,7 +19,6 @@ from .traced_calls import called
 from .traced_operations import has_known_shape, is_tensor
 from .traced_sides import Unspeculable
 
-_NAMESPACES = ("__dict__", *traced_sides.REGISTRIES)  # attributes that have all others
 _LONG = 10_000  # items of a sequence; also the exponent of a power
 
 slice = builtins.slice  # for rewritten code, where the name may be bound to something else
@@ -38,31 +37,43 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def unrelated(owner: Any, name: str) -> Any:
-    """``owner.<name>`` in a side that has stored something: no property, which might read what is not there yet."""
-    if name in _NAMESPACES or (in_trace() and not traced_sides.reads_plainly(owner, name)):
+    """``owner.<name>`` in a side that has assigned to a name that other functions have: no property might read that."""
+    if in_trace() and not traced_sides.reads_plainly(owner, name):
         raise Unspeculable(ATTRIBUTE_SEEN)
     return getattr(owner, name)
 
 
 def inert(value: Any) -> Any:
-    """`value`, in a side that has stored something: no method of the program's might look at what is not there yet."""
+    """`value`, in such a side: no method of the program's might read the name."""
     if in_trace() and traced_sides.has_methods_of_the_program(value):
         raise Unspeculable(ATTRIBUTE_SEEN)
     return value
 
 
 def current(owner: Any, name: str) -> Any:
-    """The attribute's value, if assigning to it does no more than to store."""
-    if in_trace() and not traced_sides.stores_plainly(owner, name):
+    """The attribute's value, if assigning to it does no more than to store; up to the end of the side it is hidden."""
+    found = getattr(owner, name)
+    if not in_trace() or not traced_sides.stores_plainly(owner, name):  # an export has nothing to hide it with
         raise Unspeculable(ATTRIBUTE_SEEN)
-    return _as_late(getattr(owner, name))
+    registry = traced_sides.registry_of(owner, name)
+    if registry:
+        is_hidden = traced_sides.hide_registered(owner, getattr(owner, registry), name)
+    else:
+        is_hidden = traced_sides.hide(owner, name)
+    if not is_hidden:
+        raise Unspeculable(ATTRIBUTE_SEEN)
+    return _as_late(found)
 
 
 def current_item(owner: Any, name: str, key: str) -> Any:
-    """The item of that key of the dict that the attribute holds, if assigning to it does no more than to store."""
-    if in_trace() and not traced_sides.stores_item_plainly(owner, name, getattr(owner, name), key):
+    """The same of the item of that key of the dict that the attribute holds."""
+    held = getattr(owner, name)
+    if not in_trace() or type(held) is not dict or key not in held:
         raise Unspeculable(ATTRIBUTE_SEEN)
-    return _as_late(getattr(owner, name)[key])
+    found = held[key]
+    if not traced_sides.stores_plainly(owner, name) or not traced_sides.hide_item(held, key):
+        raise Unspeculable(ATTRIBUTE_SEEN)
+    return _as_late(found)
 
 
 def _as_late(found: Any) -> Any:
@@ -161,8 +172,6 @@ def item_of(container: Any, index: Any) -> Any:
     kind = type(container)
     if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
         return called(operator.getitem, container, plain(index))
-    if kind is dict and in_trace() and traced_sides.is_stored_to(container):
-        raise Unspeculable(ATTRIBUTE_SEEN)
     return container[plain(index)]
 
 
