@@ -35,6 +35,7 @@ from .rules.shared.traced_speculated import (
     operate,
     plain,
     slice,
+    stores,
     unheard,
     unrelated,
 )
@@ -68,7 +69,6 @@ from .rules.value.traced_operators import as_operator
 from .rules.value.traced_twice import apart
 from .rules.where.traced import (
     expect_step,
-    is_other,
     may_leave,
     nested,
     nested_returned,

@@ -1,13 +1,12 @@
 """A region: a stretch that is traced though Python might not get there, such as a side of a branch.
 
 Whoever opens one closes it where the stretch ends, and there it is judged what the trace has done in between.  A region
-may only compute: if it has changed anything that Python could tell, or written, or drawn, the frame is traced anew with
-the statement as it was written.  If the graph ends in it, or tracing it fails, that region alone is given up.
+may only compute, and store: if it has changed anything else that Python could tell, or written, or drawn, it is given up:
+the frame is traced anew, with the stretch as it was written.  So too if the graph ends in it, or tracing it fails.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from typing import NoReturn
 
 import torch
 
-from .attempt.attempt import STATEMENT, Bet, Feature
+from .attempt.attempt import Bet, Feature
 from .attempt.compilation import Compilation, is_break_or_failure
 from .door.own_code import is_of_package
 from .door.trace_state import State
@@ -24,8 +23,8 @@ from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
 from .facts.operations import only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
-from .hidden import Hidden
 from .numbers.size_guards import SizeGuards
+from .stores import Stores
 
 REGION = Feature("a region is traced")  # by its place in the trace
 
@@ -34,12 +33,12 @@ REGION = Feature("a region is traced")  # by its place in the trace
 class Codes:
     """What the report says of a region that is given up.
 
-    It ends the graph; or makes a size a fixed number; or looks at an attribute or an item that is stored behind it.
+    It ends the graph; or makes a size a fixed number; or does more than to compute, and to store what can be selected.
     """
 
     ends_graph: str
     fixes_size: str
-    sees_store: str
+    does_more: str
 
 
 class Region:
@@ -50,7 +49,7 @@ class Region:
     made: the nodes that were made in it, once it is closed.
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
-    hidden: the attributes and items that it assigns to as locals: the objects have what is stored once it is closed.
+    stores: what its sides store in objects that are older, if it has sides: those of a branch, whose test is known.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
@@ -59,18 +58,16 @@ class Region:
         self.made: set[torch.fx.Node] = set()
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
-        self.hidden = Hidden(trace, functools.partial(self.give_up, trace.compilation, (codes.sees_store,)))
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
+        effects, is_older = trace.output.side_effects, self._state.is_older
+        self.stores = None if predicate is None else Stores(effects, is_older)
 
-    def turn(self, trace: Trace) -> None:
+    def turn(self) -> None:
         """From here on, what is traced is the side that is taken where the predicate is false."""
-        self._show(trace)
+        assert self.stores is not None
+        self.stores.end_side()
         self.is_where_true = False
-
-    def _show(self, trace: Trace) -> None:
-        if not self.hidden.show():
-            self.give_up(trace.compilation, (self.codes.sees_store,))
 
     def nodes(self, trace: Trace) -> list[torch.fx.Node]:
         """Those that were made in it so far."""
@@ -78,7 +75,9 @@ class Region:
 
     def close(self, trace: Trace) -> None:
         """Has it only computed?  If not, the frame is traced anew, without."""
-        self._show(trace)
+        if self.stores is not None:
+            self.stores.end_side()
+            self.stores.close()
         made = self.nodes(trace)
         self.made = {*made}
         changed = State(trace).changed_since(self._state)
@@ -88,7 +87,7 @@ class Region:
         # A region that is spoilt is dropped next, and it is said which of its operations may not be made.
         if changed or not (self.is_spoilt or all(computes_in(own, node) for node in made if node not in predicated)):
             log.debug("in a region: %s", changed or "an operation that does more than compute")
-            trace.compilation.without(STATEMENT.at(trace.line), reason="what a region may not do happens in it")
+            self.give_up(trace.compilation, (self.codes.does_more,))
         if self._sizes.have_fixed():
             self.give_up(trace.compilation, (self.codes.fixes_size,))
 

@@ -83,7 +83,7 @@ class a_setter(torch.nn.Module):
         return x + self.writes
 
 
-case(declined="GM102-T09")(a_setter)
+case(graphs=3)(a_setter)
 
 
 class a_private_attribute(torch.nn.Module):
@@ -211,12 +211,12 @@ class a_property_counts_in_a_right_operand(Meter):
 
 
 for _case in (
-    a_property_counts_what_was_counted_before,
     a_property_appends_to_what_was_appended_to_before,
-    a_property_stores_into_a_dict_that_was_stored_into_before,
     a_property_logs_after_a_log,
-    a_property_counts_in_a_side_that_is_refused,
     a_property_counts_in_a_right_operand,
 ):
     case(declined="GM102-T11")(_case)
 case(declined="-")(a_property_draws)
+case(declined="GM102-T02")(a_property_counts_in_a_side_that_is_refused)
+case()(a_property_counts_what_was_counted_before)
+case()(a_property_stores_into_a_dict_that_was_stored_into_before)

@@ -106,7 +106,7 @@ class h7_an_attribute_read_back_by_getattr(WithLast):
         return x + y
 
 
-case(declined="GM102-T09")(h7_an_attribute_read_back_by_getattr)
+case()(h7_an_attribute_read_back_by_getattr)
 
 
 class h7_an_attribute_through_another_name(WithLast):
@@ -119,7 +119,7 @@ class h7_an_attribute_through_another_name(WithLast):
         return x + y
 
 
-case(declined="GM102-T09")(h7_an_attribute_through_another_name)
+case()(h7_an_attribute_through_another_name)
 
 
 class h7_two_names_of_one_object(WithLast):
@@ -134,7 +134,7 @@ class h7_two_names_of_one_object(WithLast):
         return x + self.last
 
 
-case(declined="GM102-T09")(h7_two_names_of_one_object)
+case()(h7_two_names_of_one_object)
 
 
 # --- H8, H9, H12: what may not be run ahead of time ------------------------------------------------------------------

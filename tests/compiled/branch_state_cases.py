@@ -180,7 +180,7 @@ class what_is_returned_is_dropped(Owner):
         return x * 2
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_property_reads_it_on_the_same_side(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 1:
@@ -189,7 +189,7 @@ class a_property_reads_it_on_the_same_side(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_method_reads_it_on_the_same_side(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 1:
@@ -207,7 +207,7 @@ class a_function_asks_for_another_attribute_by_name(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_function_asks_for_any_attribute(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 1:
@@ -216,7 +216,7 @@ class a_function_asks_for_any_attribute(Owner):
         return x
 
 
-@case(declined="GM102-T11")
+@case(graphs=5)
 class a_method_counts(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.max() > 1:
@@ -280,7 +280,7 @@ class a_tensor_in_a_dict(Owner):
         return x + 1
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_dict_with_another_name(Owner):
     def forward(self, x: Tensor) -> Tensor:
         counts = self.counts
@@ -290,7 +290,7 @@ class a_dict_with_another_name(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_dict_under_another_attribute(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.detach().max() > 3:
@@ -299,7 +299,7 @@ class a_dict_under_another_attribute(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_method_may_look_at_a_dict(Owner):
     def bad(self) -> int:
         return self.same_counts["bad"]
@@ -311,7 +311,7 @@ class a_method_may_look_at_a_dict(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(declined="GM102-T11")
 class a_key_that_is_not_there(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.detach().max() > 3:
@@ -319,7 +319,7 @@ class a_key_that_is_not_there(Owner):
         return x * 2
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class the_leaves_of_a_tree_are_asked_for(Owner):
     def forward(self, x: Tensor) -> Tensor:
         if x.detach().max() > 3:
@@ -328,7 +328,7 @@ class the_leaves_of_a_tree_are_asked_for(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_dict_of_another_module(Owner):
     def __init__(self) -> None:
         super().__init__()
@@ -341,7 +341,7 @@ class a_dict_of_another_module(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(declined="GM102-T03")
 class what_a_list_has_taken(Owner):
     def taken(self) -> list[int]:
         return [self.skipped, 1]
@@ -354,7 +354,7 @@ class what_a_list_has_taken(Owner):
         return x * 2, found
 
 
-@case(declined="GM102-T09")
+@case()
 class a_registry_is_asked_for(Owner):
     def __init__(self) -> None:
         super().__init__()
@@ -367,7 +367,7 @@ class a_registry_is_asked_for(Owner):
         return x
 
 
-@case(declined="GM102-T09")
+@case(graphs=5)
 class a_namespace_is_asked_for(Owner):
     def told(self) -> int:
         return int(vars(self)["skipped"])

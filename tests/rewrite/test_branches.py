@@ -245,11 +245,16 @@ class Tracing:
 
     def select(self, test: Scalar, sides: Any, arguments: Any, effects: Any) -> Any:
         done: tuple[list[Any], list[Any]] = ([], [])
+        taken = 0 if test else 1
+        owners = [(each, dict(vars(each))) for each in arguments if hasattr(each, "__dict__")]
+        results: list[Any] = [None, None]
         try:
-            results = [side(found, *arguments) for side, found in zip(sides, done)]
+            for side in (1 - taken, taken):
+                for owner, attributes in owners:
+                    vars(owner).update(attributes)  # what the other side has stored is taken back
+                results[side] = sides[side](done[side], *arguments)
         except (AttributeError, IndexError):  # GM102-T05
             return None
-        taken = 0 if test else 1
         if effects is not None:
             effects.extend(done[taken])
             return results[1 - taken] if results[taken] is None else results[taken]
@@ -258,8 +263,7 @@ class Tracing:
         assert results[taken] is not None, "a side that raises leaves its exception"
         return results[taken]
 
-    def is_other(self, value: Any, current: Any) -> bool:
-        return value is not current
+    def stores(self) -> None: ...
 
     def nested(self, test: Any, sides: Any, arguments: Any, effects: Any) -> Any:
         if not self.undecided(test):

@@ -27,7 +27,6 @@ DECLINED = {
         "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = k\n    x = n\nk = 1\nreturn x",
     ],
     "GM102-R04": [
-        "if x.any():\n    self.a = x\n    self = n\nreturn x",
         "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = n\n    x = n\nreturn self.lazy",
     ],
     "GM102-R05": ["if x.any():\n    k = 1\nreturn k", "if x.any():\n    k = 1\nelse:\n    x = 2\nwhile n:\n    n = k"],
@@ -51,7 +50,6 @@ DECLINED = {
         "if x.any():\n    def g(): ...\nreturn x",
         "if x.any():\n    import os\nreturn x",
         "if x.any():\n    n, *k = x\nreturn x",
-        "if x.any():\n    n.a.b = 1\nreturn x",
         "if x.any():\n    n @= x\nreturn n",
     ],
     "GM102-R09": ["if x.any():\n    x = x + 1\n    print(*n)\nreturn x"],

@@ -53,6 +53,10 @@ class State:
         self._attributes = {variable: dict(values) for variable, values in effects.store_attr_mutations.items()}
         self._contents = _contents_of_all(trace)
 
+    def is_older(self, variable: Variable) -> bool:
+        """Was there the object when the trace had come to this?  Of one that the trace has not made yet, yes."""
+        return variable in self._contents or not _is_new(variable)
+
     def changed_since(self, before: State) -> str:
         """What has changed, for the log; "" for nothing.  Newer objects do not count."""
         if self._counts != before._counts:
@@ -61,9 +65,8 @@ class State:
             return "a mode of torch"
         for variable, attributes in self._attributes.items():
             earlier = before._attributes.get(variable, {})
-            is_newer = variable not in before._contents and _is_new(variable)
             changed = {name for name, value in attributes.items() if earlier.get(name) is not value}
-            if changed and not is_newer:
+            if changed and before.is_older(variable):
                 return f"{', '.join(sorted(changed))} of {variable}"
         for variable, contents in self._contents.items():
             if variable not in before._contents:

@@ -9,12 +9,9 @@ from typing import TypeGuard
 from ...source.names import walk
 from ...source.scopes import Place
 from ..base import Declined
-from .codes import LEAVES_EARLY, OTHER_STATEMENT
+from .codes import LEAVES_EARLY
 
 _LOOPS_AND_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-
-
-Slot = ast.Attribute | ast.Subscript
 
 
 def is_item(node: ast.AST) -> TypeGuard[ast.Subscript]:
@@ -25,25 +22,11 @@ def is_item(node: ast.AST) -> TypeGuard[ast.Subscript]:
     return False
 
 
-def slots_of(*blocks: Sequence[ast.stmt]) -> list[Slot]:
-    """The attributes of names that the blocks assign to, and items of such, each once, in order."""
-    found: dict[str, Slot] = {}
-    for statement in (each for block in blocks for each in block):
-        for node in walk(statement):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                if not isinstance(node.value, ast.Name):
-                    raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(node)}`")
-                found.setdefault(ast.unparse(node), node)
-            elif is_item(node) and isinstance(node.ctx, ast.Store):
-                found.setdefault(ast.unparse(node), node)
-    return list(found.values())
-
-
-def attribute_of(slot: Slot) -> ast.Attribute:
-    """The attribute that it is, or is an item of."""
-    found = slot.value if isinstance(slot, ast.Subscript) else slot
-    assert isinstance(found, ast.Attribute)
-    return found
+def stored_in(*blocks: Sequence[ast.stmt]) -> set[str]:
+    """The attributes that the blocks assign to, and such items, as they are spelled."""
+    nodes = [node for block in blocks for node in walk(*block)]
+    slots = (node for node in nodes if isinstance(node, ast.Attribute) or is_item(node))
+    return {ast.unparse(slot) for slot in slots if isinstance(slot.ctx, ast.Store)}
 
 
 def returns(statement: ast.If) -> bool:

@@ -6,12 +6,11 @@ Where the test is no tensor, or that cannot be done, the statement runs as it wa
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...source.templates import OWN, Template, constant, expression, name
-from .blocks import Slot, raising_side, returns
+from .blocks import raising_side, returns
 
 _BRANCH = Template(
     """
@@ -32,7 +31,6 @@ else:
 )
 _RAISING = Template("if GM.compiling():\n    TEST = CONDITION\n    TRACED\nelse:\n    ORIGINAL")
 _SIDES = Template("def THEN(EFFECTS, ARGUMENTS):\n    TAKEN\ndef ELSE(EFFECTS, ARGUMENTS):\n    UNTAKEN")
-_STORE = Template("if GM.is_other(VALUE, CURRENT):\n    SLOT = VALUE")
 _RETURN = Template("return OUTCOME[0]")
 _PASS = Template("pass")
 
@@ -41,7 +39,7 @@ _PASS = Template("pass")
 class Branch:
     """Both sides of a branch, as the bodies of two functions.
 
-    arguments: the names to pass to both; names, slots: what the results are to be assigned to, in order.
+    arguments: the names to pass to both; names: those that the results are to be assigned to, in order.
     raises: one of them may raise, and then gives None.
     """
 
@@ -49,7 +47,6 @@ class Branch:
     then: list[ast.stmt]
     orelse: list[ast.stmt]
     names: Sequence[str] = ()
-    slots: Sequence[Slot] = ()
     raises: bool = False
 
     def definitions(self, at: ast.stmt) -> list[ast.stmt]:
@@ -58,20 +55,12 @@ class Branch:
 
     def results(self, at: ast.stmt, first: int = 0) -> list[tuple[ast.expr, ast.expr]]:
         """What is to be assigned to, and what; first: the place of the first such result."""
-        targets: list[ast.expr] = [*(name(spelling, at, ast.Store()) for spelling in self.names), *self.slots]
-        return [(target, expression(f"OUTCOME[{index}]", at)) for index, target in enumerate(targets, first)]
+        results = [expression(f"OUTCOME[{index}]", at) for index in range(first, first + len(self.names))]
+        return [(name(spelling, at, ast.Store()), value) for spelling, value in zip(self.names, results, strict=True)]
 
     def assigned(self, at: ast.stmt, first: int = 0) -> list[ast.stmt]:
-        """The assignments; what both sides have left as it was is not stored."""
-        statements: list[ast.stmt] = []
-        for target, value in self.results(at, first):
-            if isinstance(target, (ast.Attribute, ast.Subscript)):
-                current = ast.copy_location(copy.copy(target), target)
-                current.ctx = ast.Load()
-                statements += _STORE.fill(at, VALUE=value, CURRENT=current, SLOT=target)
-            else:
-                statements.append(ast.copy_location(ast.Assign([target], value), at))
-        return statements
+        """The assignments."""
+        return [ast.copy_location(ast.Assign([target], value), at) for target, value in self.results(at, first)]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.kept import appended_to, is_new
 from ..defer.late import Late
-from .blocks import Slot, attribute_of, bound_for_certain, returns, slots_of, stays
+from .blocks import bound_for_certain, is_item, returns, stays, stored_in
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
@@ -50,22 +50,20 @@ if not hasattr(OWNER, ATTRIBUTE):
 _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START)")
-_CURRENT = Template("SPELLING = GM.current(OWNER, KEY)")
-_CURRENT_ITEM = Template("SPELLING = GM.current_item(OWNER, KEY, ITEM)")
+_STORES = Template("GM.stores()")
 
 
 class Side(Speculation):
     """What one side does.
 
     body: the statements of its function; ended: control does not reach their end; raises: they may raise.
-    returned: the attributes that it gives with what it returns; handed: names of ours that it hands on.
+    handed: names of ours that it hands on.
     """
 
     def __init__(self, lowering: Lowers, around: Side | None = None) -> None:
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
         self.ended = self.raises = False
-        self.returned: Sequence[Slot] = ()
         self.handed: frozenset[str] = frozenset()
 
     def inner(self) -> Side:
@@ -85,9 +83,8 @@ class Side(Speculation):
         self.ended = True
 
     def give_back(self, value: ast.expr | None, at: ast.stmt) -> None:
-        """Return the value, or None, and what has become of the attributes that are assigned to."""
-        given = constant(None, at) if value is None else self.value(value)
-        self.give([given, *map(self.value, self.returned)], at)
+        """Return the value, or None."""
+        self.give([constant(None, at) if value is None else self.value(value)], at)
 
     def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None, raised: ast.expr | None = None) -> None:
         """Leave the exception that `statement` raises.
@@ -104,25 +101,11 @@ class Side(Speculation):
         self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
-    def open(self, slots: Sequence[Slot], at: ast.stmt) -> None:
-        """Read the attributes and items that are assigned to into locals of the side, but for those that are such."""
-        for slot in slots:
-            text = ast.unparse(slot)
-            if text in self.stored:
-                continue
-            spelling = OWN + re.sub(r"\W", lambda found: f"{OWN}{ord(found[0])}", text)
-            attribute = attribute_of(slot)
-            holes: dict[str, ast.expr | str] = {
-                "SPELLING": spelling,
-                "OWNER": self.value(attribute.value),
-                "KEY": constant(self.lowering.place.function.attribute(attribute.attr), at),
-            }
-            if isinstance(slot, ast.Subscript):
-                self.body += _CURRENT_ITEM.fill(at, ITEM=slot.slice, **holes)
-            else:
-                self.body += _CURRENT.fill(at, **holes)
-            self.stored[text] = spelling
-            self.assigned.add(spelling)
+    def open(self, slots: set[str], at: ast.stmt) -> None:
+        """Begin what stores to these attributes and items."""
+        if slots - self.slots:
+            self.body += _STORES.fill(at)
+            self.slots |= slots
 
     def create(self, lazy: Lazy, at: ast.stmt) -> None:
         """Leave the attribute to be stored if the side is taken; in the side it is a local."""
@@ -144,7 +127,7 @@ class Side(Speculation):
                 | ast.Assert()
                 | ast.Assign(targets=[ast.Subscript()])
                 | ast.AugAssign(target=ast.Subscript())
-            ) if not slots_of([statement]) and self._may_stand(statement):
+            ) if not stored_in([statement]) and self._may_stand(statement):
                 self._as_written(statement)
             case ast.Assign():
                 self._assign(statement, statement.targets, statement.value)
@@ -173,7 +156,8 @@ class Side(Speculation):
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
         shared = self.lowering.place.function.flow.captured
-        if any(isinstance(node, ast.expr) and ast.unparse(node) in self.stored for node in walk(statement)):
+        held = self.slots | self.stored.keys()
+        if any(isinstance(node, ast.expr) and ast.unparse(node) in held for node in walk(statement)):
             return False
         return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
 
@@ -200,10 +184,10 @@ class Side(Speculation):
                 raise Declined(OTHER_NAME, f"`{target.id}` is rebound where its attributes are written")
             self.assigned.add(target.id)
             return target
-        if isinstance(target, (ast.Attribute, ast.Subscript)) and ast.unparse(target) in self.stored:
-            spelling = self.stored[ast.unparse(target)]
-            self.assigned.add(spelling)
-            return name(spelling, target, ast.Store())
+        if isinstance(target, ast.Attribute):
+            return ast.copy_location(ast.Attribute(self.value(target.value), target.attr, ast.Store()), target)
+        if is_item(target):
+            return ast.copy_location(ast.Subscript(self.value(target.value), target.slice, ast.Store()), target)
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
         raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
@@ -246,9 +230,6 @@ class Side(Speculation):
         if returns(statement):
             branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
         else:
-            for slot in slots_of(statement.body, statement.orelse):
-                if ast.unparse(slot) not in self.stored:  # whoever runs the side has to store what becomes of it
-                    raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(slot)}`")
             branch = assigning(statement, statement.body, statement.orelse, self)
         self.reads |= set(branch.arguments) - self.assigned
         self.body += branch.definitions(statement)
@@ -264,10 +245,10 @@ class Side(Speculation):
             self._store(statement, [self._target(target)], value)
 
 
-def branch_of(sides: tuple[Side, Side], names: Sequence[str] = (), slots: Sequence[Slot] = ()) -> Branch:
-    """The branch that two sides make, each of which gives what is to be assigned to these names and attributes."""
+def branch_of(sides: tuple[Side, Side], names: Sequence[str] = ()) -> Branch:
+    """The branch that two sides make, each of which gives what is to be assigned to these names."""
     then, orelse = sides
-    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, slots, then.raises or orelse.raises)
+    return Branch(sorted(then.reads | orelse.reads), then.body, orelse.body, names, then.raises or orelse.raises)
 
 
 def assigning(
@@ -285,8 +266,8 @@ def assigning(
     needed: the names that are read after it; None for all that it certainly binds.
     lazy: the attributes that each side creates, if they are not there.
     """
-    slots = slots_of(then, orelse)
-    stored = {attribute_of(slot).attr for slot in slots}
+    slots = stored_in(then, orelse)
+    stored = {slot.partition("[")[0].rpartition(".")[2] for slot in slots}
     if not stored.isdisjoint(each.attribute for created in lazy for each in created):
         raise Declined(OTHER_NAME, "an attribute that is created when it is first needed is assigned to once more")
     sides = around.inner(), around.inner()
@@ -312,22 +293,21 @@ def assigning(
                 BOUND_ON_ONE_SIDE, f"`{spelling}` is bound on one side only and read later; bind it before the branch"
             )
     for side in falling:
-        side.give([*(side.value(name(each, at)) for each in names), *(side.value(each) for each in slots)], at)
-    return branch_of(sides, names, slots)
+        side.give([side.value(name(each, at)) for each in names], at)
+    return branch_of(sides, names)
 
 
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:
     """The branch of an ``if`` both sides of which end in a ``return``; the result is what they return."""
     sides, end = (around.inner(), around.inner()), around.lowering.place.statement
-    slots = around.returned or slots_of(then, orelse)
+    slots = stored_in(then, orelse)
     for side, block in zip(sides, (then, orelse), strict=True):
-        side.returned = slots
         side.open(slots, end)
         side.run(block)
         if not side.ended:
             side.give_back(None, end)
     _check_shared(around, [*then, *orelse], "returns")
-    return branch_of(sides, slots=slots)
+    return branch_of(sides)
 
 
 def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:

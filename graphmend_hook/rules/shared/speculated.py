@@ -72,7 +72,7 @@ class Speculation:
 
     bound: the local names that are certainly bound before; assigned: those that have been bound since.
     reads: the names that are read of the function around.
-    stored: the attributes that are assigned to, and the locals that stand for them.
+    slots: the attributes and items that are assigned to; stored: the locals that stand for attributes it creates.
     """
 
     def __init__(self, lowering: Lowers, around: Speculation | None = None) -> None:
@@ -84,6 +84,7 @@ class Speculation:
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
         self._kept: set[str] = set()
+        self.slots: set[str] = set(around.slots) if around else set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
         self._is_shared_before = around is not None and around.has_assigned_shared()
 
@@ -103,8 +104,8 @@ class Speculation:
                 return self._name(node)
             case ast.Attribute():
                 return self._attribute(node)
-            case ast.Subscript() if ast.unparse(node) in self.stored:
-                return self._stored(self.stored[ast.unparse(node)], node)
+            case ast.Subscript(container, index) if self.slots and ast.unparse(node) in self.slots:
+                return expression("GM.current_item(A, I)", node, A=self.value(container), I=index)
             case ast.Subscript(container, index):
                 return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
             case ast.Slice():
@@ -174,6 +175,8 @@ class Speculation:
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
         call = "GM.unrelated(A, NAME)" if self.has_assigned_shared() else "GM.attribute(A, NAME)"
+        if self.slots and ast.unparse(node) in self.slots:
+            call = "GM.current(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
 

@@ -21,8 +21,9 @@ from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
 from ...engine.region import Codes, Regions, close_region, conditions, drop_region, open_region
+from ...engine.stores import Stores
 from ..defer.codes import NEEDS_ITS_BREAKS
-from ..where.codes import ATTRIBUTE_SEEN, ENDS_GRAPH, HARMFUL, SIZE_FIXED
+from ..where.codes import ENDS_GRAPH, HARMFUL, SIZE_FIXED
 
 # Where a module keeps what it registers; and the modules of types whose methods are nobody's own.
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -30,7 +31,7 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 _CAUGHT_BY_PYTHON = (AttributeError, StopIteration, StopAsyncIteration, GeneratorExit)
 _HOMES_OF_VALUES = frozenset({"builtins", "collections", "numpy", "torch", "types"})
 
-_CODES = Codes(ENDS_GRAPH, SIZE_FIXED, ATTRIBUTE_SEEN)
+_CODES = Codes(ENDS_GRAPH, SIZE_FIXED, HARMFUL)
 
 
 @dataclass
@@ -45,39 +46,62 @@ class Unspeculable(Exception):  # noqa: N818  control flow, not an error
     """A side cannot be evaluated ahead of the decision; the arguments: the code of the refusal, and the operation."""
 
 
-@question(otherwise=False)
-def stores_plainly(trace: Trace, owner: Variable, attribute: str) -> bool:
-    """Does assigning to that attribute of the object store the value, and nothing else?"""
-    kind = owner.python_type()
-    plain = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
-    return plain and not hasattr(getattr(kind, attribute, None), "__set__") and _has_itself(trace, owner, attribute)
+@question(otherwise=0)
+def count_stored(trace: Trace) -> int:
+    """How many slots of older objects have the sides stored to that were ended last?"""
+    return len(_stores(trace).slots)
 
 
 @question(otherwise=False)
-def hide(trace: Trace, owner: Variable, attribute: str) -> bool:
-    """Up to the end of the side, nothing may look at the attribute: it is stored behind the sides."""
-    return all(region.hidden.attribute(owner, attribute) for region in trace.compilation.of(Regions).open[-1:])
+def has_stored(trace: Trace, place: int, is_then: bool) -> bool:
+    """Has that side stored to the slot at that place?"""
+    return _stores(trace).slots[place] in _stores(trace).sides[0 if is_then else 1]
 
 
-@question(otherwise=False)
-def hide_item(trace: Trace, container: Variable, key: str) -> bool:
-    """The same of the item of that key of a dict."""
-    return all(region.hidden.item(container, key) for region in trace.compilation.of(Regions).open[-1:])
-
-
-@question(otherwise=False)
-def hide_registered(trace: Trace, owner: Variable, registry: Variable, attribute: str) -> bool:
-    """The same of what a module keeps in that dict."""
-    hidden = [region.hidden for region in trace.compilation.of(Regions).open[-1:]]
-    return all(each.registered(owner, registry, attribute) for each in hidden)
+@question(otherwise=None)
+def stored(trace: Trace, place: int, is_then: bool) -> Any:
+    """What that side has stored in the slot."""
+    return _stores(trace).sides[0 if is_then else 1][_stores(trace).slots[place]]
 
 
 @question(otherwise="")
-def registry_of(_trace: Trace, owner: Variable, attribute: str) -> str:
-    """Where a module keeps what it has of that name; "" where that is an attribute of its own."""
-    own = getattr(getattr(owner.realize(), "value", None), "__dict__", {})
-    registries = REGISTRIES if issubclass(owner.python_type(), torch.nn.Module) else ()
-    return next((each for each in registries if attribute in own.get(each, {})), "")
+def attribute_of(trace: Trace, place: int) -> str:
+    """The name of the attribute that the slot is; "" if it is an item."""
+    slot = _stores(trace).slots[place]
+    return slot.key if slot.is_attribute else ""
+
+
+@question(otherwise=False)
+def had_attribute(trace: Trace, place: int) -> bool:
+    """Did its owner have the attribute before, and would give it to whoever asks?"""
+    slot = _stores(trace).slots[place]
+    described = getattr(slot.owner.python_type(), slot.key, None)
+    return not hasattr(described, "__get__") and _has_itself(trace, slot.owner, slot.key)
+
+
+@question(otherwise=None)
+def owner_of(trace: Trace, place: int) -> Any:
+    """The object whose attribute the slot is."""
+    return _stores(trace).slots[place].owner
+
+
+@question(otherwise=None)
+def item_before(trace: Trace, place: int) -> Any:
+    """The item that the slot was before."""
+    return _stores(trace).slots[place].before
+
+
+@question(otherwise=None)
+def store(trace: Trace, place: int, value: Variable) -> None:
+    """Store that in the slot."""
+    _stores(trace).store(_stores(trace).slots[place], value)
+
+
+def _stores(trace: Trace) -> Stores:
+    region = trace.compilation.of(Regions).last
+    assert region is not None
+    assert region.stores is not None
+    return region.stores
 
 
 def _has_itself(trace: Trace, owner: Variable, attribute: str) -> bool:
@@ -189,7 +213,7 @@ def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
 @question(otherwise=None)
 def enter_other_side(trace: Trace) -> None:
     """From here on, the side is traced that is taken where the predicate is false."""
-    trace.compilation.of(Regions).open[-1].turn(trace)
+    trace.compilation.of(Regions).open[-1].turn()
 
 
 @question(otherwise=0)

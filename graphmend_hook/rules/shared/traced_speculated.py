@@ -50,33 +50,23 @@ def inert(value: Any) -> Any:
     return value
 
 
+def stores() -> None:
+    """What follows stores in objects: only a trace can take that back."""
+    if not in_trace():
+        raise Unspeculable(HARMFUL)
+
+
 def current(owner: Any, name: str) -> Any:
-    """The attribute's value, if assigning to it does no more than to store; up to the end of the side it is hidden."""
-    found = getattr(owner, name)
-    if not in_trace() or not traced_sides.stores_plainly(owner, name):  # an export has nothing to hide it with
-        raise Unspeculable(ATTRIBUTE_SEEN)
-    registry = traced_sides.registry_of(owner, name)
-    if registry:
-        is_hidden = traced_sides.hide_registered(owner, getattr(owner, registry), name)
-    else:
-        is_hidden = traced_sides.hide(owner, name)
-    if not is_hidden:
-        raise Unspeculable(ATTRIBUTE_SEEN)
-    return _as_late(found)
+    """The value of an attribute that the side stores to."""
+    return as_late(getattr(owner, name))
 
 
-def current_item(owner: Any, name: str, key: str) -> Any:
-    """The same of the item of that key of the dict that the attribute holds."""
-    held = getattr(owner, name)
-    if not in_trace() or type(held) is not dict or key not in held:
-        raise Unspeculable(ATTRIBUTE_SEEN)
-    found = held[key]
-    if not traced_sides.stores_plainly(owner, name) or not traced_sides.hide_item(held, key):
-        raise Unspeculable(ATTRIBUTE_SEEN)
-    return _as_late(found)
+def current_item(container: Any, key: str) -> Any:
+    """The value of an item that the side stores to."""
+    return as_late(container[key])
 
 
-def _as_late(found: Any) -> Any:
+def as_late(found: Any) -> Any:
     """A number or a text that the trace need not look at exists behind the graph."""
     late = unread_as_late(found) if in_trace() else None
     return found if late is None else late

@@ -16,7 +16,7 @@ from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
 from ..base import Declined
-from ..shared.blocks import following, has_effect, leaves_loop, slots_of
+from ..shared.blocks import following, has_effect, leaves_loop, stored_in
 from ..shared.branch import Branch, BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.identity import check_identity
@@ -339,13 +339,11 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
     step.bound |= {*found.own}
     step.reads.add(found.target)
-    slots = slots_of(loop.body)
-    for side in (rests, step):
-        side.open(slots, at)
+    step.open(stored_in(loop.body), at)
     step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
     for side in (rests, step):
-        side.give([*(side.value(name(each, at)) for each in (*names, *found.own)), *map(side.value, slots)], at)
-    branch = branch_of((rests, step), [*names, *found.own], slots)
+        side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
+    branch = branch_of((rests, step), [*names, *found.own])
     return _STEP.fill(at, DONE=found.done, SELECTED=_selected(found, branch))
 
 
@@ -383,16 +381,13 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     at, around = found.exits[0], Side(Lowering(place, scope))
     returned, goes_on = around.inner(), around.inner()
     tail = following(place)
-    slots = slots_of(tail)
-    for side in (returned, goes_on):
-        side.returned = slots
-        side.open(slots, at)
+    goes_on.open(stored_in(tail), at)
     returned.reads.add(found.returned)
     returned.give_back(name(found.returned, at), at)
     goes_on.run(tail)
     if not goes_on.ended:
         goes_on.give_back(None, at)
-    branch = branch_of((returned, goes_on), slots=slots)
+    branch = branch_of((returned, goes_on))
     return _AFTER.fill(at, DONE=found.done, SELECTED=_selected(found, branch, "GM.select_returned", first=1))
 
 

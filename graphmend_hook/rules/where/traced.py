@@ -22,8 +22,9 @@ from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_sides import Unspeculable
+from ..shared.traced_speculated import as_late
 from ..trap import traced as guards
-from .codes import HARMFUL, INNER_BRANCH, MAY_FAIL, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
+from .codes import ATTRIBUTE_SEEN, HARMFUL, INNER_BRANCH, MAY_FAIL, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
 _MODULES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict, torch.nn.ParameterList)
 _CONTAINERS = (
@@ -81,11 +82,15 @@ def _selected(
             is_open = False
             traced_sides.end_sides()
             _guard_divisors()
-        merged = _merged(predicate, left, right, is_dropped)
+        slots = traced_sides.count_stored() if in_trace() else 0
+        before = [_before(place) for place in range(slots)]
+        then, orelse = _with_stored(left, before, True), _with_stored(right, before, False)
+        merged = _merged(predicate, then, orelse, is_dropped)
+        _store(merged[len(merged) - slots :], before)
         _leave(_conditional(predicate, taken, untaken), effects)
         if in_trace():
             expect_success()
-        return merged
+        return merged[: len(merged) - slots]
     except Unspeculable as error:
         why = error.args
     except Exception:  # of the user's expressions: attributes that do not exist, types that do not fit
@@ -96,6 +101,34 @@ def _selected(
     if was_open:
         traced_sides.give_up_sides(why)
     return None
+
+
+def _before(place: int) -> Any:
+    """What a slot held before the sides stored to it."""
+    attribute = traced_sides.attribute_of(place)
+    if not attribute:
+        return as_late(traced_sides.item_before(place))
+    if not traced_sides.had_attribute(place):
+        raise Unspeculable(ATTRIBUTE_SEEN)
+    return as_late(getattr(traced_sides.owner_of(place), attribute))
+
+
+def _with_stored(outcome: tuple[Any, ...] | None, before: list[Any], is_then: bool) -> tuple[Any, ...] | None:
+    """What a side gives, and what the slots hold behind it."""
+    if outcome is None:
+        return None
+    found = list(outcome)
+    for place in range(len(before)):
+        has_stored = traced_sides.has_stored(place, is_then)
+        found.append(traced_sides.stored(place, is_then) if has_stored else before[place])
+    return tuple(found)
+
+
+def _store(values: tuple[Any, ...], before: list[Any]) -> None:
+    """Store what the slots hold behind the branch, but for what both sides have left as it was."""
+    for place in range(len(before)):
+        if late_numbers.is_late_number(values[place]) or values[place] is not before[place]:
+            traced_sides.store(place, values[place])
 
 
 def _guard_divisors() -> None:
@@ -243,11 +276,6 @@ def _leave_exit(trace: Trace) -> None:
 def is_dropped(trace: Trace) -> bool:
     """Does nobody use what the function gives that holds the statement?"""
     return gives_for_nothing(trace, {_selected.__code__, _nested.__code__})
-
-
-def is_other(value: Any, current: Any) -> bool:
-    """Is it to be stored?  Where a side left an attribute as it is, the current value would be stored anew."""
-    return late_numbers.is_late_number(value) or value is not current
 
 
 def _conditional(predicate: torch.Tensor, taken: list[Effect], untaken: list[Effect]) -> list[Effect]:

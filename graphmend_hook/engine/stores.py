@@ -1,0 +1,168 @@
+"""What the sides of a branch store in objects that are older than the branch.
+
+Each side stores for the trace as it would in eager, so that it sees by every name, and in every function, what it has
+stored.  At its end that is taken back.  Once both sides are traced, what is selected of both is stored in the places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .door.variables import Variable
+
+Kept = dict[Variable, dict[str, Any]]
+_CELLS = ("CellVariable", "NewGlobalVariable")  # names of functions around, and of modules
+_CONTAINERS = ("ConstDictVariable", "ListVariable")
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A place of an object that a side has stored to.
+
+    owner: the object, or the list or the dict; key: the attribute's name, the index, or the key as Dynamo has it.
+    kind: how Dynamo is to store the attribute, where it tells; before: what was there, if Dynamo has it at hand.
+    """
+
+    owner: Variable
+    key: Any
+    is_attribute: bool
+    kind: tuple[Any, ...] = ()
+    before: Variable = None
+
+
+@dataclass
+class _Contents:
+    """A list or a dict as it was before a side changed it."""
+
+    fields: dict[str, Any]
+    items: Any
+    is_modified: Any
+
+    @classmethod
+    def of(cls, variable: Variable) -> _Contents | None:
+        """None where it may have been changed already: Dynamo says so before it changes most, behind it with some.
+
+        Of one that the trace had made, or changed, the region knows what it was, and compares.
+        """
+        is_modified = getattr(variable.mutation_type, "is_modified", None)
+        if is_modified is False:
+            now, found = variable.items, getattr(variable, "original_items", {})
+            if not isinstance(now, dict) or [*map(id, now.values())] != [*map(id, found.values())]:
+                return None
+        return cls(dict(vars(variable)), variable.items.copy(), is_modified)
+
+    def changes(self, variable: Variable) -> dict[Any, Variable] | None:
+        """The items that are others now; None if there are more or fewer, or in another order."""
+        now = _as_dict(variable.items)
+        if [*now] != [*_as_dict(self.items)]:
+            return None
+        return {key: value for key, value in now.items() if value is not self.items[key]}
+
+    def put_back(self, variable: Variable) -> None:
+        items = self.fields["items"]
+        for name, value in self.fields.items():
+            setattr(variable, name, value)
+        items.clear()
+        items.extend(self.items) if isinstance(items, list) else items.update(self.items)
+        if self.is_modified is not None:
+            variable.mutation_type.is_modified = self.is_modified
+
+
+class Stores:
+    """What has been stored since it was made, by each side in its turn.
+
+    is_older: is the object older than the branch?
+    sides: what each side has stored, by the slot.
+    """
+
+    def __init__(self, effects: Any, is_older: Callable[[Variable], bool]) -> None:
+        self._effects, self._is_older = effects, is_older
+        self._attributes, self._kinds = _copied(effects.store_attr_mutations), _copied(_kinds(effects))
+        self._contents: dict[Variable, _Contents | None] = {}
+        self._slots: dict[tuple[Variable, Any], Slot] = {}
+        self.sides: list[dict[Slot, Variable]] = []
+        self._around = effects.mutation
+        effects.mutation = self._mutation
+
+    @property
+    def slots(self) -> list[Slot]:
+        """All that a side has stored to, in order."""
+        return [*self._slots.values()]
+
+    def end_side(self) -> None:
+        """Take back what the side has stored, as far as it can be stored again; what cannot stays."""
+        side: dict[Slot, Variable] = {}
+        for owner, stored in [*self._effects.store_attr_mutations.items()]:
+            before = self._attributes.get(owner, {})
+            changed = {name: value for name, value in stored.items() if before.get(name) is not value}
+            if changed and self._may_take(owner, changed):
+                side.update((self._slot(owner, name), value) for name, value in changed.items())
+                self._put_back(owner)
+        for container, contents in self._contents.items():
+            changes = contents.changes(container) if contents is not None and self._is_older(container) else None
+            if contents is not None and changes:
+                side.update((self._slot(container, key, contents), value) for key, value in changes.items())
+                contents.put_back(container)
+        self._contents = {}
+        self.sides.append(side)
+
+    def close(self) -> None:
+        """Nothing is watched any more."""
+        if getattr(self._around, "__func__", None) is type(self._effects).mutation:
+            del self._effects.mutation
+        else:
+            self._effects.mutation = self._around
+
+    def store(self, slot: Slot, value: Variable) -> None:
+        """Store that in the slot."""
+        if slot.is_attribute:
+            self._effects.store_attr(slot.owner, slot.key, value, *slot.kind)
+        else:
+            self._effects.mutation(slot.owner)
+            slot.owner.items[slot.key] = value
+
+    def _may_take(self, owner: Variable, changed: dict[str, Variable]) -> bool:
+        is_deleted = any(type(value).__name__ == "DeletedVariable" for value in changed.values())
+        return self._is_older(owner) and type(owner).__name__ not in _CELLS and not is_deleted
+
+    def _slot(self, owner: Variable, key: Any, contents: _Contents | None = None) -> Slot:
+        if (owner, key) not in self._slots:
+            if contents is not None:
+                found = Slot(owner, key, False, before=contents.items[key])
+            else:
+                kinds = _kinds(self._effects).get(owner, {})
+                kind = (kinds[key],) if key in kinds else ()
+                found = Slot(owner, key, True, kind, self._attributes.get(owner, {}).get(key))
+            self._slots[owner, key] = found
+        return self._slots[owner, key]
+
+    def _put_back(self, owner: Variable) -> None:
+        for kept, before in (
+            (self._effects.store_attr_mutations, self._attributes),
+            (_kinds(self._effects), self._kinds),
+        ):
+            if owner in before:
+                kept[owner] = dict(before[owner])
+            else:
+                kept.pop(owner, None)
+
+    def _mutation(self, variable: Variable) -> Any:
+        """Stands for what Dynamo calls before it changes a container."""
+        if type(variable).__name__ in _CONTAINERS and variable not in self._contents:
+            self._contents[variable] = _Contents.of(variable)
+        return self._around(variable)
+
+
+def _kinds(effects: Any) -> Kept:
+    """How attributes are stored, which Dynamo tells since torch 2.13."""
+    return getattr(effects, "attr_mutation_kinds", {})
+
+
+def _copied(kept: Kept) -> Kept:
+    return {owner: dict(names) for owner, names in kept.items()}
+
+
+def _as_dict(items: Any) -> dict[Any, Variable]:
+    return items if isinstance(items, dict) else dict(enumerate(items))
