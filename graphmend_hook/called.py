@@ -26,6 +26,7 @@ from .rules.shared.traced_speculated import (
     attempt,
     attempt_method,
     attribute,
+    augment_item,
     augmented,
     current,
     current_item,

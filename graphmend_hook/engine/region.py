@@ -1,8 +1,8 @@
 """A region: a stretch that is traced though Python might not get there, such as a side of a branch.
 
 Whoever opens one closes it where the stretch ends, and there it is judged what the trace has done in between.  A region
-may only compute, and store: if it has changed anything else that Python could tell, or written, or drawn, it is given up:
-the frame is traced anew, with the stretch as it was written.  So too if the graph ends in it, or tracing it fails.
+may only compute, and store.  If it has changed anything else that Python could tell, or written, or drawn, if the graph
+ends in it, or tracing it fails, it is given up: the frame is traced anew, with the stretch as it was written.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ class Region:
         self.is_spoilt = False
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
-        effects, is_older = trace.output.side_effects, self._state.is_older
-        self.stores = None if predicate is None else Stores(effects, is_older)
+        self.stores = None if predicate is None else Stores(trace.output.side_effects, self._state)
 
     def turn(self) -> None:
         """From here on, what is traced is the side that is taken where the predicate is false."""

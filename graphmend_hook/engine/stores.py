@@ -6,10 +6,10 @@ stored.  At its end that is taken back.  Once both sides are traced, what is sel
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .door.trace_state import State
 from .door.variables import Variable
 
 Kept = dict[Variable, dict[str, Any]]
@@ -41,17 +41,18 @@ class _Contents:
     is_modified: Any
 
     @classmethod
-    def of(cls, variable: Variable) -> _Contents | None:
-        """None where it may have been changed already: Dynamo says so before it changes most, behind it with some.
+    def of(cls, variable: Variable, had: Any) -> _Contents | None:
+        """had: its items at the begin of the region, if they are known.
 
-        Of one that the trace had made, or changed, the region knows what it was, and compares.
+        Else it is as the program handed it in, which Dynamo remembers of a dict; None where it does not.
         """
         is_modified = getattr(variable.mutation_type, "is_modified", None)
-        if is_modified is False:
+        if had is None:
             now, found = variable.items, getattr(variable, "original_items", {})
             if not isinstance(now, dict) or [*map(id, now.values())] != [*map(id, found.values())]:
                 return None
-        return cls(dict(vars(variable)), variable.items.copy(), is_modified)
+            had = now.copy()
+        return cls(dict(vars(variable)), had, is_modified)
 
     def changes(self, variable: Variable) -> dict[Any, Variable] | None:
         """The items that are others now; None if there are more or fewer, or in another order."""
@@ -73,12 +74,12 @@ class _Contents:
 class Stores:
     """What has been stored since it was made, by each side in its turn.
 
-    is_older: is the object older than the branch?
+    before: the state that the trace has come to with the branch.
     sides: what each side has stored, by the slot.
     """
 
-    def __init__(self, effects: Any, is_older: Callable[[Variable], bool]) -> None:
-        self._effects, self._is_older = effects, is_older
+    def __init__(self, effects: Any, before: State) -> None:
+        self._effects, self._before = effects, before
         self._attributes, self._kinds = _copied(effects.store_attr_mutations), _copied(_kinds(effects))
         self._contents: dict[Variable, _Contents | None] = {}
         self._slots: dict[tuple[Variable, Any], Slot] = {}
@@ -101,7 +102,7 @@ class Stores:
                 side.update((self._slot(owner, name), value) for name, value in changed.items())
                 self._put_back(owner)
         for container, contents in self._contents.items():
-            changes = contents.changes(container) if contents is not None and self._is_older(container) else None
+            changes = contents.changes(container) if contents is not None and self._before.is_older(container) else None
             if contents is not None and changes:
                 side.update((self._slot(container, key, contents), value) for key, value in changes.items())
                 contents.put_back(container)
@@ -125,7 +126,7 @@ class Stores:
 
     def _may_take(self, owner: Variable, changed: dict[str, Variable]) -> bool:
         is_deleted = any(type(value).__name__ == "DeletedVariable" for value in changed.values())
-        return self._is_older(owner) and type(owner).__name__ not in _CELLS and not is_deleted
+        return self._before.is_older(owner) and type(owner).__name__ not in _CELLS and not is_deleted
 
     def _slot(self, owner: Variable, key: Any, contents: _Contents | None = None) -> Slot:
         if (owner, key) not in self._slots:
@@ -151,7 +152,7 @@ class Stores:
     def _mutation(self, variable: Variable) -> Any:
         """Stands for what Dynamo calls before it changes a container."""
         if type(variable).__name__ in _CONTAINERS and variable not in self._contents:
-            self._contents[variable] = _Contents.of(variable)
+            self._contents[variable] = _Contents.of(variable, self._before.items_of(variable))
         return self._around(variable)
 
 

@@ -255,7 +255,7 @@ def test_statement_that_ends_its_line(diff: Run, write: Write) -> None:
 def test_our_names_are_readable(diff: Run, write: Write) -> None:
     write("model.py", "import torch\n" + textwrap.dedent(FORMS["an attribute and a lookup"]))
     _, text = diff("model.py")
-    assert "SELF_SCALE = GM.current(self, 'scale')\n" in text
+    assert "def THEN(EFFECTS, self):\n" in text
     assert OWN not in text
     assert RUNTIME not in text
 

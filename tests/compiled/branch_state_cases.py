@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Any
 
@@ -393,3 +394,179 @@ class methods_and_properties_that_look_elsewhere(Owner):
             self.skipped += 1
             x = self.scaled_by_factor(x) * self.factor
         return x
+
+
+# --- stores in methods, in other objects, and where a branch stands in another ------------------------------------------
+
+
+class Statistics:
+    def __init__(self) -> None:
+        self.count, self.mean = 0, torch.zeros(8)
+
+    def update(self, h: Tensor, by: int = 1) -> Statistics:
+        self.count += by
+        self.mean = self.mean * 0.9 + h.detach().mean(0) * 0.1
+        return self
+
+
+@dataclasses.dataclass
+class Best:
+    loss: float = 100.0
+    step: int = -1
+
+
+class Recording(Owner):
+    def __init__(self) -> None:
+        super().__init__()
+        self.statistics, self.best_of, self.config = Statistics(), Best(), {"deep": {"count": 0}}
+        self.register_buffer("centre", torch.zeros(8))
+        self.total = torch.zeros(())
+
+    def record(self, h: Tensor) -> None:
+        self.total = h.detach().mean()
+        self.why = "recorded"
+
+    def move(self, h: Tensor) -> None:
+        self.centre = self.centre * 0.5 + h.detach().mean(0)
+
+
+@case(inductor=True)
+class a_method_stores(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, str]:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            self.record(h)
+            h = h * self.total
+        else:
+            self.why = "small"
+        return h, self.total, self.why
+
+
+@case(graphs=5)
+class a_method_of_another_object(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            self.statistics.update(h)
+        else:
+            self.statistics.update(h, 2).update(h)
+        return h - self.statistics.mean, self.statistics.mean
+
+
+@case()
+class a_record_of_the_best(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        loss = self.first(x).pow(2).mean()
+        if loss.detach() < 1:
+            self.best_of.loss, self.best_of.step = loss.item(), 1
+        return loss
+
+
+@case(inductor=True)
+class a_buffer_is_replaced_in_a_method(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.move(x)
+        return self.first(x) - self.centre
+
+
+@case()
+class a_method_stores_in_a_nested_side(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.first(x)
+        if h.abs().max() > 2:
+            self.record(h)
+            if h.detach().min() < -1:
+                self.move(h)
+                self.flag = True
+            h = h * 2
+        elif h.detach().min() > 0:
+            self.flag = True
+        return h + self.centre, self.total
+
+
+@case()
+class a_method_stores_in_a_step(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(4):
+            x = self.first(x).detach()
+            if x.norm() > 3:
+                self.record(x)
+                break
+            self.move(x)
+        return x * self.centre
+
+
+@case()
+class a_method_stores_before_a_return(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.record(x)
+            return x
+        self.move(x)
+        return self.first(x)
+
+
+@case()
+class two_attributes_change_places(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.detach().max() > 3:
+            self.why, self.text = self.text, self.why
+        return self.first(x)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = "other"
+
+
+@case(graphs=5)
+class an_item_deep_in_a_dict(Recording):
+    def forward(self, x: Tensor) -> Tensor:
+        key = "count"
+        if x.detach().max() > 3:
+            self.config["deep"][key] += 1
+            self.counts.update(why="large")
+        return self.first(x)
+
+
+@case()
+class an_object_of_the_functions_own(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, str]:
+        own, found, listed = Statistics(), {"why": "small", "mean": x.mean()}, [x.sum(), ""]
+        if x.detach().max() > 3:
+            own.mean = x[0] * 2
+            found["why"] = "large"
+            found["mean"] = x.sum()
+            listed[0] = x.mean()
+        return self.first(x) + own.mean * found["mean"] + listed[0], found["why"]
+
+
+@case(declined="GM102-T11")
+class a_key_is_new_in_a_dict_of_the_functions_own(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, list[str]]:
+        found = {"a": "b"}
+        if x.detach().max() > 3:
+            found["why"] = "large"
+        return self.first(x), list(found)
+
+
+@case(declined="GM102-T11")
+class an_item_is_popped_and_another_set(Recording):
+    def forward(self, x: Tensor) -> tuple[Tensor, int]:
+        if x.detach().max() > 3:
+            self.counts.popitem()
+            self.counts["bad"] = 1
+        return self.first(x), len(self.counts)
+
+
+@case(declined="GM102-T09")
+class only_the_class_has_it(Recording):
+    kept = "class"
+
+    def keep(self) -> None:
+        self.kept = "own"
+
+    def forward(self, x: Tensor) -> tuple[Tensor, str]:
+        if x.detach().max() > 3:
+            self.keep()
+        return self.first(x), self.kept

@@ -56,7 +56,7 @@ NETS = frozenset(
             "engine.attempt.compilation:Compilation.call",
             "engine.attempt.compilation:Compilation.before.<locals>.look_and_answer",
         ],
-        *["engine.epilogue.delivery:_read_all", "rules.defer.traced_draws:deliver"],
+        *["engine.epilogue.delivery:_read_all"],
     ]
 )
 

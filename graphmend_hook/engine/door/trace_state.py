@@ -57,6 +57,15 @@ class State:
         """Was there the object when the trace had come to this?  Of one that the trace has not made yet, yes."""
         return variable in self._contents or not _is_new(variable)
 
+    def items_of(self, container: Variable) -> Any:
+        """What a list or a dict had, as a list or a dict; None where the trace had not changed it, nor made it."""
+        contents = self._contents.get(container, _AS_FOUND)
+        if contents is _AS_FOUND:
+            return None
+        if isinstance(container.items, dict):
+            return {key: value for (_, key), (_, value) in contents["items"]}
+        return [value for _, value in contents["items"]]
+
     def changed_since(self, before: State) -> str:
         """What has changed, for the log; "" for nothing.  Newer objects do not count."""
         if self._counts != before._counts:

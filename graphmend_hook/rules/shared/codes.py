@@ -27,9 +27,9 @@ MAY_BE_UNBOUND = of_rules(
 )
 OTHER_NAME = of_rules(
     "GM102-R04",
-    sentence="an attribute that a side writes is read through the same name",
-    remedy="Write and read the attribute through the same name: `self.x`, not `self.x` and `model.x`.",
-    because="an attribute that a side writes is read through another name, or by `getattr`",
+    sentence="an attribute that a side creates when it is first needed is used there alone, and not assigned to once more",
+    remedy="Create the attribute in `__init__`, or before the branch.",
+    because="an attribute that a side creates when it is first needed is looked at elsewhere, assigned to once more, or its owner is rebound",
 )
 BOUND_ON_ONE_SIDE = of_rules(
     "GM102-R05",

@@ -51,6 +51,7 @@ _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START)")
 _STORES = Template("GM.stores()")
+_AUGMENT_ITEM = Template("GM.augment_item(OPERATION, ITEMS, KEY, VALUE)")
 
 
 class Side(Speculation):
@@ -63,7 +64,7 @@ class Side(Speculation):
     def __init__(self, lowering: Lowers, around: Side | None = None) -> None:
         super().__init__(lowering, around)
         self.body: list[ast.stmt] = []
-        self.ended = self.raises = False
+        self.ended = self.raises = self._stores = False
         self.handed: frozenset[str] = frozenset()
 
     def inner(self) -> Side:
@@ -101,12 +102,6 @@ class Side(Speculation):
         self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
-    def open(self, slots: set[str], at: ast.stmt) -> None:
-        """Begin what stores to these attributes and items."""
-        if slots - self.slots:
-            self.body += _STORES.fill(at)
-            self.slots |= slots
-
     def create(self, lazy: Lazy, at: ast.stmt) -> None:
         """Leave the attribute to be stored if the side is taken; in the side it is a local."""
         owner, attribute = self.value(name(lazy.owner, at)), constant(lazy.attribute, at)
@@ -120,14 +115,9 @@ class Side(Speculation):
         match statement:
             case ast.If():
                 self._branch(statement, rest)
-            case (
-                ast.For()
-                | ast.While()
-                | ast.With()
-                | ast.Assert()
-                | ast.Assign(targets=[ast.Subscript()])
-                | ast.AugAssign(target=ast.Subscript())
-            ) if not stored_in([statement]) and self._may_stand(statement):
+            case ast.For() | ast.While() | ast.With() | ast.Assert() | ast.Assign(targets=[ast.Subscript()]) if (
+                not stored_in([statement]) and self._may_stand(statement)
+            ):
                 self._as_written(statement)
             case ast.Assign():
                 self._assign(statement, statement.targets, statement.value)
@@ -139,6 +129,8 @@ class Side(Speculation):
                 self.fail(statement)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
+            case ast.AugAssign(target=ast.Subscript() as target) if not is_item(target) and self._may_stand(statement):
+                self._augment_item(statement, target)
             case ast.AugAssign() if type(statement.op) in ARITHMETIC:
                 self._augment(statement, statement.target)
             case ast.Expr():
@@ -152,6 +144,16 @@ class Side(Speculation):
         operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
         self._store(statement, [self._target(target)], new)
+
+    def _augment_item(self, statement: ast.AugAssign, target: ast.Subscript) -> None:
+        """``items[key] += value``, of a dict or of a tensor."""
+        operation = constant(ARITHMETIC.get(type(statement.op), "matmul"), target)
+        given = {
+            "ITEMS": self.value(target.value),
+            "KEY": self.value(target.slice),
+            "VALUE": self.value(statement.value),
+        }
+        self.body += _AUGMENT_ITEM.fill(statement, OPERATION=operation, **given)
 
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
@@ -185,12 +187,20 @@ class Side(Speculation):
             self.assigned.add(target.id)
             return target
         if isinstance(target, ast.Attribute):
+            self._begin_stores(target)
             return ast.copy_location(ast.Attribute(self.value(target.value), target.attr, ast.Store()), target)
         if is_item(target):
+            self._begin_stores(target)
             return ast.copy_location(ast.Subscript(self.value(target.value), target.slice, ast.Store()), target)
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
         raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
+
+    def _begin_stores(self, at: ast.expr) -> None:
+        """Only a trace can take back what the side stores."""
+        if not self._stores:
+            self.body += _STORES.fill(at)
+            self._stores = True
 
     def _effect(self, statement: ast.Expr) -> None:
         owner, value = appended_to(statement) or (None, None)
@@ -275,7 +285,7 @@ def assigning(
         for each in created:
             side.create(each, at)
     for side, block in zip(sides, (then, orelse), strict=True):
-        side.open(slots, at)
+        side.slots |= slots
         side.run(block)
     falling = [side for side in sides if not side.ended]
     if not falling:
@@ -302,7 +312,7 @@ def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side
     sides, end = (around.inner(), around.inner()), around.lowering.place.statement
     slots = stored_in(then, orelse)
     for side, block in zip(sides, (then, orelse), strict=True):
-        side.open(slots, end)
+        side.slots |= slots
         side.run(block)
         if not side.ended:
             side.give_back(None, end)

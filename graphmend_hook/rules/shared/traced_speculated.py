@@ -13,9 +13,9 @@ from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number, unread_as_late
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
-from ..where.codes import ATTRIBUTE_SEEN, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
+from ..where.codes import ATTRIBUTE_OF_CLASS, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
-from .traced_calls import called
+from .traced_calls import begun, called, judged
 from .traced_operations import has_known_shape, is_tensor
 from .traced_sides import Unspeculable
 
@@ -39,14 +39,14 @@ def attribute(owner: Any, name: str) -> Any:
 def unrelated(owner: Any, name: str) -> Any:
     """``owner.<name>`` in a side that has assigned to a name that other functions have: no property might read that."""
     if in_trace() and not traced_sides.reads_plainly(owner, name):
-        raise Unspeculable(ATTRIBUTE_SEEN)
+        raise Unspeculable(ATTRIBUTE_OF_CLASS)
     return getattr(owner, name)
 
 
 def inert(value: Any) -> Any:
     """`value`, in such a side: no method of the program's might read the name."""
     if in_trace() and traced_sides.has_methods_of_the_program(value):
-        raise Unspeculable(ATTRIBUTE_SEEN)
+        raise Unspeculable(ATTRIBUTE_OF_CLASS)
     return value
 
 
@@ -139,6 +139,17 @@ def augmented(name: str, left: Any, right: Any) -> Any:
     if not in_trace() or not traced_selection.stands_for_written(result, left):
         raise Unspeculable(HARMFUL)
     return result
+
+
+def augment_item(name: str, items: Any, key: Any, value: Any) -> None:
+    """``items[key] += value``, as `augmented`; what is no dict is left to the trace."""
+    stores()
+    if type(items) is dict:
+        items[plain(key)] = augmented(name, current_item(items, key), value)
+        return
+    start = begun()
+    items[key] = getattr(operator, "i" + name.rstrip("_"))(items[key], value)
+    judged(start)
 
 
 def _is_little(name: str, left: Any, right: Any = None) -> bool:

@@ -59,11 +59,11 @@ INNER_BRANCH = code(
     sentence="a side branches on tensor data in a way that cannot be evaluated ahead of time",
     remedy="Write the inner choice as an `if` statement of its own, or make it in front of the outer branch.",
 )
-ATTRIBUTE_SEEN = code(
+ATTRIBUTE_OF_CLASS = code(
     "GM102-T09",
-    sentence="a side assigns to an attribute through a setter, or to one that only the class has, or code could read too early what it stores",
-    remedy="Assign to a plain attribute that the object has already, and read it after the branch.",
-    because="a setter or a property is in the way of an attribute, only the class has it, or code of the program could read what a side stores before it is there",
+    sentence="a side stores to an attribute that the object does not have by itself: only its class has it, or has a descriptor of that name",
+    remedy="Give the object the attribute in `__init__`.",
+    because="the object does not have the attribute by itself: only its class has it, or has a descriptor of that name",
 )
 WRITES = code(
     "GM102-T10",

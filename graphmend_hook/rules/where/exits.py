@@ -339,7 +339,7 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
     step.bound |= {*found.own}
     step.reads.add(found.target)
-    step.open(stored_in(loop.body), at)
+    step.slots |= stored_in(loop.body)
     step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
     for side in (rests, step):
         side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
@@ -381,7 +381,7 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     at, around = found.exits[0], Side(Lowering(place, scope))
     returned, goes_on = around.inner(), around.inner()
     tail = following(place)
-    goes_on.open(stored_in(tail), at)
+    goes_on.slots |= stored_in(tail)
     returned.reads.add(found.returned)
     returned.give_back(name(found.returned, at), at)
     goes_on.run(tail)

@@ -24,7 +24,7 @@ from ..shared.traced_conditions import compiling, has_truth, of_range, truth, un
 from ..shared.traced_sides import Unspeculable
 from ..shared.traced_speculated import as_late
 from ..trap import traced as guards
-from .codes import ATTRIBUTE_SEEN, HARMFUL, INNER_BRANCH, MAY_FAIL, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
+from .codes import ATTRIBUTE_OF_CLASS, HARMFUL, INNER_BRANCH, MAY_FAIL, SIDES_DIFFER, UNTAKEN_RAISES, VALUES_DIFFER
 
 _MODULES = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict, torch.nn.ParameterList)
 _CONTAINERS = (
@@ -109,7 +109,7 @@ def _before(place: int) -> Any:
     if not attribute:
         return as_late(traced_sides.item_before(place))
     if not traced_sides.had_attribute(place):
-        raise Unspeculable(ATTRIBUTE_SEEN)
+        raise Unspeculable(ATTRIBUTE_OF_CLASS)
     return as_late(getattr(traced_sides.owner_of(place), attribute))
 
 

@@ -1,22 +1,24 @@
 class Model(torch.nn.Module):
     def forward(self, x):
-        same = self
-        self.last, y = x, x
-        if x.sum() > 0:
-            self.last = x + 1
-            y = same.last * 2
-        return y
+        is_known = hasattr(self, 'table')
+        if x.max() > 1:
+            if not hasattr(self, 'table'):
+                self.table = torch.arange(3.0)
+            x = x + self.table
+        return x
 
 f = Model()
 
 # becomes
 
 class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.arange(3.0)
+
     def forward(self, x):
-        self.last, y = x, x
-        if x.sum() > 0:
-            self.last = x + 1
-            y = self.last * 2
-        return y
+        if x.max() > 1:
+            x = x + self.table
+        return x
 
 f = Model()

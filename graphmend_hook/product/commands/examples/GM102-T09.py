@@ -1,27 +1,23 @@
 class Model(torch.nn.Module):
-    @property
-    def last(self):
-        return self.kept
-
-    @last.setter
-    def last(self, value):
-        self.kept = value
+    scale = 1.0
 
     def forward(self, x):
-        self.kept = x
         if x.sum() > 0:
-            self.last = x + 1
-        return self.kept * 2
+            self.scale = 2.0
+        return x * 2
 
 f = Model()
 
 # becomes
 
 class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 1.0
+
     def forward(self, x):
-        self.kept = x
         if x.sum() > 0:
-            self.kept = x + 1
-        return self.kept * 2
+            self.scale = 2.0
+        return x * 2
 
 f = Model()
