@@ -158,6 +158,20 @@ SPICES = {
             "for i in range(n):\n    if $q:\n        self.s += 1\n        break\n    self.s.mul_(0.5)",
         ],
     ),
+    "stores": Spice(
+        [
+            "if $p:\n    note(self, $t)\n$z = $t + self.s",
+            "if $q:\n    note(self, $t)\n    $o = self.last * 2\nelse:\n    self.k = 3",
+            "same$i = self\nif $p:\n    self.s = $e\n    $o = same$i.s * 2",
+            "v$i = {'k': $t, 'n': 0}\nif $p:\n    v$i['n'] = 2\n    $o = $t * v$i['n'] + first_of(v$i)\n$z = v$i['k'] * v$i['n']",
+            "if $p:\n    setattr(self, 'k', self.k + 1)\n    self.k = getattr(self, 'k') * 2",
+            "w$i = [$t, $k]\nif $p:\n    w$i[0] = $e\n    w$i[1] = 5\n$z = w$i[0]\nself.k = w$i[1]",
+            "v$i = {'k': $t, 'n': 0}\nif $p:\n    v$i['k'] = $e\n    v$i['n'] += 1\n    if $q:\n        v$i['n'] = 7\n$z = v$i['k']\nself.k = v$i['n']",
+            "for i in range(n):\n    note(self, $t)\n    if $q:\n        self.k = i\n        break",
+            "if $p:\n    self.table['n'] = note(self, $t)\n    if $G:\n        raise ValueError(f'guard $i {self.k}')",
+            "if $p:\n    self.s, self.last = $e, self.s\n$z = $t + self.s",
+        ],
+    ),
     "drawn_ahead": Spice(
         [
             "d$i = random.random()\nif d$i < 0.5:\n    $o = $e",
