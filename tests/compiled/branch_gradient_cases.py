@@ -209,3 +209,61 @@ def seven_clamps_of_half_precision(x: torch.Tensor, y: torch.Tensor) -> torch.Te
             clamp_value = torch.finfo(x.dtype).max - 1000
             x = torch.clamp(x, min=-clamp_value, max=clamp_value)
     return x
+
+
+# --- H1: what is computed before the branch, and used by one side alone ------------------------------------------------
+
+OVERFLOWING = ((UP,), (t(1.0, 200.0, 3.0),), (t(1.0, float("inf"), -3.0),), (t(0.0, 1.0, -1.0),))
+
+
+@case(inputs=OVERFLOWING, inductor=True)
+def h1_an_exponential_before_the_branch(x: torch.Tensor) -> torch.Tensor:
+    y, b = x, x.exp()
+    if x.max() < 80:
+        y = b
+    return y * 2
+
+
+@case(inputs=OVERFLOWING)
+def h1_what_is_not_finite_is_replaced(x: torch.Tensor) -> torch.Tensor:
+    h = (x * 2).exp()
+    if not torch.isfinite(h).all():
+        h = torch.zeros_like(h)
+    return h + x
+
+
+@case(inputs=OVERFLOWING)
+def h1_two_branches_use_it(x: torch.Tensor) -> torch.Tensor:
+    b, c = x.exp(), x.sqrt()
+    y = b if x.max() < 80 else x
+    if x.min() > 0:
+        y = y + c
+    return y
+
+
+@case(inputs=OVERFLOWING)
+def h1_a_nested_side_uses_it(x: torch.Tensor) -> torch.Tensor:
+    b = x.exp().sqrt()
+    if x.max() < 90:
+        if x.min() > 0:
+            y = b
+        else:
+            y = x
+    else:
+        y = x * 2
+    return y
+
+
+@case(inputs=OVERFLOWING)
+def h1_it_is_used_behind_the_branch_too(x: torch.Tensor) -> torch.Tensor:
+    b = (x * 0.25).exp()
+    y = b if x.max() < 80 else x
+    return y + b
+
+
+@case(inputs=OVERFLOWING)
+def h1_it_returns_before_it_is_used(x: torch.Tensor) -> torch.Tensor:
+    b = torch.log(x)
+    if torch.isnan(b).any() or torch.isinf(b).any():
+        return x * 3
+    return b.sin()

@@ -655,4 +655,18 @@ def f(self, x, y, n, flag):
     x = y if y.sum() > 0 else x
 """
     ),
+    "a power before a branch, of an infinity, and used by one side alone": Program(
+        """\
+def f(self, x, y, n, flag):
+    b = pow(y, 2)
+    if y.all():
+        y = b
+    return y
+""",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        train=True,
+        seed=100055558127877,
+    ),
 }

@@ -75,6 +75,7 @@ class Change(Enum):
     USED = "what AOTAutograd would drop is used: draws, and what may fail and was asked for"
     SAVED = "gradients rest on what inputs held when they were read"
     ASSERTED = "what is taken for granted of captured numbers is asserted of data"
+    STOPPED = "no gradient comes to what only sides use that are not taken"
 
 
 class Wrapper(Enum):

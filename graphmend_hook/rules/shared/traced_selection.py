@@ -39,6 +39,7 @@ from ...engine.facts.writes import (
     written_by,
 )
 from ...engine.graph_end.order import Verdict
+from ...engine.graph_end.stopped_gradients import stop_where_not_taken
 from ...engine.graph_end.undefined_gradients import Step, Steps, leave_undefined
 from ...engine.region import Region, Regions, conditions
 from ...engine.shelter import Shelters, add, taken_at
@@ -68,6 +69,8 @@ def leave_gradients_undefined(
     """What one side alone depends on gets no gradient where that side is not taken, as in eager."""
     region, node = trace.compilation.of(Regions).last, tensor_node(selected)
     trace.compilation.of(Steps).selected.add(node)
+    if torch.is_grad_enabled() and fake_of(selected).requires_grad and not trace.is_in_a_body:
+        stop_where_not_taken(trace.compilation, region.made if region is not None else ())
     alone = _trained_alone(trace, left, right)
     if not alone or region is None:
         return

@@ -1,0 +1,176 @@
+"""Stopped gradients: where a side is not taken, none comes to what was computed for it before the branch.
+
+``b = y.exp()``, and a side that alone uses ``b``: in eager no gradient comes to `b` where the side is not taken.  In a
+graph the selection hands zeros back to it, and zero times an infinite derivative is NaN.  So an operation to whose
+result gradients come through sides alone is given its operands behind a gate, which hands on zeros where none of the
+sides is taken.  Their predicates are computed behind the gates: the graph tells them at its end, and a gate asks in the
+backward pass.  What is computed in the sides is sheltered (`shelter`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx.node import has_side_effect
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from ...source.tensor_ops import operation
+from ..attempt.compilation import Compilation
+from ..facts.operations import name_of, written_nodes
+from ..facts.writes import fakes_of, memory_of, written_by
+from ..shelter import Shelters
+from .order import Change
+from .undefined_gradients import Steps
+
+# Ways by which a gradient comes: each by the sides that it goes through, a predicate and where it is taken.
+Way = frozenset[tuple[torch.fx.Node, bool]]
+Ways = frozenset[Way]
+_ALWAYS: Ways = frozenset({frozenset()})
+_MOST_WAYS = 16
+
+
+@dataclass
+class _Sides:
+    """What was computed in the sides of branches, where its own rules have judged it."""
+
+    made: set[torch.fx.Node] = field(default_factory=set)
+
+
+def stop_where_not_taken(compilation: Compilation, made: Iterable[torch.fx.Node]) -> None:
+    """Let no gradient come to what only sides use that are not taken; made: what was computed in the sides."""
+    compilation.of(_Sides).made.update(made)
+    compilation.change(Change.STOPPED, _stop)
+
+
+def _stop(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    safe = compilation.of(Shelters).safe | compilation.of(_Sides).made
+    keys: dict[Ways, int] = {}
+    for node, ways in _ways(module.graph, compilation.of(Steps).selected).items():
+        if not ways or frozenset() in ways or not node.op.startswith("call") or written_nodes(node):
+            continue
+        is_steep = not operation(name_of(node).rstrip("_")).is_smooth
+        if is_steep and node not in safe and _are_together(node, ways):
+            _put_gates(node, keys.setdefault(ways, next(_numbers)), safe)
+    for ways, key in keys.items():
+        _tell(module.graph, ways, key)
+
+
+def _ways(graph: torch.fx.Graph, selected: set[torch.fx.Node]) -> dict[torch.fx.Node, Ways]:
+    """By which ways a gradient comes to each operation of the graph from what it gives."""
+    written = {memory for node in graph.nodes if node.op.startswith("call") for memory in written_by(node)}
+    found: dict[torch.fx.Node, Ways] = {}
+    for node in reversed(graph.nodes):
+        is_written = bool(written) and not memory_of([node]).isdisjoint(written)
+        own = _ALWAYS if is_written or node.op == "output" else found.get(node, frozenset())
+        found[node] = own if node.op == "output" or _is_trained(node) else frozenset()
+        if node in selected and node.target is torch.where:
+            predicate, left, right = node.args
+            sides = [(left, True), (right, False)] if left is not right else []
+        else:
+            predicate, sides = None, []
+        through = {side: (predicate, is_where_true) for side, is_where_true in sides}
+        for operand in node.all_input_nodes:
+            ways = found[node]
+            if operand in through:
+                condition = through[operand]
+                opposite = (condition[0], not condition[1])
+                ways = frozenset(way | {condition} for way in ways if opposite not in way)
+            found[operand] = _fewest(found.get(operand, frozenset()) | ways)
+    return found
+
+
+def _fewest(ways: Iterable[Way]) -> Ways:
+    """Without those that another one is a part of; all of them where there are too many."""
+    given = {*ways}
+    fewest = frozenset(way for way in given if not any(other < way for other in given))
+    return fewest if len(fewest) <= _MOST_WAYS else _ALWAYS
+
+
+def _is_trained(node: torch.fx.Node) -> bool:
+    return any(fake.requires_grad for fake in fakes_of(node))
+
+
+def _are_together(node: torch.fx.Node, ways: Ways) -> bool:
+    """Are the operation and all predicates on one device?"""
+    predicates = [predicate for way in ways for predicate, _ in way]
+    devices = {fake.device for each in (node, *node.all_input_nodes, *predicates) for fake in fakes_of(each)}
+    return len(devices) == 1
+
+
+def _put_gates(node: torch.fx.Node, key: int, safe: set[torch.fx.Node]) -> None:
+    leaves, form = tree_flatten((node.args, node.kwargs))
+    for place, operand in enumerate(leaves):
+        if isinstance(operand, torch.fx.Node) and operand not in safe and _is_trained(operand):
+            with node.graph.inserting_before(node):
+                leaves[place] = node.graph.call_function(gate, (key, operand))
+            leaves[place].meta["example_value"] = operand.meta["example_value"]
+    node.args, node.kwargs = tree_unflatten(leaves, form)
+
+
+def _tell(graph: torch.fx.Graph, ways: Ways, key: int) -> None:
+    """Tell the gates whether one of the ways is open."""
+    with graph.inserting_before(graph.output_node()):
+
+        def call(function: Any, *given: torch.fx.Node) -> torch.fx.Node:
+            made = graph.call_function(function, given)
+            made.meta["example_value"] = given[0].meta["example_value"]
+            return made
+
+        def is_open(way: Way) -> torch.fx.Node:
+            conditions = [predicate if taken else call(operator.invert, predicate) for predicate, taken in way]
+            return functools.reduce(functools.partial(call, operator.and_), conditions)
+
+        graph.call_function(tell, (key, functools.reduce(functools.partial(call, operator.or_), map(is_open, ways))))
+
+
+# --- in the graph -----------------------------------------------------------------------------------------------------
+
+_numbers = itertools.count()
+
+
+class _Answer:
+    """Whether a gate is open, a tensor () of bool: known once the graph has told it."""
+
+    is_open: torch.Tensor
+
+
+class _Waiting(threading.local):
+    """The answers that the run of a graph has not told yet, by the key of the gates."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, _Answer] = {}
+
+
+_waiting = _Waiting()
+
+
+def gate(key: int, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, of which the gradient is zeros if the gates of that key are told that no side uses it."""
+    answer: _Answer = _waiting.answers.setdefault(key, _Answer())
+    gated: torch.Tensor = _Gate.apply(answer, tensor)
+    return gated
+
+
+@has_side_effect  # type: ignore[untyped-decorator]
+def tell(key: int, is_open: torch.Tensor) -> None:
+    """Tell the gates of that key, which this run has passed, whether they are open."""
+    _waiting.answers.pop(key, _Answer()).is_open = is_open
+
+
+class _Gate(torch.autograd.Function):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, answer: _Answer, tensor: torch.Tensor) -> torch.Tensor:
+        ctx.set_materialize_grads(False)
+        ctx.answer = answer
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[None, torch.Tensor | None]:
+        return None, None if gradient is None else gradient.masked_fill(~ctx.answer.is_open, 0)
