@@ -267,3 +267,9 @@ def h1_it_returns_before_it_is_used(x: torch.Tensor) -> torch.Tensor:
     if torch.isnan(b).any() or torch.isinf(b).any():
         return x * 3
     return b.sin()
+
+
+@case(inputs=OVERFLOWING)
+def h1_both_sides_use_it(x: torch.Tensor) -> torch.Tensor:
+    b = (x * 0.25).exp()
+    return b.clamp(max=2) if x.max() < 80 else b

@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ...source.tensor_ops import operation
 from ..attempt.compilation import Compilation
+from ..door.variables import is_wrapper
 from ..facts.operations import name_of, written_nodes
 from ..facts.writes import fakes_of, memory_of, written_by
 from ..shelter import Shelters
@@ -87,10 +88,22 @@ def _ways(graph: torch.fx.Graph, selected: set[torch.fx.Node]) -> dict[torch.fx.
 
 
 def _fewest(ways: Iterable[Way]) -> Ways:
-    """Without those that another one is a part of; all of them where there are too many."""
-    given = {*ways}
-    fewest = frozenset(way for way in given if not any(other < way for other in given))
-    return fewest if len(fewest) <= _MOST_WAYS else _ALWAYS
+    """Without those that another one is a part of; what goes through both sides of a branch goes through neither.
+
+    All ways where there are too many.
+    """
+    found = {*ways}
+    if len(found) > _MOST_WAYS:
+        return _ALWAYS
+    news = found
+    while news:
+        news = {one & other for one in found for other in found if _are_both_sides(one - other, other - one)} - found
+        found |= news
+    return frozenset(way for way in found if not any(other < way for other in found))
+
+
+def _are_both_sides(one: Way, other: Way) -> bool:
+    return len(one) == 1 and other == {(predicate, not is_where_true) for predicate, is_where_true in one}
 
 
 def _is_trained(node: torch.fx.Node) -> bool:
@@ -98,10 +111,10 @@ def _is_trained(node: torch.fx.Node) -> bool:
 
 
 def _are_together(node: torch.fx.Node, ways: Ways) -> bool:
-    """Are the operation and all predicates on one device?"""
+    """Are the operation and all predicates on one device, and plain tensors?"""
     predicates = [predicate for way in ways for predicate, _ in way]
-    devices = {fake.device for each in (node, *node.all_input_nodes, *predicates) for fake in fakes_of(each)}
-    return len(devices) == 1
+    fakes = [fake for each in (node, *node.all_input_nodes, *predicates) for fake in fakes_of(each)]
+    return len({fake.device for fake in fakes}) == 1 and not any(map(is_wrapper, fakes))
 
 
 def _put_gates(node: torch.fx.Node, key: int, safe: set[torch.fx.Node]) -> None:
