@@ -44,10 +44,8 @@ def shelter(trace: Trace, made: Sequence[torch.fx.Node]) -> torch.fx.Node | list
     shelters, new = trace.compilation.of(Shelters), list[torch.fx.Node]()
     taken: torch.fx.Node | None = None
     for node in made:
-        operands = {
-            operand for operand in node.all_input_nodes if _is_trained(operand) and operand not in shelters.safe
-        }
-        if operands and _is_trained(node):
+        operands = {operand for operand in node.all_input_nodes if is_trained(operand) and operand not in shelters.safe}
+        if operands and is_trained(node):
             if operation(name_of(node).rstrip("_")).is_smooth:
                 if written := written_by(node):
                     shelters.safe = {one for one in shelters.safe if memory_of([one]).isdisjoint(written)}
@@ -86,7 +84,8 @@ def add(trace: Trace, before: torch.fx.Node | None, function: Callable[..., Any]
     return node
 
 
-def _is_trained(node: torch.fx.Node) -> bool:
+def is_trained(node: torch.fx.Node) -> bool:
+    """Does it stand for a tensor that requires a gradient?"""
     return any(fake.requires_grad for fake in fakes_of(node))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from .door.trace_state import State
 from .door.variables import Variable
 
-Kept = dict[Variable, dict[str, Any]]
 _CELLS = ("CellVariable", "NewGlobalVariable")  # names of functions around, and of modules
 _CONTAINERS = ("ConstDictVariable", "ListVariable")
 
@@ -22,7 +21,7 @@ class Slot:
     """A place of an object that a side has stored to.
 
     owner: the object, or the list or the dict; key: the attribute's name, the index, or the key as Dynamo has it.
-    kind: how Dynamo is to store the attribute, where it tells; before: what was there, if Dynamo has it at hand.
+    kind: how Dynamo is to store the attribute, where it tells; before: the item that was there.
     """
 
     owner: Variable
@@ -80,7 +79,7 @@ class Stores:
 
     def __init__(self, effects: Any, before: State) -> None:
         self._effects, self._before = effects, before
-        self._attributes, self._kinds = _copied(effects.store_attr_mutations), _copied(_kinds(effects))
+        self._kinds = {owner: dict(kinds) for owner, kinds in _kinds(effects).items()}
         self._contents: dict[Variable, _Contents | None] = {}
         self._slots: dict[tuple[Variable, Any], Slot] = {}
         self.sides: list[dict[Slot, Variable]] = []
@@ -96,7 +95,7 @@ class Stores:
         """Take back what the side has stored, as far as it can be stored again; what cannot stays."""
         side: dict[Slot, Variable] = {}
         for owner, stored in [*self._effects.store_attr_mutations.items()]:
-            before = self._attributes.get(owner, {})
+            before = self._before.attributes_of(owner)
             changed = {name: value for name, value in stored.items() if before.get(name) is not value}
             if changed and self._may_take(owner, changed):
                 side.update((self._slot(owner, name), value) for name, value in changed.items())
@@ -135,17 +134,15 @@ class Stores:
             else:
                 kinds = _kinds(self._effects).get(owner, {})
                 kind = (kinds[key],) if key in kinds else ()
-                found = Slot(owner, key, True, kind, self._attributes.get(owner, {}).get(key))
+                found = Slot(owner, key, True, kind)
             self._slots[owner, key] = found
         return self._slots[owner, key]
 
     def _put_back(self, owner: Variable) -> None:
-        for kept, before in (
-            (self._effects.store_attr_mutations, self._attributes),
-            (_kinds(self._effects), self._kinds),
-        ):
-            if owner in before:
-                kept[owner] = dict(before[owner])
+        had, how = self._before.attributes_of(owner), self._kinds.get(owner, {})
+        for kept, before in ((self._effects.store_attr_mutations, had), (_kinds(self._effects), how)):
+            if before:
+                kept[owner] = dict(before)
             else:
                 kept.pop(owner, None)
 
@@ -156,13 +153,9 @@ class Stores:
         return self._around(variable)
 
 
-def _kinds(effects: Any) -> Kept:
+def _kinds(effects: Any) -> Any:
     """How attributes are stored, which Dynamo tells since torch 2.13."""
     return getattr(effects, "attr_mutation_kinds", {})
-
-
-def _copied(kept: Kept) -> Kept:
-    return {owner: dict(names) for owner, names in kept.items()}
 
 
 def _as_dict(items: Any) -> dict[Any, Variable]:

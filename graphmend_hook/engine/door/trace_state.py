@@ -57,6 +57,10 @@ class State:
         """Was there the object when the trace had come to this?  Of one that the trace has not made yet, yes."""
         return variable in self._contents or not _is_new(variable)
 
+    def attributes_of(self, variable: Variable) -> dict[str, Variable]:
+        """What the trace had stored in attributes of the object."""
+        return self._attributes.get(variable, {})
+
     def items_of(self, container: Variable) -> Any:
         """What a list or a dict had, as a list or a dict; None where the trace had not changed it, nor made it."""
         contents = self._contents.get(container, _AS_FOUND)

@@ -26,9 +26,9 @@ from ..attempt.compilation import Compilation
 from ..door.variables import is_wrapper
 from ..facts.operations import name_of, written_nodes
 from ..facts.writes import fakes_of, memory_of, written_by
-from ..shelter import Shelters
+from ..shelter import Shelters, is_trained
 from .order import Change
-from .undefined_gradients import Steps
+from .undefined_gradients import Steps, fewest
 
 # Ways by which a gradient comes: each by the sides that it goes through, a predicate and where it is taken.
 Way = frozenset[tuple[torch.fx.Node, bool]]
@@ -69,29 +69,24 @@ def _ways(graph: torch.fx.Graph, selected: set[torch.fx.Node]) -> dict[torch.fx.
     found: dict[torch.fx.Node, Ways] = {}
     for node in reversed(graph.nodes):
         is_written = bool(written) and not memory_of([node]).isdisjoint(written)
-        own = _ALWAYS if is_written or node.op == "output" else found.get(node, frozenset())
-        found[node] = own if node.op == "output" or _is_trained(node) else frozenset()
-        if node in selected and node.target is torch.where:
-            predicate, left, right = node.args
-            sides = [(left, True), (right, False)] if left is not right else []
-        else:
-            predicate, sides = None, []
-        through = {side: (predicate, is_where_true) for side, is_where_true in sides}
+        if node.op == "output" or (is_written and is_trained(node)):
+            found[node] = _ALWAYS
+        elif node not in found or not is_trained(node):
+            found[node] = frozenset()
+        sides = node.args if node in selected and node.target is torch.where else ()
         for operand in node.all_input_nodes:
             ways = found[node]
-            if operand in through:
-                condition = through[operand]
-                opposite = (condition[0], not condition[1])
-                ways = frozenset(way | {condition} for way in ways if opposite not in way)
-            found[operand] = _fewest(found.get(operand, frozenset()) | ways)
+            if sides and sides[1] is not sides[2] and operand in sides[1:]:
+                predicate, is_where_true = sides[0], operand is sides[1]
+                ways = frozenset(
+                    way | {(predicate, is_where_true)} for way in ways if (predicate, not is_where_true) not in way
+                )
+            found[operand] = _joined(found.get(operand, frozenset()) | ways)
     return found
 
 
-def _fewest(ways: Iterable[Way]) -> Ways:
-    """Without those that another one is a part of; what goes through both sides of a branch goes through neither.
-
-    All ways where there are too many.
-    """
+def _joined(ways: Iterable[Way]) -> Ways:
+    """What goes through both sides of a branch goes through neither.  All ways where there are too many."""
     found = {*ways}
     if len(found) > _MOST_WAYS:
         return _ALWAYS
@@ -99,15 +94,11 @@ def _fewest(ways: Iterable[Way]) -> Ways:
     while news:
         news = {one & other for one in found for other in found if _are_both_sides(one - other, other - one)} - found
         found |= news
-    return frozenset(way for way in found if not any(other < way for other in found))
+    return fewest(found)
 
 
 def _are_both_sides(one: Way, other: Way) -> bool:
     return len(one) == 1 and other == {(predicate, not is_where_true) for predicate, is_where_true in one}
-
-
-def _is_trained(node: torch.fx.Node) -> bool:
-    return any(fake.requires_grad for fake in fakes_of(node))
 
 
 def _are_together(node: torch.fx.Node, ways: Ways) -> bool:
@@ -120,7 +111,7 @@ def _are_together(node: torch.fx.Node, ways: Ways) -> bool:
 def _put_gates(node: torch.fx.Node, key: int, safe: set[torch.fx.Node]) -> None:
     leaves, form = tree_flatten((node.args, node.kwargs))
     for place, operand in enumerate(leaves):
-        if isinstance(operand, torch.fx.Node) and operand not in safe and _is_trained(operand):
+        if isinstance(operand, torch.fx.Node) and operand not in safe and is_trained(operand):
             with node.graph.inserting_before(node):
                 leaves[place] = node.graph.call_function(gate, (key, operand))
             leaves[place].meta["example_value"] = operand.meta["example_value"]

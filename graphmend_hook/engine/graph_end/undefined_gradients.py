@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -34,6 +34,7 @@ Positions = dict[Ways, list[int]]  # of inputs or outputs
 Placed = list[tuple[list[int], list[list[int]]]]  # the same, with the positions of the conditions among themselves
 _ALWAYS: Ways = frozenset({frozenset()})
 _MOST_WAYS = 64
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     gates = _by_ways((place, through) for place, each in reached.items() for through in each)
     untrained = [position for position, found in behind.items() if found.isdisjoint(trained)]
     detached = _by_ways(
-        (position, _fewest(itertools.chain(*(ways.of(results[position], node) for node in trained))))
+        (position, fewest(itertools.chain(*(ways.of(results[position], node) for node in trained))))
         for position in untrained
     )
     detached.pop(_ALWAYS, None)
@@ -234,10 +235,10 @@ class _Ways:
 
 def _joined(parts: Sequence[dict[torch.fx.Node, Ways]]) -> dict[torch.fx.Node, Ways]:
     given = {one for part in parts for one in part}
-    return {one: _fewest(itertools.chain(*(part.get(one, ()) for part in parts))) for one in given}
+    return {one: fewest(itertools.chain(*(part.get(one, ()) for part in parts))) for one in given}
 
 
-def _fewest(ways: Iterable[frozenset[torch.fx.Node]]) -> Ways:
+def fewest(ways: Iterable[frozenset[T]]) -> frozenset[frozenset[T]]:
     """Without those that another one is a part of."""
     found = {*ways}
     return frozenset(way for way in found if not any(other < way for other in found))

@@ -21,7 +21,7 @@ from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
 from ...engine.region import Codes, Regions, close_region, conditions, drop_region, open_region
-from ...engine.stores import Stores
+from ...engine.stores import Slot, Stores
 from ..defer.codes import NEEDS_ITS_BREAKS
 from ..where.codes import ENDS_GRAPH, HARMFUL, SIZE_FIXED
 
@@ -55,26 +55,26 @@ def count_stored(trace: Trace) -> int:
 @question(otherwise=False)
 def has_stored(trace: Trace, place: int, is_then: bool) -> bool:
     """Has that side stored to the slot at that place?"""
-    return _stores(trace).slots[place] in _stores(trace).sides[0 if is_then else 1]
+    return _slot(trace, place) in _side(trace, is_then)
 
 
 @question(otherwise=None)
 def stored(trace: Trace, place: int, is_then: bool) -> Any:
     """What that side has stored in the slot."""
-    return _stores(trace).sides[0 if is_then else 1][_stores(trace).slots[place]]
+    return _side(trace, is_then)[_slot(trace, place)]
 
 
 @question(otherwise="")
 def attribute_of(trace: Trace, place: int) -> str:
     """The name of the attribute that the slot is; "" if it is an item."""
-    slot = _stores(trace).slots[place]
+    slot = _slot(trace, place)
     return slot.key if slot.is_attribute else ""
 
 
 @question(otherwise=False)
 def had_attribute(trace: Trace, place: int) -> bool:
     """Did its owner have the attribute before, and would give it to whoever asks?"""
-    slot = _stores(trace).slots[place]
+    slot = _slot(trace, place)
     described = getattr(slot.owner.python_type(), slot.key, None)
     return not hasattr(described, "__get__") and _has_itself(trace, slot.owner, slot.key)
 
@@ -82,19 +82,27 @@ def had_attribute(trace: Trace, place: int) -> bool:
 @question(otherwise=None)
 def owner_of(trace: Trace, place: int) -> Any:
     """The object whose attribute the slot is."""
-    return _stores(trace).slots[place].owner
+    return _slot(trace, place).owner
 
 
 @question(otherwise=None)
 def item_before(trace: Trace, place: int) -> Any:
     """The item that the slot was before."""
-    return _stores(trace).slots[place].before
+    return _slot(trace, place).before
 
 
 @question(otherwise=None)
 def store(trace: Trace, place: int, value: Variable) -> None:
     """Store that in the slot."""
-    _stores(trace).store(_stores(trace).slots[place], value)
+    _stores(trace).store(_slot(trace, place), value)
+
+
+def _slot(trace: Trace, place: int) -> Slot:
+    return _stores(trace).slots[place]
+
+
+def _side(trace: Trace, is_then: bool) -> dict[Slot, Variable]:
+    return _stores(trace).sides[0 if is_then else 1]
 
 
 def _stores(trace: Trace) -> Stores:

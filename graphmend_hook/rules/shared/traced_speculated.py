@@ -13,7 +13,7 @@ from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number, unread_as_late
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
-from ..where.codes import ATTRIBUTE_OF_CLASS, GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
+from ..where.codes import GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
 from .traced_calls import begun, called, judged
 from .traced_operations import has_known_shape, is_tensor
@@ -39,14 +39,14 @@ def attribute(owner: Any, name: str) -> Any:
 def unrelated(owner: Any, name: str) -> Any:
     """``owner.<name>`` in a side that has assigned to a name that other functions have: no property might read that."""
     if in_trace() and not traced_sides.reads_plainly(owner, name):
-        raise Unspeculable(ATTRIBUTE_OF_CLASS)
+        raise Unspeculable(HARMFUL)
     return getattr(owner, name)
 
 
 def inert(value: Any) -> Any:
     """`value`, in such a side: no method of the program's might read the name."""
     if in_trace() and traced_sides.has_methods_of_the_program(value):
-        raise Unspeculable(ATTRIBUTE_OF_CLASS)
+        raise Unspeculable(HARMFUL)
     return value
 
 
