@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..door.tracer import place_of
 from ..epilogue.rerun import RerunMemory
+from ..graph_end.stopped_gradients import without_gates
 from ..numbers import assumptions, captured, not_captured
 from ..numbers.captured import NEGATIVE, SMALL, Captured
 from .as_written import mending
@@ -124,6 +125,10 @@ def _fewer_captures(failure: Failure) -> list[Bet]:
     return _all_but(0 if captured.is_limited(failure.compilation) else last, failure, undecidable)
 
 
+def _without_gates(failure: Failure) -> list[Bet]:
+    return without_gates(failure.compilation, failure.text) if failure.is_of_backend else []
+
+
 def _as_written(failure: Failure) -> list[Bet]:
     bet = None if failure.restarts else mending(failure.compilation)
     return [] if bet is None else [bet]
@@ -152,7 +157,7 @@ def after(failure: Failure) -> list[Bet]:
     if failure.restarts and not failure.expression:
         return []
     has_captured = bool(failure.compilation.of(Captured).given)
-    for retreat in (*(OF_NUMBERS if has_captured else ()), _as_written):
+    for retreat in (_without_gates, *(OF_NUMBERS if has_captured else ()), _as_written):
         if bets := retreat(failure):
             return bets
     return []

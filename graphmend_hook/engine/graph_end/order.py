@@ -82,6 +82,7 @@ class Wrapper(Enum):
     """What the compiler is called with, and how what it makes is called."""
 
     SYMBOLS = "the backend may make symbols for what the data decides, though this frame may not"
+    CACHEABLE = "the backend may keep on disk what it makes of functions of ours"
     CUDA_GRAPHS = "sizes that the data decides are kept out of CUDA graphs"
     COPIES = "a side writes to a copy of an input, and that is written back if the side was taken"
     GATES = "inputs that only steps use are given behind gates, which hand a gradient on if one was taken"
@@ -97,6 +98,7 @@ NEEDS: dict[Step, tuple[Step, ...]] = {
     Change.ASSERTED: (Verdict.SHAPES, Verdict.RERUN, Verdict.EXAMPLES),
     Wrapper.GATES: (Verdict.UNDEFINED, Change.CONDITIONS),
     Change.WRITES: (Verdict.WRITTEN,),
+    Wrapper.CACHEABLE: (Change.STOPPED,),
     Wrapper.COPIES: (Change.WRITES,),
     Wrapper.TOLD: (Verdict.INPUTS,),
 }

@@ -5,12 +5,14 @@ graph the selection hands zeros back to it, and zero times an infinite derivativ
 result gradients come through sides alone is given its operands behind a gate, which hands on zeros where none of the
 sides is taken.  Their predicates are computed behind the gates: the graph tells them at its end, and a gate asks in the
 backward pass.  What is computed in the sides is sheltered (`shelter`).
+
+A backend may compile a graph in parts, as DDP's optimizer does, each with its own backward pass; then a gate is never
+told, and the branches are left as they were written.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 import threading
 from collections.abc import Iterable
@@ -22,12 +24,13 @@ from torch.fx.node import has_side_effect
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ...source.tensor_ops import operation
+from ..attempt.attempt import Bet
 from ..attempt.compilation import Compilation
 from ..door.variables import is_wrapper
 from ..facts.operations import name_of, written_nodes
 from ..facts.writes import fakes_of, memory_of, written_by
 from ..shelter import Shelters, is_trained
-from .order import Change
+from .order import Change, Compiler, Wrapper
 from .undefined_gradients import Steps, fewest
 
 # Ways by which a gradient comes: each by the sides that it goes through, a predicate and where it is taken.
@@ -35,32 +38,88 @@ Way = frozenset[tuple[torch.fx.Node, bool]]
 Ways = frozenset[Way]
 _ALWAYS: Ways = frozenset({frozenset()})
 _MOST_WAYS = 16
+_UNTOLD = (
+    "graphmend_hook: the graph was compiled in parts, and a gate stands in another part than what it is to be told"
+)
 
 
 @dataclass
 class _Sides:
-    """What was computed in the sides of branches, where its own rules have judged it."""
+    """The sides of branches.
+
+    made: what was computed in them, where their own rules have judged it; bets: those on the branches, by predicate.
+    gated: the bets on those branches for which gates stand.
+    """
 
     made: set[torch.fx.Node] = field(default_factory=set)
+    bets: dict[torch.fx.Node, Bet] = field(default_factory=dict)
+    gated: list[Bet] = field(default_factory=list)
 
 
-def stop_where_not_taken(compilation: Compilation, made: Iterable[torch.fx.Node]) -> None:
-    """Let no gradient come to what only sides use that are not taken; made: what was computed in the sides."""
+def stop_where_not_taken(
+    compilation: Compilation, predicate: torch.fx.Node, made: Iterable[torch.fx.Node], bet: Bet
+) -> None:
+    """Let no gradient come to what only sides of the branch use that are not taken.
+
+    made: what was computed in the sides; bet: is dropped where the branch cannot do without gates, and has none.
+    """
     compilation.of(_Sides).made.update(made)
+    compilation.of(_Sides).bets[predicate] = bet
     compilation.change(Change.STOPPED, _stop)
+    compilation.wrap_compiler(Wrapper.CACHEABLE, _cacheable)
+
+
+def without_gates(compilation: Compilation, text: str) -> list[Bet]:
+    """What to drop if a backend has failed with that text because a gate of the graph was not told; else []."""
+    return compilation.of(_Sides).gated if _UNTOLD in text else []
 
 
 def _stop(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    safe = compilation.of(Shelters).safe | compilation.of(_Sides).made
+    sides = compilation.of(_Sides)
+    safe = compilation.of(Shelters).safe | sides.made
+    steep = [
+        (node, ways)
+        for node, ways in _ways(module.graph, compilation.of(Steps).selected).items()
+        if ways and frozenset() not in ways and _is_steep(node) and node not in safe and _are_together(node, ways)
+    ]
+    predicates = {predicate for _, ways in steep for way in ways for predicate, _ in way}
+    sides.gated = [bet for predicate, bet in sides.bets.items() if predicate in predicates]
+    if sides.gated and _is_parted_by_ddp():
+        compilation.without(*sides.gated, reason="DDP's optimizer compiles the graph in parts")
     keys: dict[Ways, int] = {}
-    for node, ways in _ways(module.graph, compilation.of(Steps).selected).items():
-        if not ways or frozenset() in ways or not node.op.startswith("call") or written_nodes(node):
-            continue
-        is_steep = not operation(name_of(node).rstrip("_")).is_smooth
-        if is_steep and node not in safe and _are_together(node, ways):
-            _put_gates(node, keys.setdefault(ways, next(_numbers)), safe)
+    for node, ways in steep:
+        _put_gates(node, keys.setdefault(ways, len(keys)), safe)
     for ways, key in keys.items():
         _tell(module.graph, ways, key)
+
+
+def _is_steep(node: torch.fx.Node) -> bool:
+    """Is it an operation of which the derivative may be infinite?"""
+    return node.op.startswith("call") and not written_nodes(node) and not operation(name_of(node).rstrip("_")).is_smooth
+
+
+def _is_parted_by_ddp() -> bool:
+    from torch._dynamo.utils import get_optimize_ddp_mode
+    from torch.nn.parallel import DistributedDataParallel
+
+    is_on = get_optimize_ddp_mode() == "ddp_optimizer"
+    return is_on and DistributedDataParallel._get_active_ddp_module() is not None
+
+
+def _cacheable(compilation: Compilation, _module: torch.fx.GraphModule, compiler: Compiler) -> Compiler:
+    """Let AOTAutograd keep the graph on disk: what a gate does is decided by the graph and by the version of torch."""
+    if not compilation.of(_Sides).gated:
+        return compiler
+
+    @functools.wraps(compiler)
+    def compile_with_cache(*given: Any, **named: Any) -> Any:
+        from torch._inductor import config
+
+        marked = {f"{function.__module__}.{function.__qualname__}": _FORM for function in (gate, tell)}
+        with config.patch(unsafe_marked_cacheable_functions={**config.unsafe_marked_cacheable_functions, **marked}):
+            return compiler(*given, **named)
+
+    return compile_with_cache
 
 
 def _ways(graph: torch.fx.Graph, selected: set[torch.fx.Node]) -> dict[torch.fx.Node, Ways]:
@@ -136,13 +195,13 @@ def _tell(graph: torch.fx.Graph, ways: Ways, key: int) -> None:
 
 # --- in the graph -----------------------------------------------------------------------------------------------------
 
-_numbers = itertools.count()
+_FORM = "1"  # of the functions below; another number where they do something else
 
 
 class _Answer:
     """Whether a gate is open, a tensor () of bool: known once the graph has told it."""
 
-    is_open: torch.Tensor
+    is_open: torch.Tensor | None = None
 
 
 class _Waiting(threading.local):
@@ -177,4 +236,8 @@ class _Gate(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[None, torch.Tensor | None]:
-        return None, None if gradient is None else gradient.masked_fill(~ctx.answer.is_open, 0)
+        if gradient is None:
+            return None, None
+        if ctx.answer.is_open is None:
+            raise RuntimeError(_UNTOLD)
+        return None, gradient.masked_fill(~ctx.answer.is_open, 0)

@@ -69,8 +69,9 @@ def leave_gradients_undefined(
     """What one side alone depends on gets no gradient where that side is not taken, as in eager."""
     region, node = trace.compilation.of(Regions).last, tensor_node(selected)
     trace.compilation.of(Steps).selected.add(node)
-    if torch.is_grad_enabled() and fake_of(selected).requires_grad and not trace.is_in_a_body:
-        stop_where_not_taken(trace.compilation, region.made if region is not None else ())
+    if region is not None and torch.is_grad_enabled() and fake_of(selected).requires_grad and not trace.is_in_a_body:
+        bet = region.bet((GRADIENTS_DIFFER,))
+        stop_where_not_taken(trace.compilation, tensor_node(predicate), region.made, bet)
     alone = _trained_alone(trace, left, right)
     if not alone or region is None:
         return
