@@ -43,10 +43,10 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
     counted = _Counted()
     breaks = _Breaks()
     compiled = _built(build)
-    found = _calls(torch.compile(compiled, backend=counted, dynamic=False), inputs, records, compiled, counted)
+    found = _calls(torch.compile(compiled, backend=counted), inputs, records, compiled, counted)
     torch._dynamo.reset()
     breaks.stop()
-    whole = torch.compile(_built(build), backend="eager", dynamic=False, fullgraph=True)
+    whole = torch.compile(_built(build), backend="eager", fullgraph=True)
     refused = _calls(whole, inputs, records, count=1)[0]["error"]
     return {
         "graphs": [call["graphs"] for call in found],

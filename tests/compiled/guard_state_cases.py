@@ -363,6 +363,23 @@ class Large(Counted):
         return x + 1
 
 
+class SetsBack(torch.nn.Module):
+    """As `StoresAround`, but what is stored before the guard is set back before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode, self.done = "usual", False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mode = "inside"
+        y = x * 3
+        self.mode = "usual"
+        if y.sum() < 0:
+            raise ValueError("negative")
+        self.done = True
+        return x.mul_(2)
+
+
 class StoresAround(torch.nn.Module):
     """H60: stores before the guard and behind it, where the graph writes to a part of an autograd graph."""
 

@@ -135,6 +135,22 @@ def test_h60_what_python_stores_waits_for_the_guards_where_the_graph_has_written
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_guard_behind_what_is_stored_and_set_back_is_mended_while_nothing_else_was_there(backend: str) -> None:
+    """As transformers 5 does around every `forward`; Dynamo does not guard on an attribute that is only stored."""
+    plain, module = PLAIN.SetsBack(), MENDED.SetsBack()
+    counting = Counting(backend)
+    compiled = torch.compile(module, backend=counting)
+    for factor, mode, graphs in ((1.0, "usual", 1), (-1.0, "usual", 1), (-1.0, "other", 2), (1.0, "other", 3)):
+        for owner, call in ((plain, plain), (module, compiled)):
+            owner.mode, owner.done = mode, False
+            x = torch.full((3,), factor, requires_grad=True) * 1
+            with pytest.raises(ValueError, match="negative") if factor < 0 else contextlib.nullcontext():
+                call(x)
+        assert (module.mode, module.done) == (plain.mode, plain.done)
+        assert counting.graphs == graphs
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_h60_a_guard_between_stores_is_left_where_the_function_cannot_be_run_again(backend: str) -> None:
     """H: Dynamo keeps no value in between, so what was stored before the guard was lost or what is behind it was made."""
     module = MENDED.StoresAround()

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..epilogue import queue
+from . import frame_guards
 from .torch_modes import Modes
 from .tracer import Trace
 from .variables import Variable, is_unread
@@ -30,7 +31,31 @@ def has_stored_nothing(trace: Trace) -> bool:
         return False
     older = [variable for key, variable in effects.id_to_variable.items() if key != pending]
     kept = [variable for variable in older if variable.mutation_type is not None and not _is_new(variable)]
-    return not any(map(effects.is_modified, kept))
+    return not any(effects.is_modified(variable) and not _is_as_before(trace, variable) for variable in kept)
+
+
+def _is_as_before(trace: Trace, variable: Variable) -> bool:
+    """Have the attributes that were stored the values again that they have in the program?  A guard sees to that.
+
+    So of what is set for the time of a call, and set back.
+    """
+    stored = trace.output.side_effects.store_attr_mutations.get(variable)
+    if stored is None or variable.source is None:
+        return False
+    if not all(type(value).__name__ == "ConstantVariable" for value in stored.values()):
+        return False
+    now = {name: _identity(value.as_python_constant()) for name, value in stored.items()}
+
+    def holds(owner: Any) -> bool:
+        attributes = getattr(owner, "__dict__", {})
+        return all(name in attributes and _identity(attributes[name]) == value for name, value in now.items())
+
+    found = frame_guards.inputs_at([variable.source], trace.compilation)
+    if found is None or not holds(*found):
+        return False
+    key = frame_guards.name_of(variable.source), *sorted(now.items())
+    frame_guards.install(trace.compilation, key, [variable.source], holds, f"{', '.join(now)} as before")
+    return True
 
 
 def _is_new(variable: Variable) -> bool:

@@ -73,23 +73,24 @@ def _row(table: Any, index: Any) -> Any:
 def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
     """`container` and `index` in ``container[index] = value``.
 
-    Where a mask selects, one number of another dtype is converted; where places do, it is refused.
+    Where a mask selects, one number of another dtype is converted; where places do, it is refused.  What the inputs of
+    the frame hold is not asked: Dynamo traces a write at a mask as it is.
     """
     is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container) and not is_left_alone()
     if is_lonely and may_fill(container, value) and is_asked(index):
         expect_success()
         return container.unsqueeze(0), widened(index)
     converts = isinstance(value, torch.Tensor) and is_traced(container) and value.dtype != container.dtype
-    places = None if converts else _positions(container, index)
+    places = None if converts else _positions(container, index, of_inputs=False)
     return container, index if places is None else places
 
 
-def _positions(container: Any, index: Any) -> tuple[Any, ...] | None:
+def _positions(container: Any, index: Any, of_inputs: bool = True) -> tuple[Any, ...] | None:
     """`index`, with the places that masks select instead of the masks; None where those of none are known."""
     parts = _parts(index)
     if not is_tensor(container) or not has_known_shape(container) or not _fit(container.shape, parts):
         return None
-    known = [_positions_of(part) for part in parts]
+    known = [_positions_of(part, of_inputs) for part in parts]
     if all([places is None for places in known]):  # noqa: C419  Dynamo: no generators
         return None
     found: list[Any] = []
@@ -130,9 +131,9 @@ def _is_mask(part: Any) -> bool:
     return isinstance(part, torch.Tensor) and part.dtype is torch.bool
 
 
-def _positions_of(part: Any) -> tuple[Any, ...] | None:
+def _positions_of(part: Any, of_inputs: bool) -> tuple[Any, ...] | None:
     is_known = _is_mask(part) and part.dim() and is_asked(part) and holds_data(part)
-    return _places(part) if is_known else None
+    return _places(part, of_inputs) if is_known else None
 
 
 def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
@@ -231,9 +232,9 @@ def _captured(operation: Callable[..., Any], *operands: Any, **options: Any) -> 
     return found
 
 
-def _places(tensor: Any) -> tuple[torch.Tensor, ...] | None:
+def _places(tensor: Any, of_inputs: bool = True) -> tuple[torch.Tensor, ...] | None:
     """What ``nonzero(as_tuple=True)`` gives, where the elements are known."""
-    numbers = known_elements(tensor)
+    numbers = known_elements(tensor, of_inputs)
     if numbers is None:
         return None
     chosen = [place for place in range(len(numbers)) if numbers[place]]
