@@ -7,6 +7,7 @@ ends in it, or tracing it fails, it is given up: the frame is traced anew, with 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Iterable
@@ -101,8 +102,17 @@ class Region:
         return REGION.at(self.at, code, about, self.place)
 
     def give_up(self, compilation: Compilation, why: tuple[str, ...]) -> NoReturn:
-        """Trace the frame anew, with that region as it was written in this compilation."""
-        compilation.without(self.bet(why), reason=f"a region is given up: {why[0]}")
+        """Trace the frame anew, with that region as it was written in this compilation.
+
+        Where another one at the line was given up for the same, so are all: a loop over layers would be traced anew
+        for each of them.
+        """
+        bet = self.bet(why)
+        if any(
+            (lost.place, lost.code, lost.about) == (bet.place, bet.code, bet.about) for lost in compilation.lost(REGION)
+        ):
+            bet = dataclasses.replace(bet, site=(self.at[0], None))
+        compilation.without(bet, reason=f"a region is given up: {why[0]}")
 
 
 @dataclass
@@ -129,7 +139,7 @@ def open_region(trace: Trace, codes: Codes, predicate: Variable = None) -> Bet |
     regions = trace.compilation.of(Regions)
     at = trace.line, regions.met[trace.line]
     regions.met[trace.line] += 1
-    lost = trace.compilation.dropped(REGION, at)
+    lost = trace.compilation.dropped(REGION, at) or trace.compilation.dropped(REGION, (trace.line, None))
     if lost is None:
         regions.open.append(Region(trace, at, codes, predicate))
         trace.compilation.at_end(_judge_end)

@@ -140,6 +140,19 @@ case()(h7_two_names_of_one_object)
 # --- H8, H9, H12: what may not be run ahead of time ------------------------------------------------------------------
 
 
+def noisy(h: torch.Tensor) -> torch.Tensor:
+    if h.sum() > 0:
+        h = h + torch.rand_like(h)
+    return h * 2
+
+
+@case(declined="GM102-T11", inputs=((UP,), (DOWN,)))
+def h8_random_numbers_in_each_of_many_layers(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(8):
+        x = noisy(x) + 1
+    return x
+
+
 @case(declined="GM102-T11")
 def h8_random_numbers(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:

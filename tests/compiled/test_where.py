@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -91,6 +92,14 @@ def test_the_case_breaks_without_the_hook(name: str) -> None:
     compiled = torch.compile(CASES.pair(name)[0], backend="eager", fullgraph=True)
     outcomes: list[Any] = [CASES.run(name, compiled, inputs).error for inputs in expect.inputs]
     assert any(error and issubclass(error[0], torch._dynamo.exc.TorchDynamoException) for error in outcomes)
+
+
+def test_a_branch_of_many_layers_is_given_up_in_two_attempts(caplog: pytest.LogCaptureFixture) -> None:
+    """Each further attempt traces the whole frame."""
+    compiled = torch.compile(MENDED.h8_random_numbers_in_each_of_many_layers, backend="eager", fullgraph=True)
+    with caplog.at_level(logging.DEBUG, "graphmend_hook.trace"), pytest.raises(torch._dynamo.exc.Unsupported):
+        compiled(torch.ones(3))
+    assert caplog.text.count("a region is given up: GM102-T11") == 2
 
 
 def test_a_refusal_names_the_operation_or_the_tensor() -> None:

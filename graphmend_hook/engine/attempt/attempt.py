@@ -67,9 +67,9 @@ class Ledger:
         """The bet that is off on the feature at the site, or in the whole frame; None if none is."""
         return self._off.get((feature, site)) or self._off.get((feature, None))
 
-    def sites(self, feature: Feature) -> list[Hashable]:
-        """Where the feature is off."""
-        return [site for known, site in self._off if known is feature]
+    def lost(self, feature: Feature) -> list[Bet]:
+        """The bets on the feature that are off."""
+        return [bet for (known, _), bet in self._off.items() if known is feature]
 
 
 class EveryFrame(Ledger):

@@ -134,6 +134,10 @@ class Compilation(Parts):
         ledgers = remembered(EveryFrame) if everywhere else [self._ledger(feature.lifetime)]
         return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
 
+    def lost(self, feature: Feature) -> list[Bet]:
+        """The bets on the feature that are off in this compilation, or in its code."""
+        return self._ledger(feature.lifetime).lost(feature)
+
     def _ledger(self, lifetime: Lifetime) -> Ledger:
         """Where bets of that lifetime are written down, of this compilation or of its code."""
         if lifetime is Lifetime.COMPILATION:

@@ -103,7 +103,7 @@ def _above_one(failure: Failure) -> list[Bet]:
     left = [number for number in named if compilation.allows(SMALL, number)]
     if not (helps and failure.may_assume and compilation.allows(SMALL)) or (named and not left):
         return []
-    is_first = not compilation.attempts.of(Ledger).sites(SMALL)
+    is_first = not compilation.attempts.of(Ledger).lost(SMALL)
     return [*map(SMALL.at, named)] if named and is_first else [SMALL.at()]
 
 

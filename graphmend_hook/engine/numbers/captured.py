@@ -62,7 +62,7 @@ def is_uncaptured(compilation: Compilation) -> bool:
 
 def is_limited(compilation: Compilation) -> bool:
     """Are some captures off?  Then nothing is taken for granted of the others."""
-    return bool(compilation.attempts.of(Ledger).sites(CAPTURE))
+    return bool(compilation.attempts.of(Ledger).lost(CAPTURE))
 
 
 def all_but(
@@ -74,7 +74,7 @@ def all_but(
     lines: those of captures that no frame which is traced here need try again.
     """
     place = place or next(iter(compilation.of(Captured).places), None)
-    about = f"{reason}; attempts given up: {len(compilation.attempts.of(Ledger).sites(CAPTURE)) + 1}"
+    about = f"{reason}; attempts given up: {len(compilation.attempts.of(Ledger).lost(CAPTURE)) + 1}"
     capture = CAPTURE.at(count or None, NUMBERS_GIVEN_UP, about, place)
     return [capture, assumptions.EXAMPLES.at(), *not_captured.undecided(compilation, lines)]
 
@@ -97,5 +97,5 @@ def is_assumed(compilation: Compilation, feature: Feature, number: int) -> bool:
 def supposes(compilation: Compilation) -> bool:
     """Does the attempt rest on what nobody knows of a number?"""
     off = compilation.attempts.of(Ledger)
-    is_assumed = may_assume(compilation) and bool(off.sites(NEGATIVE) or off.sites(SMALL))
+    is_assumed = may_assume(compilation) and bool(off.lost(NEGATIVE) or off.lost(SMALL))
     return is_assumed or assumptions.supposes(compilation)
