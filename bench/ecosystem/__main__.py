@@ -104,7 +104,7 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield f"Made by `{found['command']}` and `python -m bench.ecosystem --page`, on torch {found['torch']}, commit"
     calls = max((len(line["on"].get("graphs", ())) for line in found["lines"]), default=0)
-    yield f"{found['commit']}. Each case is called {calls} times, with other data of the same shapes."
+    yield f"{found['commit']}. Each case is compiled by `torch.compile` with its default settings, and called {calls} times, with other data of the same shapes."
     yield ""
     yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
     yield "breaks and captures fewer operations in the first call, or as many in more graphs; or it is compiled anew"
