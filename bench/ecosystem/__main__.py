@@ -90,6 +90,8 @@ def _ends_worse(on: Line, off: Line) -> bool:
         return True
     if "ran" not in on or "ran" not in off:
         return False
+    if on["runs"][-1] and not is_broken(on):  # nothing is left to eager; a loop in a graph is one operation
+        return False
     ran: int = on["ran"][-1] - off["ran"][-1]
     return ran < 0 or (ran == 0 and bool(on["runs"][-1] > off["runs"][-1]))
 
@@ -104,7 +106,8 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield f"Made by `{found['command']}` and `python -m bench.ecosystem --page`, on torch {found['torch']}, commit"
     calls = max((len(line["on"].get("graphs", ())) for line in found["lines"]), default=0)
-    yield f"{found['commit']}. Each case is compiled by `torch.compile` with its default settings, and called {calls} times, with other data of the same shapes."
+    yield f"{found['commit']}. Each case is compiled by `torch.compile` with its default settings, and called {calls}"
+    yield "times, with other data of the same shapes."
     yield ""
     yield "*Broken*: Dynamo says that it breaks, or `fullgraph=True` fails. *Worse*: it breaks with the hook alone, or"
     yield "breaks and captures fewer operations in the first call, or as many in more graphs; or it is compiled anew"

@@ -1,6 +1,6 @@
-"""The functions of Python's `random` and of numpy that draw a number from the one generator of their module.
+"""Functions of Python's `random` and of numpy that draw a number from the one generator of their module; and clocks.
 
-They do if they are given numbers alone; a size makes an array of numpy's.  What Python's draws of whole numbers give,
+They draw if they are given numbers alone; a size makes an array of numpy's.  What Python's draws of whole numbers give,
 Dynamo itself makes inputs of.
 """
 
@@ -20,10 +20,14 @@ OF_NUMPY = frozenset(
         *("randint", "random", "random_sample", "rayleigh", "standard_normal", "triangular", "uniform", "weibull"),
     }
 )
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+CLOCKS = frozenset(f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns"))
 DRAWING = frozenset({*(f"random.{name}" for name in OF_RANDOM), *(f"numpy.random.{name}" for name in OF_NUMPY)})
 
 
 def is_draw(call: ast.Call, qualified: str) -> bool:
-    """Is the call, of the function of that name, a draw, with arguments by position?"""
+    """Is the call, of the function of that name, a draw, with arguments by position, or does it read a clock?"""
     is_plain = not call.keywords and not any(isinstance(argument, ast.Starred) for argument in call.args)
+    if qualified in CLOCKS:
+        return is_plain and not call.args
     return qualified in DRAWING and is_plain and len(call.args) < 4

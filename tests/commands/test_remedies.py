@@ -36,6 +36,7 @@ import functools
 import io
 import logging
 import sys
+import datetime
 import time
 import warnings
 

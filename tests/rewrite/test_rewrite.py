@@ -90,7 +90,7 @@ DECLINED = {
     "logger.info(f'{x} {next(x)}')": "GM101-R09",
     "print('a' + f'{x}' + '%s' % x.pop())": "GM101-R09",
     "return warnings.warn('x')": "GM101-R08",
-    "started = time.perf_counter()": "GM101-R11",
+    "started = datetime.datetime.now()": "GM101-R11",
     "logger.info('x', in_order=True)": "GM101-R01",
 }
 MENDED = [
@@ -112,7 +112,7 @@ MENDED = [
     "print(next(x), f'{x}')",
 ]
 IGNORED = ["log = logging.getLogger(x)", "x.append(1)", "y = math.log(x)", "y = x.info()", "printer(x)", "'print(x)'"]
-IMPORTS = "import sys, logging, warnings, math, time\nfrom warnings import warn as w\n"
+IMPORTS = "import sys, logging, warnings, math, time, datetime\nfrom warnings import warn as w\n"
 
 
 @pytest.mark.parametrize("statement", DECLINED)

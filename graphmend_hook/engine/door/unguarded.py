@@ -65,8 +65,6 @@ def guard_type(trace: Trace, value: Variable) -> None:
 
     Where it has been None, or of several plain types, any of these will do: a text is made of each in the same way.
     """
-    from torch._dynamo.guards import GuardBuilder, install_guard
-
     kind = value.peek_type()
     met = trace.compilation.memory.of(TypesMet).by_name.setdefault(name_of(value.source), set())
     met.add(kind)
@@ -74,7 +72,14 @@ def guard_type(trace: Trace, value: Variable) -> None:
     if is_open:
         install(trace.compilation, ("plain", value.source), [value.source], is_plain, "is a text or a number")
     else:
-        install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
+        guard_exact_type(value)
+
+
+def guard_exact_type(value: Variable) -> None:
+    """Let the code run only where it has this very type."""
+    from torch._dynamo.guards import GuardBuilder, install_guard
+
+    install_guard(value.source.make_guard(GuardBuilder.TYPE_MATCH))
 
 
 def is_plain(value: Any) -> bool:

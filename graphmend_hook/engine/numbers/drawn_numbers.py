@@ -44,7 +44,7 @@ def drawn(trace: Trace, function: Variable, given: Variable) -> Variable:
         return None
     trace.compilation.of(_Draws).lines.add(trace.line)
     trace.compilation.judge(Verdict.DRAWS, _judge)
-    made = _input(trace, target, numbers, torch.float64 if type(example) is float else torch.int64)
+    made = input_of(trace, target, numbers, type(example))
     return late_numbers.late_of(trace, made)
 
 
@@ -74,14 +74,14 @@ def _example(function: Any, numbers: tuple[Any, ...]) -> Any:
         return None
 
 
-def _input(trace: Trace, function: Callable[..., Any], numbers: tuple[Any, ...], dtype: torch.dtype) -> Variable:
-    """A new input of the graph, which generated code draws before it."""
+def input_of(trace: Trace, function: Callable[..., Any], numbers: tuple[Any, ...], kind: type) -> Variable:
+    """A new input of the graph, a number of that type, for which generated code calls the function before it."""
     from torch._dynamo.source import RandomValueSource
     from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy, wrap_to_fake_tensor_and_record
 
     source = RandomValueSource(len(trace.output.random_calls))
     trace.output.random_calls.append((function, numbers, {}))
-    example = torch.zeros((), dtype=dtype)
+    example = torch.zeros((), dtype=torch.float64 if kind is float else torch.int64)
     fake = wrap_to_fake_tensor_and_record(example, tx=trace.translator, is_tensor=False, source=source)
     name = f"graphmend_drawn_{len(trace.output.random_calls)}"
     proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=source)

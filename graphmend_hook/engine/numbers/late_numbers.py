@@ -24,7 +24,7 @@ from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, attempts_now
 from ..door.question import question
 from ..door.tracer import Trace
-from ..door.unguarded import PLAIN, can_be_loaded, guard_type
+from ..door.unguarded import PLAIN, can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, tuple_of, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
@@ -203,6 +203,10 @@ def _add_handlers(kind: Any) -> None:
     for function in (operator.is_, operator.is_not):
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_identified, function)
+    for function in (operator.is_, operator.is_not):
+        for lazy in (LazyConstantVariable, LazyVariableTracker):
+            for key in ((function, lazy, ConstantVariable), (function, ConstantVariable, lazy)):
+                handlers[key] = functools.partial(_is_none, function)
     for function in _LEFT:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = _given_up
@@ -224,6 +228,18 @@ def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: d
     if one is not other and type_of(one) is bool and type_of(other) is bool:
         give_up(one if hasattr(one, "lines") else other)
     return ConstantVariable.create(function(one, other))
+
+
+def _is_none(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``self.last is None``: of a number or a text its type says that it is not, and the trace need not look at it."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    for one, other in (args, args[::-1]):
+        if is_unread(one) and other.is_constant_none() and _may_stay_unread(one, (*_NUMBERS, str)):
+            guard_exact_type(one)
+            return ConstantVariable.create(function is operator.is_not)
+    return BuiltinVariable(function).call_function(translator, [arg.realize() for arg in args], {})
 
 
 def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from ...diagnostics import Refusal
+from ...source.draws import CLOCKS
 from ...source.names import item_of, root_name, unpacks
 from ...source.scopes import ModuleScope, Place
 from ...source.templates import RUNTIME, Filling, Template, constant, expression, replaced
@@ -60,6 +61,9 @@ NOISY = Refusal(
 COROUTINE = Refusal(IN_COROUTINE, "the function is a coroutine, which torch.compile does not trace")
 
 
+_CLOCKS = frozenset(name.rpartition(".")[2] for name in CLOCKS)
+
+
 @dataclass(frozen=True)
 class EffectCall:
     """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values.
@@ -91,7 +95,10 @@ class EffectCall:
 
 
 def reading(leaf: ast.expr) -> ast.expr:
-    """The value; each ``x.item()`` and ``float(x)`` in it waits for the delivery, as a ``x.tolist()`` does."""
+    """The value; each ``x.item()`` and ``float(x)`` in it waits for the delivery, as a ``x.tolist()`` does.
+
+    So does what a clock shows: whether the function is one is seen while tracing.
+    """
 
     def instead(node: ast.AST) -> ast.AST | None:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
@@ -104,10 +111,16 @@ def reading(leaf: ast.expr) -> ast.expr:
                 read, ast.Starred
             ):
                 return expression("GM.read_by(F, A)", node, F=function, A=replaced(read, instead))
+            case ast.Call(ast.Attribute() | ast.Name() as function, [], []) if _bare(function) in _CLOCKS:
+                return expression("GM.drawn(F)", node, F=function)
         owner = item_of(node, "tolist") if node is leaf else None
         return None if owner is None else expression("GM.read_list(A)", owner, A=owner)
 
     return replaced(leaf, instead)
+
+
+def _bare(function: ast.expr) -> str:
+    return ast.unparse(function).rpartition(".")[2]
 
 
 def effect_of(place: Place, scope: ModuleScope) -> EffectCall | Refusal | None:

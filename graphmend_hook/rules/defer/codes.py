@@ -54,9 +54,9 @@ TEXT_MAY_CHANGE = code(
 )
 READS_CLOCK = code(
     "GM101-R11",
-    sentence="no clock is read",
-    remedy="Read the clock before and after the call of the compiled function.",
-    because="a clock is read",
+    sentence="no clock is read that gives no number, as `datetime.now` does",
+    remedy="Read `time.time()`, which gives one, or read this clock before and after the call of the compiled function.",
+    because="a clock is read that gives no number",
 )
 UNKNOWN_CALL = code(
     "GM101-T01",

@@ -27,11 +27,8 @@ FUNCTIONS = frozenset(
 # Functions that look a logger up, which is the same for ever, or made of nothing but the arguments.
 LOOKUPS = frozenset({"logging.getLogger", "structlog.get_logger", "structlog.stdlib.get_logger"})
 
-# Clocks: what they say is of the moment at which they are read.
-CLOCKS = frozenset(
-    {f"time.{name}{unit}" for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")}
-    | {"datetime.datetime.now"}
-)
+# Clocks that are no numbers; those of `time` are read before and behind the graph.
+CLOCKS = frozenset({"datetime.datetime.now"})
 
 # Methods of torch.nn.Module that store what they are given.
 MODULE_METHODS = frozenset({"register_buffer", "register_parameter"})

@@ -65,7 +65,7 @@ USED = Refusal(VALUE_USED, "the call's value is used; make the call a statement 
 
 
 CLOCK = Refusal(
-    READS_CLOCK, "a clock is read, and a graph has no moment to do so; read it outside of the compiled code"
+    READS_CLOCK, "a clock is read that gives no number, and a graph has no moment to do so; read `time.time()`"
 )
 
 
@@ -73,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 13
+    version = 14
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -52,7 +52,7 @@ NOT_TRACED = code(
 )
 DRAWN = code(
     "GM104-T10",
-    sentence="a number that Python or numpy draws is asked for while tracing, or an operation of another library may draw as well",
-    remedy="Draw by `torch.rand(())`, or around the compiled call, and hand the number in.",
-    because="a draw of `random` or `numpy.random` has arguments that are no known numbers, its number is asked for while tracing, the function is another one, or an operation of another library in the graph may draw as well",
+    sentence="a number that Python or numpy draws, or that a clock shows, is asked for while tracing, an operation of another library may draw as well, or a clock is read between operations",
+    remedy="Draw by `torch.rand(())`, or around the compiled call, and hand the number in; read clocks before and behind it.",
+    because="a draw of `random` or `numpy.random` has arguments that are no known numbers, its number is asked for while tracing, the function is another one, or an operation of another library in the graph may draw as well; or a clock is read between operations of the graph a second time",
 )

@@ -21,7 +21,7 @@ from ...engine.door.variables import Variable
 from ...engine.door.variables import is_tensor as is_any_tensor
 from ...engine.epilogue import deferral, queue
 from ...engine.graph_end import dead_code
-from ...engine.numbers import capture, drawn_numbers, late_numbers
+from ...engine.numbers import capture, clocks, drawn_numbers, late_numbers
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Unspeculable
@@ -243,14 +243,15 @@ def as_float(value: Any) -> Any:
 
 
 def drawn(function: Any, *numbers: Any) -> Any:
-    """``function(*numbers)``, which draws a number; it is drawn before the graph, in eager's order."""
+    """``function(*numbers)``, which draws a number, before the graph, in eager's order; or reads a clock."""
     found = _drawn(function, numbers) if in_trace() else None
     return function(*numbers) if found is None else found
 
 
 @question(otherwise=None)
 def _drawn(trace: Trace, function: Variable, numbers: Variable) -> Any:
-    found = drawn_numbers.drawn(trace, function, numbers)
+    is_clock = clocks.is_clock(function)
+    found = clocks.reading(trace, function) if is_clock else drawn_numbers.drawn(trace, function, numbers)
     if found is None:
         record(DRAWN)
     return found
