@@ -58,7 +58,9 @@ def test_in_a_try_and_in_a_with(name: str, around: str, tmp_path: Path) -> None:
     compare(KINDS[name], tmp_path / "program.py", around)
 
 
-@pytest.mark.parametrize("name", ["is", "len of vars", "getattr with a default of a function", "object as a key"])
+@pytest.mark.parametrize(
+    "name", ["is", "len of vars", "getattr with a default of a function", "object as a key", "environment"]
+)
 def test_what_a_guard_can_tell_is_compiled(name: str, tmp_path: Path) -> None:
     assert compare(KINDS[name], tmp_path / "program.py", LOOP).graphs >= 2
 

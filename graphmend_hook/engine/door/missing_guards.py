@@ -11,6 +11,7 @@ import copy
 import dis
 import enum
 import functools
+import os
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _WITHOUT_GUARDS = frozenset({"UserFunctionVariable", "PythonModuleVariable", "Sk
 UNWRAPS = "getattr_and_trace"  # of `torch._dynamo.polyfills`: calls what a wrapper in C wraps
 # Python's own modules look for keys in what Dynamo guards, or in what the trace has made (`copy.deepcopy`).
 _LIBRARY = ("<frozen ", copy.__file__)
+_MAPPING_GET = ("mapping_get", os.path.join(*torch.__path__, "_dynamo", "polyfills", "__init__.py"))  # of `Mapping.get`
 _MUTABLE = (list, dict, set, tuple, bytearray)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _KNOWN_WAYS = frozenset({torch.nn.Module.__getattr__.__code__.co_filename, enum.__file__})  # they look at nothing else
@@ -193,11 +195,29 @@ def _caught(translator: Any, exception: Any, is_raised: bool) -> None:
     """A handler of the program goes on after an exception that an operation of Python's has raised."""
     from torch._dynamo.exc import ObservedUserStopIteration
 
-    if translator.f_code.co_filename.startswith(_LIBRARY):
+    code = translator.f_code
+    if code.co_filename.startswith(_LIBRARY):
+        return
+    if (code.co_name, code.co_filename) == _MAPPING_GET and _is_missing_in_environment(translator):
         return
     exception.graphmend_is_raised = is_raised or hasattr(exception, "graphmend_is_raised")
     if not (isinstance(exception, ObservedUserStopIteration) or exception.graphmend_is_raised):
         _add(f"{type(exception).__name__} is caught", of=translator)
+
+
+def _is_missing_in_environment(translator: Any) -> bool:
+    """Has ``os.environ.get(name)`` found nothing?  Then that is guarded, which Dynamo does not."""
+    owner, name = (translator.symbolic_locals.get(local) for local in ("obj", "key"))
+    if owner is None or owner.source is None or type_of(owner) is not type(os.environ):
+        return False
+    if name is None or not name.is_python_constant():
+        return False
+    _add("a variable of the environment", owner, fact=_has_variable, given=(name.as_python_constant(),), of=translator)
+    return True
+
+
+def _has_variable(name: str, environment: Any) -> bool:
+    return name in environment
 
 
 def _matched(translator: Any, _instruction: Any) -> None:

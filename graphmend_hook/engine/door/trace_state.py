@@ -28,7 +28,9 @@ _AS_FOUND: dict[str, Any] = {"is_modified": False}  # the contents of a containe
 def has_stored_nothing(trace: Trace) -> bool:
     """Has the traced code changed no object of the program so far, and drawn no random number of Python's?"""
     effects, pending = trace.output.side_effects, id(queue.graphmend_pending)
-    draws = any(getattr(function, "__module__", "") != time.__name__ for function, *_ in trace.output.random_calls)  # else a clock
+    draws = any(
+        getattr(function, "__module__", "") != time.__name__ for function, *_ in trace.output.random_calls
+    )  # else a clock
     if draws or effects.tensor_hooks or effects.save_for_backward:
         return False
     older = [variable for key, variable in effects.id_to_variable.items() if key != pending]
