@@ -9,6 +9,7 @@ from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
 from .rules.shared.traced_calls import begun, called, judged
 from .rules.shared.traced_conditions import (
+    begin_operand,
     both,
     compiling,
     early,
@@ -17,6 +18,7 @@ from .rules.shared.traced_conditions import (
     is_bool,
     negate,
     one_value,
+    operand,
     truth,
     undecided,
 )

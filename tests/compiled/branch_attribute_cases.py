@@ -210,7 +210,20 @@ class a_property_counts_in_a_right_operand(Meter):
         return x, self.reads
 
 
+class a_property_counts_in_a_right_operand_in_a_side(Meter):
+    """Found by the hunt: what the operand stores was stored wherever the side is taken."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        self.reads = 0
+        if x.sum() > 100:
+            x = x - 1
+        elif x.sum() > 0 and x.max() > self.counted:
+            x = x + 1
+        return x, self.reads
+
+
 for _case in (
+    a_property_counts_in_a_right_operand_in_a_side,
     a_property_appends_to_what_was_appended_to_before,
     a_property_logs_after_a_log,
     a_property_counts_in_a_right_operand,

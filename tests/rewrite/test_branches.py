@@ -287,6 +287,12 @@ class Tracing:
     def early(self, join: Any, left: Any, right: Any, arguments: Any) -> Any:
         return join(left, right(*arguments))
 
+    def begin_operand(self, left: Any) -> bool:
+        return self.undecided(left)
+
+    def operand(self, is_open: bool, value: Any) -> Any:
+        return value
+
     def compare(self, name: str, left: Any, right: Any, numbers: Any) -> Any:
         return getattr(operator, name)(left, right)
 

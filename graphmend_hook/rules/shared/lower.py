@@ -107,10 +107,10 @@ class Lowering:
         return any(isinstance(item, ast.Subscript) and root_name(item) in self._evidence.untyped for item in items)
 
     def _combined(self, node: ast.BoolOp, left: ast.expr, right: ast.expr) -> ast.expr:
-        """Inside a side: both operands, of which the right one may be evaluated in any case."""
-        text = "GM.both(T, B) if GM.undecided(T := A) or T else T"
+        """Inside a side: both operands, of which the right one may be evaluated in any case, if it only computes."""
+        text = "GM.both(T, GM.operand(GM.begin_operand(T), B)) if GM.undecided(T := A) or T else T"
         if isinstance(node.op, ast.Or):
-            text = "GM.either(T, B) if GM.undecided(T := A) or not T else T"
+            text = "GM.either(T, GM.operand(GM.begin_operand(T), B)) if GM.undecided(T := A) or not T else T"
         return expression(text, left, T=self._temporary(), A=left, B=right)
 
     def _early(

@@ -31,7 +31,7 @@ from ...engine.graph_end import dead_code
 from ...engine.numbers import number_tensors
 from ..defer.codes import NEEDS_ITS_BREAKS
 from ..defer.traced import record
-from ..where.codes import IN_TRANSFORM, NOT_ONE_ELEMENT, UNTAKEN_RAISES
+from ..where.codes import HARMFUL, IN_TRANSFORM, NOT_ONE_ELEMENT, UNTAKEN_RAISES
 from . import traced_sides
 from .traced_rounding import round_decisions
 from .traced_sides import Unspeculable
@@ -174,6 +174,21 @@ def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any],
         if why:
             traced_sides.give_up_sides(why)
     return joined
+
+
+def begin_operand(left: Any) -> bool:
+    """In a side: the right operand of `and` or `or` comes next, to which Python may not get if `left` is undecided."""
+    is_open = in_trace() and undecided(left)
+    if is_open:
+        traced_sides.begin_operand()
+    return is_open
+
+
+def operand(is_open: bool, value: Any) -> Any:
+    """The operand, which may have stored nothing: a side's stores are made where the side is taken."""
+    if is_open and traced_sides.has_operand_changed():
+        raise Unspeculable(HARMFUL)
+    return value
 
 
 def _holds_data(value: object) -> bool:

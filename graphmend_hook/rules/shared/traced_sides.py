@@ -15,6 +15,7 @@ from ...engine.attempt.attempt import INLINED, STATEMENT
 from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
+from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, is_caught
 from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, python_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
@@ -222,6 +223,27 @@ def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
 def enter_other_side(trace: Trace) -> None:
     """From here on, the side is traced that is taken where the predicate is false."""
     trace.compilation.of(Regions).open[-1].turn()
+
+
+@dataclass
+class Operands:
+    """What the trace had come to where the right operands begin that are being evaluated in sides, with its writes."""
+
+    before: list[tuple[State, int]] = field(default_factory=list)
+
+
+@question(otherwise=None)
+def begin_operand(trace: Trace) -> None:
+    """Remember what the trace has come to, for `has_operand_changed`."""
+    writes = len(trace.compilation.of(Regions).predicated)
+    trace.compilation.of(Operands).before.append((State(trace), writes))
+
+
+@question(otherwise=True)
+def has_operand_changed(trace: Trace) -> bool:
+    """Has what was traced since changed anything that the program could tell?"""
+    state, writes = trace.compilation.of(Operands).before.pop()
+    return bool(State(trace).changed_since(state)) or len(trace.compilation.of(Regions).predicated) != writes
 
 
 @question(otherwise=0)
