@@ -669,4 +669,37 @@ def f(self, x, y, n, flag):
         train=True,
         seed=100055558127877,
     ),
+    "a property that counts, right of an and in an elif": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (y > 0).all():
+        pass
+    elif x.min() > y.float().mean() and self.meter.scale > 1:
+        pass
+    else:
+        pass
+""",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        seed=6158364627175946,
+    ),
+    "a guard that fails, in front of a write to what nobody may write to": Program(
+        """\
+def f(self, x, y, n, flag):
+    if x.sum() > 0:
+        logger.warning('log 2')
+        if n % 2 == 0:
+            raise ValueError('guard 3')
+    elif x.sum() > 0 and READONLY.sum() > n:
+        READONLY.add_(1)
+    return (x, y)
+""",
+        dtype="int64",
+        other="int64",
+        shape=(4,),
+        other_shape=(4,),
+        n=0,
+        seed=6158364627174741,
+    ),
 }

@@ -91,13 +91,19 @@ class _Copies:
             self._contents = torch._foreach_clone(list(tensors)) if tensors else []
 
     def restore(self) -> None:
-        """Put it back."""
+        """Put it back; what is as it was is not written to: it may be memory that nobody may write to."""
         for (tensor, version), contents in zip(self._versions, self._contents, strict=True):
             mode = torch.inference_mode() if version is None else torch.no_grad()
             with torch._C.DisableTorchFunction(), mode:
-                tensor.copy_(contents)
+                if not torch.equal(_bits(tensor), _bits(contents)):
+                    tensor.copy_(contents)
             if version is not None:
                 torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Its bytes: NaN is as it was, and a zero with another sign is not."""
+    return tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _generators(device: torch.device) -> Any:
