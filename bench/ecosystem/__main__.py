@@ -90,10 +90,11 @@ def _ends_worse(on: Line, off: Line) -> bool:
         return True
     if "ran" not in on or "ran" not in off:
         return False
-    if on["runs"][-1] and not is_broken(on):  # nothing is left to eager; a loop in a graph is one operation
-        return False
-    ran: int = on["ran"][-1] - off["ran"][-1]
-    return ran < 0 or (ran == 0 and bool(on["runs"][-1] > off["runs"][-1]))
+    ran, runs = on["ran"][-1] - off["ran"][-1], on["runs"][-1] - off["runs"][-1]
+    if ran < 0:
+        is_whole = on["runs"][-1] and runs <= 0 and not is_broken(on)  # a loop in a graph is one operation
+        return not is_whole
+    return bool(ran == 0 and runs > 0)
 
 
 def page(found: dict[str, Any]) -> str:

@@ -58,6 +58,7 @@ def test_what_is_worse(off: dict[str, Any], on: dict[str, Any], is_worse: bool) 
         ({"graphs": [2, 4]}, {"graphs": [1, 4]}, False),
         ({"graphs": [2, 2], "runs": [2, 2], "ran": [9, 9]}, {"graphs": [1, 2], "runs": [1, 1], "ran": [9, 9]}, False),
         ({"graphs": [1, 1], "runs": [1, 1], "ran": [9, 9]}, {"graphs": [1, 1], "runs": [1, 0], "ran": [9, 0]}, True),
+        ({"graphs": [3, 3], "runs": [7, 8], "ran": [50, 58]}, {"graphs": [1, 1], "runs": [1, 1], "ran": [3, 3]}, False),
         ({"graphs": [1, 2], "runs": [1, 1], "ran": [9, 9]}, {"graphs": [2, 2], "runs": [2, 2], "ran": [9, 9]}, True),
     ],
 )
