@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -137,6 +138,8 @@ class Regions:
 def open_region(trace: Trace, codes: Codes, predicate: Variable = None) -> Bet | None:
     """Open a region where the trace has come to; or give the bet that was lost on the one there."""
     regions = trace.compilation.of(Regions)
+    if not regions.met:
+        _leave_failures_unsaid(trace.compilation, regions)
     at = trace.line, regions.met[trace.line]
     regions.met[trace.line] += 1
     lost = trace.compilation.dropped(REGION, at) or trace.compilation.dropped(REGION, (trace.line, None))
@@ -186,6 +189,17 @@ def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:
 def computes_in(own: set[int], node: torch.fx.Node) -> bool:
     """Does the operation only compute, and write to such memory alone?"""
     return only_computes(node) or (only_writes_memory(node) and memory_of(written_nodes(node)) <= own)
+
+
+def _leave_failures_unsaid(compilation: Compilation, regions: Regions) -> None:
+    """PyTorch logs an error of each operation that it fails to trace: one in a region is no failure of the program."""
+
+    def is_said(_record: logging.LogRecord) -> bool:
+        return not regions.open
+
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    logger.addFilter(is_said)
+    compilation.undo.callback(logger.removeFilter, is_said)
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ..source.tensor_ops import operation
 from .door.tracer import Trace
-from .door.variables import without_hooks
+from .door.variables import is_sure, without_hooks
 from .facts.operations import fake_arguments, name_of, written_nodes
 from .facts.writes import fakes_of, memory_of, written_by
 from .region import conditions
@@ -46,7 +46,7 @@ def shelter(trace: Trace, made: Sequence[torch.fx.Node]) -> torch.fx.Node | list
     for node in made:
         operands = {operand for operand in node.all_input_nodes if is_trained(operand) and operand not in shelters.safe}
         if operands and is_trained(node):
-            if operation(name_of(node).rstrip("_")).is_smooth:
+            if operation(name_of(node).rstrip("_")).is_smooth or _only_scales(node):
                 if written := written_by(node):
                     shelters.safe = {one for one in shelters.safe if memory_of([one]).isdisjoint(written)}
                 continue
@@ -59,6 +59,21 @@ def shelter(trace: Trace, made: Sequence[torch.fx.Node]) -> torch.fx.Node | list
             new += found
         shelters.safe.add(node)
     return new
+
+
+def _only_scales(node: torch.fx.Node) -> bool:
+    """Is a tensor multiplied, or divided, by a number that keeps a zero gradient zero: finite, and no divisor of 0?"""
+    divides = name_of(node).rstrip("_") in ("div", "true_divide")
+    operands, _ = fake_arguments(node)
+    if not (divides or name_of(node).rstrip("_") in ("mul", "multiply")) or len(operands) != 2 or node.kwargs:
+        return False
+    tensor, number = operands if divides or isinstance(operands[0], torch.Tensor) else operands[::-1]
+    if not isinstance(tensor, torch.Tensor) or not isinstance(number, (int, float, torch.SymInt, torch.SymFloat)):
+        return False
+    limits = torch.finfo(tensor.dtype) if tensor.dtype.is_floating_point else None
+    if limits is None or not is_sure(abs(number) <= limits.max):
+        return False
+    return not divides or is_sure(abs(number) >= limits.tiny)
 
 
 def taken_at(trace: Trace, before: torch.fx.Node | None = None) -> torch.fx.Node | None:

@@ -271,6 +271,15 @@ class what_is_sheltered_is_written_to(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
         if h.max() > 1.5:
+            h = h.clone().div_(h)
+        return h
+
+
+@case()
+class what_is_scaled_is_written_to(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
             h = h.clone().mul_(2)
         return h
 

@@ -8,8 +8,9 @@ gradients of what they were are zeros.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import is_much, is_unbacked, without_hooks
+from ...engine.door.variables import is_much, is_unbacked, is_wrapper, without_hooks
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
     fake_arguments,
+    finds_extreme,
     is_of_torch,
     is_steady,
     name_of,
@@ -33,7 +35,7 @@ from ...engine.facts.writes import dimensions_of, fakes_of
 from ...engine.region import Regions, computes_in, memory_made
 from ...engine.shelter import shelter
 from ...source import tensor_ops
-from ...source.tensor_ops import SPECULABLE, STEADY
+from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
@@ -70,9 +72,9 @@ def judged(start: int) -> None:
 
 @dataclass
 class _Calls:
-    """Of each call, the nodes that there were before it, and whether its region was spoilt; and the work of all."""
+    """Of each call, the last node before it, and whether its region was spoilt; and the work of all."""
 
-    before: list[set[torch.fx.Node]] = field(default_factory=list)
+    before: list[torch.fx.Node | None] = field(default_factory=list)
     was_spoilt: list[bool] = field(default_factory=list)
     work: float = 0.0
 
@@ -81,11 +83,12 @@ class _Calls:
 def begin(trace: Trace) -> int:
     """Remember what the graph has; gives the call's number, for `why_not_made`.  Until then its region is spoilt."""
     calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
-    if not regions or trace.is_in_a_body:
+    if bool(regions) is trace.is_in_a_body:
         return -1
-    calls.before.append({*trace.graph.nodes})
-    calls.was_spoilt.append(regions[-1].is_spoilt)
-    regions[-1].is_spoilt = True
+    calls.before.append(next(reversed(trace.graph.nodes), None))
+    calls.was_spoilt.append(bool(regions) and regions[-1].is_spoilt)
+    for region in regions[-1:]:
+        region.is_spoilt = True
     return len(calls.before) - 1
 
 
@@ -96,14 +99,15 @@ _UNKNOWN: tuple[str, ...] = (MAY_FAIL,)
 def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     """Why what was traced since `begin` may not be made in a region: a code, and the operation; () if it may be."""
     calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
-    made = [node for node in trace.graph.nodes if node not in calls.before[start] and node.op != "placeholder"]
-    own = memory_made(regions[-1].nodes(trace))
+    since = itertools.takewhile(lambda node: node is not calls.before[start], reversed(trace.graph.nodes))
+    made = [node for node in since if node.op != "placeholder"][::-1]
+    own = memory_made(regions[-1].nodes(trace) if regions else [])
     writing = [node for node in made if not computes_in(own, node)]
     for node in made:
         why = ""
         if node in writing and not predicated_writes.may_be_predicated(trace, node):
             why = HARMFUL if facts_of(node).draws else WRITES
-        elif not _cannot_fail(node) or any(is_unbacked(fake.shape) for fake in fakes_of(node)):
+        elif not _cannot_fail(node, made) or any(is_unbacked(fake.shape) for fake in fakes_of(node)):
             why = MAY_FAIL
         if why:
             log.debug("not in a region: %s", node.format_node())
@@ -121,11 +125,13 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     for node in writing:
         if not predicated_writes.predicate(trace, node, (WRITES,)):
             return WRITES, name_of(node)
-    regions[-1].is_spoilt = calls.was_spoilt[start]
+    for region in regions[-1:]:
+        region.is_spoilt = calls.was_spoilt[start]
     return ()
 
 
-def _cannot_fail(node: torch.fx.Node) -> bool:
+def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
+    """Can the operation, one of those that were `made`, fail on no data?"""
     name = name_of(node).rstrip("_")
     if not node.op.startswith("call"):
         return True
@@ -133,10 +139,19 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
         return _stores_anywhere(node)
     if name not in SPECULABLE:
         return is_steady(node) or stores_steadily(node)
-    if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs:
+    given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
+    if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs or any(map(is_wrapper, given)):
         return False
+    if any(is_unbacked(value.shape) for value in given):
+        return (name in TOTAL and len(given) == 1) or _fails_before(node, made)
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
+
+
+def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
+    """Does the graph find the least or the greatest element before those were made, and fails if there is none?"""
+    others = [user for operand in node.all_input_nodes for user in operand.users if user not in made]
+    return finds_extreme(node) and any(user.args == node.args and finds_extreme(user) for user in others)
 
 
 def _stores_anywhere(node: torch.fx.Node) -> bool:

@@ -13,7 +13,7 @@ from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number, unread_as_late
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
-from ..where.codes import GRADIENTS_DIFFER, HARMFUL, INNER_BRANCH, MAY_FAIL
+from ..where.codes import HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
 from .traced_calls import begun, called, judged
 from .traced_operations import has_known_shape, is_tensor
@@ -86,12 +86,7 @@ def unheard(raised: Any) -> None:
 def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The call of a torch function of that name, if it cannot fail on these values."""
     if in_trace():
-        if any([is_late_number(argument) for argument in arguments]):  # noqa: C419  Dynamo: no generators
-            return called(function, *arguments, **options)  # its tensor is judged on the trace
-        may_be_infinite = traced_operations.may_be_tried(name, function, arguments, options)
-        if may_be_infinite is None:
-            raise Unspeculable(MAY_FAIL, name)
-        return function(*(_sheltered(name, arguments) if may_be_infinite else arguments), **options)
+        return called(function, *arguments, **options)
     if traced_operations.can_fail(name, arguments, options):
         raise Unspeculable(MAY_FAIL, name)
     return _tried(function, arguments, options)
@@ -194,18 +189,6 @@ def _is_static(index: Any) -> bool:
     return index is None or index is Ellipsis or type(index) is int
 
 
-def _sheltered(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an operation whose gradients the values decide, with other values where its side is not taken.
-
-    So the gradients of what they were are selected, and are zeros there: no zero meets an infinity, and becomes NaN.
-    The last comes first: autograd takes them the other way round, and adds up as in eager where two are one tensor.
-    """
-    taken = _taken()
-    if taken is None:
-        raise Unspeculable(GRADIENTS_DIFFER, name)
-    return tuple([_shelter(name, taken, value) for value in arguments[::-1]][::-1])
-
-
 def _taken() -> Any:
     """Is the innermost side taken, as a tensor () of bool?  None where that is not known."""
     taken: Any = None
@@ -214,17 +197,6 @@ def _taken() -> Any:
         predicate = predicate if traced_sides.is_where_true(depth) else ~predicate
         taken = predicate if taken is None else taken & predicate
     return taken
-
-
-def _shelter(name: str, taken: torch.Tensor, value: Any) -> Any:
-    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
-        return value
-    selected = torch.where(taken, value, 0.5) if taken.device == value.device else None
-    if selected is None or selected.stride() != value.stride() or selected.dtype is not value.dtype:
-        raise Unspeculable(GRADIENTS_DIFFER, name)
-    if in_trace():
-        traced_selection.expect_no_write(value, selected)
-    return selected
 
 
 def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
