@@ -1,13 +1,11 @@
 """The names that rewritten code may call, each from where it is defined; `runtime` has them once torch is imported."""
 
-from operator import matmul
-
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
 from .rules.defer.traced_kept import append_now, kept_behind
 from .rules.defer.traced_late import late, settled
 from .rules.grad.traced import is_trained_anyway
-from .rules.shared.traced_calls import begun, called, judged
+from .rules.shared.traced_calls import begun, judged
 from .rules.shared.traced_conditions import (
     begin_operand,
     both,
@@ -25,17 +23,15 @@ from .rules.shared.traced_conditions import (
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch
 from .rules.shared.traced_speculated import (
-    attempt,
-    attempt_method,
-    attribute,
     augment_item,
     augmented,
     current,
     current_item,
+    grown,
     inert,
     item_of,
+    moved,
     not_late,
-    operate,
     plain,
     slice,
     stores,

@@ -23,7 +23,7 @@ from .door.own_code import is_of_package
 from .door.trace_state import State
 from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
-from .facts.operations import only_computes, only_writes_memory, written_nodes
+from .facts.operations import is_plain, only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 from .stores import Stores
@@ -51,6 +51,8 @@ class Region:
     made: the nodes that were made in it, once it is closed.
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
+    unjudged: of each statement that is being traced, one in another, the last node before it, and whether the region
+        was spoilt then (see `begin`).
     stores: what its sides store in objects that are older, if it has sides: those of a branch, whose test is known.
     """
 
@@ -60,6 +62,7 @@ class Region:
         self.made: set[torch.fx.Node] = set()
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
+        self.unjudged: list[tuple[torch.fx.Node | None, bool]] = []
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
         self.stores = None if predicate is None else Stores(trace.output.side_effects, self._state)
@@ -74,8 +77,24 @@ class Region:
         """Those that were made in it so far."""
         return [node for node in trace.graph.nodes if node not in self._before]
 
+    def begin(self, trace: Trace) -> None:
+        """A statement comes next that is judged when it has been traced; until then the region is spoilt."""
+        self.unjudged.append((next(reversed(trace.graph.nodes), None), self.is_spoilt))
+        self.is_spoilt = True
+
+    def end(self) -> None:
+        """The statement may be made where the region is not taken."""
+        _, self.is_spoilt = self.unjudged.pop()
+
+    def spoil(self) -> None:
+        """It has operations that may not be made where it is not taken."""
+        self.is_spoilt, self.unjudged = True, [(last, True) for last, _ in self.unjudged]
+
     def close(self, trace: Trace) -> None:
         """Has it only computed?  If not, the frame is traced anew, without."""
+        if self.unjudged:  # a statement has not been traced to its end
+            last, was_spoilt = self.unjudged[0]
+            self.is_spoilt = was_spoilt or not all(map(_is_as_if_not_made, nodes_since(trace, last)))
         if self.stores is not None:
             self.stores.end_side()
             self.stores.close()
@@ -165,7 +184,8 @@ def drop_region(trace: Trace, why: tuple[str, ...]) -> None:
     dropped = regions.last
     writes = dropped is not None and not regions.predicated.isdisjoint(dropped.made)
     if dropped is not None and regions.open:
-        regions.open[-1].is_spoilt |= dropped.is_spoilt or writes
+        if dropped.is_spoilt or writes:
+            regions.open[-1].spoil()
     elif dropped is not None and (dropped.is_spoilt or writes or dropped.has_left_guards(trace)):
         dropped.give_up(trace.compilation, why)
 
@@ -176,6 +196,17 @@ def conditions(trace: Trace) -> list[tuple[torch.fx.Node, bool]] | None:
     if any(region.predicate is None for region in regions):
         return None
     return [(tensor_node(region.predicate), region.is_where_true) for region in regions]
+
+
+def nodes_since(trace: Trace, last: torch.fx.Node | None) -> list[torch.fx.Node]:
+    """The nodes behind `last`, in order; inputs, which come first, are none of them."""
+    since = itertools.takewhile(lambda node: node is not last, reversed(trace.graph.nodes))
+    return [node for node in since if node.op != "placeholder"][::-1]
+
+
+def _is_as_if_not_made(node: torch.fx.Node) -> bool:
+    """Does it go away where nobody uses it?"""
+    return not node.op.startswith("call") or is_plain(node)
 
 
 def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:

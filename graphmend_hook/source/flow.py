@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .names import DEFINITIONS, NamesIn, walk
+from .names import DEFINITIONS, NamesIn, free_names, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -209,6 +209,8 @@ def _captured(function: ast.AST) -> Names:
     for node in walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             shared.update(node.names)
-        elif isinstance(node, (*DEFINITIONS, ast.Lambda, ast.GeneratorExp)) and node is not function:
+        elif isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+            shared |= free_names(node)
+        elif isinstance(node, DEFINITIONS) and node is not function:
             inner.append(node)
     return NamesIn.code(*inner).read | shared

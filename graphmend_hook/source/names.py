@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -132,6 +133,19 @@ class NamesIn:
             elif kind in _DEFINING and isinstance(name := getattr(node, _DEFINING[kind]), str):
                 defined.add(name)
         return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))
+
+
+def free_names(node: ast.expr) -> frozenset[str]:
+    """The names that a lambda or a comprehension reads of what is around it."""
+    names = NamesIn.code(node)
+    if names.read.isdisjoint(names.bound):
+        return names.read
+    tables, found = [symtable.symtable(ast.unparse(node), "", "eval")], set[str]()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        found |= {each.get_name() for each in table.get_symbols() if each.is_global() and each.is_referenced()}
+    return frozenset(found)
 
 
 def item_of(node: ast.AST, method: str = "item") -> ast.expr | None:

@@ -190,6 +190,17 @@ OPERATORS = {
     "xor": "bitwise_xor",
 }
 
+
+def of_operator(name: str) -> str:
+    """The operation that a method of a tensor is for an operator of Python (``__radd__``); another's name as it is."""
+    if not (name.startswith("__") and name.endswith("__")):
+        return name
+    plain = name.strip("_")
+    known = OPERATORS.get(plain, plain)
+    reflected = OPERATORS.get(plain[1:], plain[1:])
+    return reflected if plain.startswith("r") and known not in SPECULABLE else known
+
+
 # Cheap: about as much work as there are elements. Where they neither write nor draw, [Value] runs them while tracing.
 CHEAP = SMOOTH | _names(
     "amax amin argsort bucketize cpu cumprod div floor_divide gather getitem index_select interpolate "

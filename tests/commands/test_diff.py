@@ -59,7 +59,7 @@ where           +         if GM.compiling():
                 +             if GM.undecided(TEST):
                 +
                 +                 def THEN(EFFECTS, y):
-                +                     y = GM.attempt('clamp', torch.clamp, y, min=-1.0, max=1.0)
+                +                     y = GM.judged(GM.begun(), torch.clamp(y, min=-1.0, max=1.0))
                 +                     return (y,)
                 +
                 +                 def ELSE(EFFECTS, y):

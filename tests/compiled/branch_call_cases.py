@@ -583,3 +583,125 @@ class a_module_on_one_side_and_in_a_branch_of_the_other(Owner):
         else:
             h = self.first(x) + 1
         return h + self.second(h)
+
+
+# --- expressions that no table knows --------------------------------------------------------------------------------
+
+
+@case()
+class a_list_of_calls(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = torch.stack([layer(h) for layer in (self.first, self.second) if layer is not None]).mean(0)
+        return h
+
+
+@case()
+class a_sum_of_roots(Owner):
+    """Their derivative is infinite at zero, where the side is not taken."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).abs() * (x > 0)
+        if h.min() > 0:
+            h = sum(h.sqrt() * i for i in range(1, 3)) + h
+        return h
+
+
+@case()
+class a_text_of_parts(Owner):
+    def forward(self, x: Tensor) -> Any:
+        h, tag = self.first(x), "small"
+        if h.max() > 1.5:
+            tag = f"large-{len(self.seen)}"
+        return h, tag
+
+
+@case(declined="GM102-T03")
+class a_text_with_a_tensor_in_it(Owner):
+    def forward(self, x: Tensor) -> Any:
+        h, tag = self.first(x), "small"
+        if h.max() > 1.5:
+            tag = f"large: {h.max()}"
+        return h, tag
+
+
+@case()
+class a_dict_of_what_is_computed(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = {name: h * i for i, name in enumerate("ab")}["b"] + h
+        return h
+
+
+@case()
+class a_slice_by_a_number(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h, n = self.first(x), self.calls
+        if h.max() > 1.5:
+            h = torch.cat([h[:, : n + 2], h[:, n + 2 :] * 2], -1)
+        return h
+
+
+@case()
+class a_shift_and_a_set(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = h * (1 << len({"a", *self.seen})) + (7 & 3)
+        return h
+
+
+@case()
+class a_handler_in_a_function(Owner):
+    def known(self, h: Tensor) -> Tensor:
+        try:
+            return h * {"a": 2.0}["b"]
+        except KeyError:
+            return h * 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = self.known(h)
+        return h
+
+
+@case(declined="GM102-T11")
+class draws_in_a_list(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = h + sum([torch.randn(8) for _ in range(2)])
+        return h
+
+
+@case(declined="GM102-T13")
+class a_property_that_would_fail(Owner):
+    """Nobody asks for the property where the side is not taken."""
+
+    @property
+    def root(self) -> Tensor:
+        return torch.linalg.cholesky(-torch.eye(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        if h.max() > 1e6:
+            h = h + self.root
+        return h
+
+
+@case()
+class a_property_that_writes(Owner):
+    @property
+    def scale(self) -> float:
+        with torch.no_grad():
+            self.statistics.running_mean.mul_(0.9).add_(0.1)  # type: ignore[union-attr, operator]
+        return 2.0
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if h.max() > 1.5:
+            h = h * self.scale
+        return h, self.statistics.running_mean.clone()  # type: ignore[union-attr, operator]

@@ -192,7 +192,7 @@ class h7_a_property_updates_statistics(torch.nn.Module):
         return x * 1
 
 
-case(declined="GM102-T11")(h7_a_property_updates_statistics)
+case(declined="GM102-T10")(h7_a_property_updates_statistics)
 
 
 @case(

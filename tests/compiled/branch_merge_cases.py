@@ -243,7 +243,7 @@ def h14_del_in_a_side(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@case(declined="GM102-R02")
+@case()
 def h14_a_comprehension_in_a_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:

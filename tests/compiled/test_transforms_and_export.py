@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -16,6 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 CASES = Cases(
     *("branch_cases", "branch_attribute_cases", "branch_gradient_cases", "branch_effect_cases", "guard_cases"),
     "guard_exception_cases",
+    "export_cases",
 )
 PLAIN, MENDED, EXPECT = CASES.plain, CASES.mended, CASES.expect
 BRANCHES = (
@@ -251,6 +253,25 @@ def test_export_of_a_module_that_trains(strict: bool) -> None:
         exported = torch.export.export(module, (UP,), strict=strict).module()
         for x in (UP, DOWN):
             assert same(exported(x), PLAIN.h2_a_parameter_of_one_side()(x))
+
+
+@pytest.mark.parametrize("name", ["counts", "asks_a_property", "has_a_method_of_that_name", "pops", "appends"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_non_strict_export_runs_no_code_of_the_program_in_a_side(name: str) -> None:
+    """Nobody could take back what it stores, and the graph would be right for one side alone."""
+    module = getattr(MENDED, f"export_{name}")()
+    with pytest.raises(Exception):  # noqa: B017  as without the hook: a data-dependent branch
+        torch.export.export(module, (UP,), strict=False)
+    assert (module.calls, module.seen, module.table) == (0, [], {"a": 1})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_side_that_only_computes_is_exported() -> None:
+    before = sys.getprofile()
+    exported = torch.export.export(MENDED.export_computes(), (UP,), strict=False).module()
+    assert sys.getprofile() is before
+    for x in (UP, DOWN):
+        assert same(exported(x), PLAIN.export_computes()(x))
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])

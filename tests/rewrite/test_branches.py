@@ -302,22 +302,22 @@ class Tracing:
     def equal(self, left: Any, right: Any) -> Any:
         return Scalar(left.value == right.value)
 
-    def attribute(self, owner: Any, name: str) -> Any:
+    def current(self, owner: Any, name: str) -> Any:
         return getattr(owner, name)
 
-    current = unrelated = attribute
+    unrelated = current
 
     def item_of(self, container: Any, key: Any) -> Any:
         return container[key]
 
-    def operate(self, name: str, *operands: Any) -> Any:
-        return getattr(operator, name)(*operands)
+    def begun(self) -> int:
+        return 0
 
-    def attempt(self, name: str, function: Any, *arguments: Any, **options: Any) -> Any:
-        return function(*arguments, **options)
+    def judged(self, start: int, value: Any) -> Any:
+        return value
 
-    def attempt_method(self, name: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
-        return getattr(receiver, name)(*arguments, **options)
+    def grown(self, name: str, left: Any, right: Any) -> Any:
+        return getattr(operator, name)(left, right)
 
     def asserted(self, value: Any, _reads: bool) -> Any:
         return value

@@ -177,7 +177,7 @@ def test_a_builtin_that_the_function_binds_is_none(name: str, binding: str) -> N
     text = method(body)
     tree = ast.parse(text)
     rewrite_tree(tree, text.encode(), RULES)
-    assert f".called({name}, x)" in ast.unparse(tree)
+    assert f".begun(), {name}(x))" in ast.unparse(tree)  # its argument may be a tensor
 
 
 def test_a_module_without_torch_is_not_parsed() -> None:

@@ -13,12 +13,10 @@ from graphmend_hook.rules.base import Declined
 DECLINED = {
     "GM102-R01": ["if 0 < x.max().item() < n < 3:\n    x = x + 1\nreturn x"],
     "GM102-R02": [
-        "if x.any():\n    x = [i for i in n]\nreturn x",
         "if x.any():\n    x = (k := n)\nreturn x",
-        "if x.any():\n    x = f'{n}'\nreturn x",
-        "if x.any():\n    x = 0 < n < 3\nreturn x",
         "if x.any():\n    x = x.tolist()\nreturn x",
         "if x.any():\n    x = super().unknown(x)\nreturn x",
+        "if x.any():\n    x = [(k := i) for i in n]\nreturn x",
     ],
     "GM102-R03": [
         "if n: k = 1\nif x.any():\n    x = x + k\nreturn x",

@@ -34,7 +34,7 @@ FORMS = {
                 OUTCOME = None
                 if GM.undecided(TEST):
                     def THEN(EFFECTS, x):
-                        x = GM.operate('add', x, 1)
+                        x = GM.judged(GM.begun(), x + 1)
                         return (x,)
                     def ELSE(EFFECTS, x):
                         return (x,)
@@ -63,9 +63,9 @@ FORMS = {
                 OUTCOME = None
                 if GM.undecided(TEST):
                     def THEN(EFFECTS, x):
-                        return (GM.attempt_method('abs', x),)
+                        return (GM.judged(GM.begun(), x.abs()),)
                     def ELSE(EFFECTS, x):
-                        y = GM.attempt('relu', torch.relu, x)
+                        y = GM.judged(GM.begun(), torch.relu(x))
                         return (y,)
                     OUTCOME = GM.select_returned(TEST, (THEN, ELSE), (x,), None)
                 if OUTCOME is not None:
@@ -88,7 +88,7 @@ FORMS = {
         def f(x):
             if GM.compiling():
                 def THEN(EFFECTS, x):
-                    return (GM.operate('neg', x),)
+                    return (GM.judged(GM.begun(), -x),)
                 def ELSE(EFFECTS, x):
                     return (x,)
                 y = g(x, OUTCOME[0] if GM.undecided((TEST := x.any())) and
@@ -142,7 +142,7 @@ FORMS = {
                     def ELSE(EFFECTS, n):
                         def DELIVERY(TARGET, VALUES):
                             assert False, VALUES[0]
-                        EFFECTS.append((None, None, DELIVERY, 'assert False, n.name', (GM.attribute(n, 'name'),)))
+                        EFFECTS.append((None, None, DELIVERY, 'assert False, n.name', (GM.judged(GM.begun(), n.name),)))
                         return None
                     OUTCOME = GM.select(TEST, (THEN, ELSE), (n,), None)
                 if OUTCOME is not None:
@@ -236,7 +236,7 @@ FORMS = {
                             def DELIVERY(TARGET, VALUES):
                                 TARGET.z = VALUES[0]
                             EFFECTS.append((None, '.', DELIVERY, self, (LAZY0,)))
-                        x = GM.attempt_method('neg', x)
+                        x = GM.judged(GM.begun(), x.neg())
                         return (x,)
                     def ELSE(EFFECTS, LAZY0, self, x):
                         return (x,)

@@ -22,10 +22,10 @@ def test_fill_gives_fresh_nodes() -> None:
 
 
 def test_a_changed_copy_leaves_the_template_alone() -> None:
-    call = expression("GM.operate(NAME)", AT, NAME=ast.Constant("add"))
+    call = expression("GM.known(NAME)", AT, NAME=ast.Constant("add"))
     assert isinstance(call, ast.Call)
     call.args.append(ast.Constant(1))
-    again = expression("GM.operate(NAME)", AT, NAME=ast.Constant("add"))
+    again = expression("GM.known(NAME)", AT, NAME=ast.Constant("add"))
     assert isinstance(again, ast.Call)
     assert len(again.args) == 1
 

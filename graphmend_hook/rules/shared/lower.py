@@ -118,7 +118,7 @@ class Lowering:
     ) -> ast.expr:
         """Outside of sides: if the right operand cannot be evaluated early, Python looks at the left one first."""
         early = Speculation(self)
-        speculated = self._short_circuit(node, rest, early)
+        speculated = early.judged(node, self._short_circuit(node, rest, early))
         self._operands += 1
         if self._operands > _MOST_OPERANDS:
             raise Declined(TOO_BIG, f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")

@@ -49,7 +49,7 @@ if not hasattr(OWNER, ATTRIBUTE):
 )
 _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
-_AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START)")
+_AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START, None)")
 _STORES = Template("GM.stores()")
 _AUGMENT_ITEM = Template("GM.augment_item(OPERATION, ITEMS, KEY, VALUE)")
 
@@ -85,7 +85,7 @@ class Side(Speculation):
 
     def give_back(self, value: ast.expr | None, at: ast.stmt) -> None:
         """Return the value, or None."""
-        self.give([constant(None, at) if value is None else self.value(value)], at)
+        self.give([constant(None, at) if value is None else self.whole(value)], at)
 
     def fail(self, statement: ast.stmt, evaluated: ast.expr | None = None, raised: ast.expr | None = None) -> None:
         """Leave the exception that `statement` raises.
@@ -98,7 +98,7 @@ class Side(Speculation):
         raised = raised or class_raised(statement)
         check: list[ast.stmt] = []
         if raised is not None and not captures.is_unheard(raised):
-            check = _HEARD.fill(statement, RAISED=self.value(raised))
+            check = _HEARD.fill(statement, RAISED=self.whole(raised))
         self.body += _RAISE.fill(statement, CHECK=check, DEFINE=delivery, TEXT=text, LEAVES=captures.leaves)
         self.ended = self.raises = True
 
@@ -140,8 +140,8 @@ class Side(Speculation):
 
     def _augment(self, statement: ast.AugAssign, target: ast.expr) -> None:
         """``name += value``, and so of an attribute or an item."""
-        now = self.value(name(target.id, target) if isinstance(target, ast.Name) else target)
-        operation, value = constant(ARITHMETIC[type(statement.op)], target), self.value(statement.value)
+        now = self.whole(name(target.id, target) if isinstance(target, ast.Name) else target)
+        operation, value = constant(ARITHMETIC[type(statement.op)], target), self.whole(statement.value)
         new = expression("GM.augmented(OPERATION, NOW, VALUE)", statement, OPERATION=operation, NOW=now, VALUE=value)
         self._store(statement, [self._target(target)], new)
 
@@ -149,9 +149,9 @@ class Side(Speculation):
         """``items[key] += value``, of a dict or of a tensor."""
         operation = constant(ARITHMETIC.get(type(statement.op), "matmul"), target)
         given = {
-            "ITEMS": self.value(target.value),
-            "KEY": self.value(target.slice),
-            "VALUE": self.value(statement.value),
+            "ITEMS": self.whole(target.value),
+            "KEY": self.whole(target.slice),
+            "VALUE": self.whole(statement.value),
         }
         self.body += _AUGMENT_ITEM.fill(statement, OPERATION=operation, **given)
 
@@ -161,7 +161,7 @@ class Side(Speculation):
         held = self.slots | self.stored.keys()
         if any(isinstance(node, ast.expr) and ast.unparse(node) in held for node in walk(statement)):
             return False
-        return stays(statement) and self.is_left_to_the_trace() and NamesIn.code(statement).bound.isdisjoint(shared)
+        return stays(statement) and not self.has_assigned_shared() and NamesIn.code(statement).bound.isdisjoint(shared)
 
     def _as_written(self, statement: ast.stmt) -> None:
         """A statement that the trace judges as a whole, once it is traced."""
@@ -174,7 +174,7 @@ class Side(Speculation):
         self.assigned |= bound_for_certain(statement)
 
     def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        lowered = self.value(value)
+        lowered = self.whole(value)
         self._store(at, [self._target(target) for target in targets], lowered)
 
     def _store(self, at: ast.stmt, targets: list[ast.expr], value: ast.expr) -> None:
@@ -188,10 +188,10 @@ class Side(Speculation):
             return target
         if isinstance(target, ast.Attribute):
             self._begin_stores(target)
-            return ast.copy_location(ast.Attribute(self.value(target.value), target.attr, ast.Store()), target)
+            return ast.copy_location(ast.Attribute(self.whole(target.value), target.attr, ast.Store()), target)
         if is_item(target):
             self._begin_stores(target)
-            return ast.copy_location(ast.Subscript(self.value(target.value), target.slice, ast.Store()), target)
+            return ast.copy_location(ast.Subscript(self.whole(target.value), target.slice, ast.Store()), target)
         if isinstance(target, (ast.Tuple, ast.List)):
             return ast.copy_location(ast.Tuple([self._target(item) for item in target.elts], ast.Store()), target)
         raise Declined(OTHER_STATEMENT, f"a side writes to `{ast.unparse(target)}`, or unpacks with a star")
@@ -206,19 +206,19 @@ class Side(Speculation):
         owner, value = appended_to(statement) or (None, None)
         if owner is not None and value is not None and not isinstance(owner, ast.Call):
             method = "+new" if is_new(value) else "+"
-            holes = {"METHOD": constant(method, statement), "TARGET": self.value(owner)}
-            self.body += _APPEND.fill(statement, LEAVES=[self.value(value)], **holes)
+            holes = {"METHOD": constant(method, statement), "TARGET": self.whole(owner)}
+            self.body += _APPEND.fill(statement, LEAVES=[self.whole(value)], **holes)
             return
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
         if not isinstance(found, EffectCall):
-            self.body.append(ast.copy_location(ast.Expr(self.value(statement.value)), statement))
+            self.body.append(ast.copy_location(ast.Expr(self.whole(statement.value)), statement))
             return
         if found.shown is not None:
             raise Declined(EFFECT_IN_SIDE, "the effect may show one of its callers")
         leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]
-        receiver = found.receiver if stable_call(found.receiver) else self.value(found.receiver)
+        receiver = found.receiver if stable_call(found.receiver) else self.whole(found.receiver)
         self.body += _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
         )
@@ -226,17 +226,17 @@ class Side(Speculation):
     def leaf(self, node: ast.expr, apart: Late | None) -> ast.expr:
         """A value of an effect, which may be computed when that is delivered."""
         if apart is None:
-            return self.value(node)
-        reads = [self.value(read) for read in apart.reads.values()]
+            return self.whole(node)
+        reads = [self.whole(read) for read in apart.reads.values()]
         try:
-            now: ast.expr | None = self.value(node)
+            now: ast.expr | None = self.whole(node)
         except Declined:
             now = None
         return apart.emit(reads, now, checked=False)
 
     def _branch(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
         """A branch inside the side, on tensor data or not; the rest of the side belongs to it if it may return."""
-        condition = self.test(statement.test)
+        condition = self.judged(statement.test, self.test(statement.test))
         if returns(statement):
             branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
         else:
@@ -332,8 +332,8 @@ def _check_shared(around: Side, block: Sequence[ast.stmt], ends: str) -> None:
 def valued(node: ast.IfExp, at: ast.stmt, around: Side) -> Branch:
     """The branch of a conditional expression; the result is its value."""
     then, orelse = around.inner(), around.inner()
-    then.give([then.value(node.body)], at)
-    orelse.give([orelse.value(node.orelse)], at)
+    then.give([then.whole(node.body)], at)
+    orelse.give([orelse.whole(node.orelse)], at)
     return branch_of((then, orelse))
 
 

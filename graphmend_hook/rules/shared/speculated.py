@@ -1,24 +1,26 @@
 """Expressions that may be evaluated though Python might not get to them: those of a side, the later parts of a test.
 
-Every operation goes through a function of the runtime that first asks whether it can fail on the values that are
-traced.
+They stand as they were written, and are judged when they have been traced (`traced_calls`), but for what a rule owns:
+numbers that are read, what is stored or tested in the side, and a row of a table that the data picks.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import textwrap
+from collections.abc import Callable
 from typing import Protocol
 
 from ...source import tensor_ops
-from ...source.names import item_of, root_of, unpacks
+from ...source.names import NamesIn, free_names, item_of, root_of, unpacks, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
 from ...source.templates import constant, expression, name
 from ..base import Declined
 from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE
 
-# Operators, by the names that the module `operator` has for them.
+# Operators of ``name op= value``, by the names that the module `operator` has for them.
 ARITHMETIC: dict[type[ast.AST], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -30,9 +32,6 @@ ARITHMETIC: dict[type[ast.AST], str] = {
     ast.BitAnd: "and_",
     ast.BitOr: "or_",
     ast.BitXor: "xor",
-    ast.Invert: "invert",
-    ast.USub: "neg",
-    ast.UAdd: "pos",
 }
 COMPARISONS: dict[type[ast.AST], str] = {
     ast.Eq: "eq",
@@ -42,12 +41,18 @@ COMPARISONS: dict[type[ast.AST], str] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
+# Of Python's values these may take any time and memory.
+_GROWING: dict[type[ast.AST], str] = {ast.Mult: "mul", ast.Pow: "pow", ast.LShift: "lshift"}
+_MOST = 100  # of a number that is multiplied by, or the exponent of a power, so that nobody need look
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"bool", "float", "int", "max", "min", "range", "round", "str"})
 _READING = frozenset({"bool", "float", "int"})  # which read the number of a tensor
 # They give Python what only the graph knows, or look at the function that they stand in.
-_NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super"}
+_NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super", "locals", "vars", "dir", "eval", "exec"}
+# They have names of their own.
+_CLOSED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SUSPENDING = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.device", "torch.is_tensor"})
 
 
@@ -95,10 +100,21 @@ class Speculation:
     def test(self, node: ast.expr) -> ast.expr:
         return self.lowering.test(node, self)
 
+    def whole(self, node: ast.expr) -> ast.expr:
+        """`value` of an expression that is part of no other: it is judged when it has been traced."""
+        return self.judged(node, self.value(node))
+
+    def judged(self, node: ast.expr, lowered: ast.expr) -> ast.expr:
+        """`lowered`, which stands for `node`, judged when it has been traced."""
+        plain = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.expr_context)
+        if all(isinstance(part, plain) for part in ast.walk(node)):
+            return lowered
+        return expression("GM.judged(GM.begun(), A)", node, A=lowered)
+
     def value(self, node: ast.expr) -> ast.expr:
         """`node` for speculative evaluation; raises Declined."""
         match node:
-            case ast.Constant() | ast.UnaryOp(op=ast.UAdd() | ast.USub() | ast.Invert(), operand=ast.Constant()):
+            case ast.Constant():
                 return node
             case ast.Name():
                 return self._name(node)
@@ -106,57 +122,71 @@ class Speculation:
                 return self._attribute(node)
             case ast.Subscript(container, index) if self.slots and ast.unparse(node) in self.slots:
                 return expression("GM.current_item(A, I)", node, A=self.value(container), I=index)
-            case ast.Subscript(container, index):
+            case ast.Subscript(container, index) if _may_be_of_data(index):
                 return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
-            case ast.Slice():
-                parts = node.lower, node.upper, node.step
-                bounds = [constant(None, node) if part is None else self.value(part) for part in parts]
-                return expression("GM.slice(BOUNDS)", node, BOUNDS=bounds)
-            case ast.Tuple() | ast.List():
-                return ast.copy_location(type(node)([self.value(item) for item in node.elts], ast.Load()), node)
-            case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
-                return ast.copy_location(ast.Dict(keys, [self.value(value) for value in values]), node)
             case ast.Call():
                 return self._call(node)
             case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling in self.lowering.kept:
                 self._kept.add(spelling)
                 return ast.copy_location(ast.NamedExpr(target, self.value(kept)), node)
-            case _:
-                return self._operation(node)
+            case ast.BinOp(left, op, right) if type(op) in _GROWING and not _grows_little(node):
+                values = [self.value(left), self.value(right)]
+                return expression("GM.grown(GIVEN)", node, GIVEN=[constant(_GROWING[type(op)], node), *values])
+            case ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.UnaryOp(ast.Not()):
+                return self._decided(node)
+            case _ if isinstance(node, _CLOSED):
+                return self._closed(node)
+            case _ if isinstance(node, _SUSPENDING):
+                raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may only be evaluated if its side is taken")
+        return self._parts(node)
 
-    def _operation(self, node: ast.expr) -> ast.expr:
+    def _parts(self, node: ast.expr) -> ast.expr:
+        """The expression, with its parts for speculative evaluation."""
+        shared = self.has_assigned_shared()
+        if shared and isinstance(node, (ast.JoinedStr, ast.Set)):
+            raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may call a method that reads what the side assigns to")
+        is_operation = shared and isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare))
+        form = "GM.inert(A)" if is_operation else "A"
+
+        def part(child: ast.AST) -> ast.AST | None:
+            return expression(form, child, A=self.value(child)) if isinstance(child, ast.expr) else None
+
+        made = copy.copy(node)
+        for field in node._fields:
+            setattr(made, field, _mapped(getattr(node, field, None), part))
+        return made
+
+    def _decided(self, node: ast.expr) -> ast.expr:
+        """What Python decides: no tensor may be asked there."""
         match node:
             case ast.UnaryOp(ast.Not(), operand):
                 return expression("not GM.plain(A)", node, A=self.value(operand))
-            case ast.UnaryOp(op, operand) if type(op) in ARITHMETIC:
-                return self._operated(ARITHMETIC[type(op)], operand)
-            case ast.BinOp(left, op, right) if type(op) in ARITHMETIC:
-                return self._operated(ARITHMETIC[type(op)], left, right)
-            case ast.BinOp(left, ast.MatMult(), right) if self.is_left_to_the_trace():
-                return expression("GM.called(GM.matmul, A, B)", node, A=self.value(left), B=self.value(right))
-            case ast.Compare(left, [op], [right]) if type(op) in COMPARISONS:
-                return self._operated(COMPARISONS[type(op)], left, right)
-            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
-                searched = expression("GM.inert(B)" if self.has_assigned_shared() else "B", node, B=self.value(right))
-                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=searched)
-                return found if isinstance(op, ast.In) else expression("not A", node, A=found)
-            case ast.Compare(left, ops, others) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
-                if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
-                    raise Declined(LOOKED_AT, "a side compares by identity")
-                operands = [self.value(operand) for operand in others]
-                return ast.copy_location(ast.Compare(self.value(left), ops, operands), node)
             case ast.BoolOp(op, [*values, last]):
                 operands = [expression("GM.plain(A)", value, A=self.value(value)) for value in values]
                 return ast.copy_location(ast.BoolOp(op, [*operands, self.value(last)]), node)
             case ast.IfExp(test, body, orelse):
                 decided = expression("GM.plain(A)", test, A=self.test(test))
                 return ast.copy_location(ast.IfExp(decided, self.value(body), self.value(orelse)), node)
-        raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may only be evaluated if its side is taken")
+            case ast.Compare(left, [ast.In() | ast.NotIn() as op], [right]):
+                searched = expression("GM.inert(B)" if self.has_assigned_shared() else "B", node, B=self.value(right))
+                found = expression("GM.plain(A) in GM.plain(B)", node, A=self.value(left), B=searched)
+                return found if isinstance(op, ast.In) else expression("not A", node, A=found)
+            case ast.Compare(left, ops, others) if any(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+                if not any(isinstance(operand, ast.Constant) for operand in (left, *others)):
+                    raise Declined(LOOKED_AT, "a side compares by identity")
+        return self._parts(node)
 
-    def _operated(self, operation: str, *operands: ast.expr) -> ast.expr:
-        """The operator of that name in the module `operator`."""
-        values = [self.value(operand) for operand in operands]
-        return expression("GM.operate(GIVEN)", values[0], GIVEN=[constant(operation, values[0]), *values])
+    def _closed(self, node: ast.expr) -> ast.expr:
+        """A function without a name, or a comprehension: as it was written."""
+        names = NamesIn.code(node)
+        held = self.slots | self.stored.keys()
+        is_held = any(isinstance(part, ast.expr) and ast.unparse(part) in held for part in walk(node))
+        does_more = any(isinstance(part, _SUSPENDING) for part in ast.walk(node))
+        if self.has_assigned_shared() or is_held or does_more or not names.read.isdisjoint(_NEVER):
+            raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may only be evaluated if its side is taken")
+        for spelling in sorted(free_names(node)):
+            self.value(name(spelling, node))
+        return node
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
@@ -174,9 +204,10 @@ class Speculation:
             return self._stored(spelling, node)
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
-        call = "GM.unrelated(A, NAME)" if self.has_assigned_shared() else "GM.attribute(A, NAME)"
-        if self.slots and ast.unparse(node) in self.slots:
-            call = "GM.current(A, NAME)"
+        is_current = self.slots and ast.unparse(node) in self.slots
+        if not is_current and not self.has_assigned_shared():
+            return ast.copy_location(ast.Attribute(self.value(node.value), node.attr, ast.Load()), node)
+        call = "GM.current(A, NAME)" if is_current else "GM.unrelated(A, NAME)"
         attribute = self.lowering.place.function.attribute(node.attr)
         return expression(call, node, A=self.value(node.value), NAME=constant(attribute, node))
 
@@ -185,13 +216,6 @@ class Speculation:
         if spelling not in self.assigned:
             self.reads.add(spelling)
         return name(spelling, at)
-
-    def is_left_to_the_trace(self) -> bool:
-        """May what no table knows be made here as it is?
-
-        Something speaks for a tensor, and no name has been assigned to that other functions have.
-        """
-        return not (self.lowering.is_open or self.has_assigned_shared())
 
     def has_assigned_shared(self) -> bool:
         """Has a name been assigned to that other functions have?"""
@@ -210,17 +234,35 @@ class Speculation:
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if self._is_reading(node):
             return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=self.value(node.args[0]))
-        function, arguments = self._called(node, qualified, bare)
-        plain = "A"
-        if function is node.func:
-            plain = "GM.plain(A)" if qualified in _VALUE_BUILTINS else "A"
-            plain = plain.replace("A", "GM.inert(A)") if self.has_assigned_shared() else plain
-        arguments += [self._argument(argument, plain) for argument in node.args]
+        in_torch = qualified.startswith(TORCH)
+        is_builtin = self._scope.names_one_of(
+            node.func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function
+        )
+        is_builtin = (is_builtin or qualified in _PLAIN_TORCH) and not unpacks(node)
+        is_known = bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch)
+        if bare in _NEVER or (self.has_assigned_shared() and not (is_builtin or is_known)):
+            called = ast.unparse(node.func)
+            raise Declined(NOT_SPECULABLE, f"the call of `{called}` may only be made if its side is taken")
+        form = "GM.plain(A)" if is_builtin and qualified in _VALUE_BUILTINS else "A"
+        if self.has_assigned_shared():
+            form = form.replace("A", "GM.inert(A)")
+        arguments = [self._argument(argument, form) for argument in node.args]
         keywords = [
-            ast.copy_location(ast.keyword(keyword.arg, self._argument(keyword.value, plain)), keyword)
+            ast.copy_location(ast.keyword(keyword.arg, self._argument(keyword.value, form)), keyword)
             for keyword in node.keywords
         ]
+        function = self._of_module(node.func) if in_torch else self._function(node.func)
+        match function:
+            case ast.Attribute(owner, "to") if not in_torch:
+                function, arguments = expression("GM.moved", node), [owner, *arguments]
         return ast.copy_location(ast.Call(function, arguments, keywords), node)
+
+    def _function(self, func: ast.expr) -> ast.expr:
+        """What is called: where a name was assigned to that other functions have, a method that none of them is."""
+        if isinstance(func, ast.Attribute) and self.has_assigned_shared():
+            owner = expression("GM.inert(A)", func, A=self.value(func.value))
+            return ast.copy_location(ast.Attribute(owner, func.attr, ast.Load()), func)
+        return self.value(func)
 
     def _is_reading(self, node: ast.Call) -> bool:
         """Is it ``float(x)``, or another that would read the number of a tensor?"""
@@ -232,24 +274,6 @@ class Speculation:
             return ast.copy_location(ast.Starred(self.value(node.value), ast.Load()), node)
         return expression(form, node, A=self.value(node))
 
-    def _called(self, node: ast.Call, qualified: str, bare: str) -> tuple[ast.expr, list[ast.expr]]:
-        """What is called in its place, and its arguments before those of the call."""
-        func, in_torch = node.func, qualified.startswith(TORCH)
-        if not unpacks(node):
-            builtin = self._scope.names_one_of(func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function)
-            if builtin or qualified in _PLAIN_TORCH:
-                return self._of_module(func) if in_torch else func, []
-            if self._scope.names_one_of(func, {"abs"}, self.lowering.place.function) and not node.keywords:
-                return expression("GM.operate", node), [constant("abs", node)]
-            if bare in tensor_ops.SPECULABLE and _has_known_form(node, bare, in_torch):
-                if in_torch:
-                    return expression("GM.attempt", node), [constant(bare, node), self._of_module(func)]
-                if isinstance(func, ast.Attribute):
-                    return expression("GM.attempt_method", node), [constant(bare, node), self.value(func.value)]
-        if not self.is_left_to_the_trace() or bare in _NEVER:
-            raise Declined(NOT_SPECULABLE, f"the call of `{ast.unparse(func)}` may only be made if its side is taken")
-        return expression("GM.called", node), [self.value(func)]
-
 
 def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
     """Is it not one of the forms that do something else?"""
@@ -259,6 +283,26 @@ def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
     if bare == "where":
         return given == (3 if in_torch else 2)
     return not (bare in tensor_ops.INPLACE and in_torch and len(node.args) > 1)
+
+
+def _may_be_of_data(index: ast.expr) -> bool:
+    """May it be a whole number that the data decides?"""
+    return not isinstance(index, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp))
+
+
+def _grows_little(node: ast.BinOp) -> bool:
+    """Is a number spelled out by which nothing grows much?"""
+    numbers = [node.left, node.right] if isinstance(node.op, ast.Mult) else [node.right]
+    values = [number.value for number in numbers if isinstance(number, ast.Constant)]
+    return any(type(value) is float or value in range(-_MOST, _MOST) for value in values)
+
+
+def _mapped(field: object, part: Callable[[ast.AST], ast.AST | None]) -> object:
+    """A field of a node, with what `part` gives for the expressions in it."""
+    if isinstance(field, list):
+        return [_mapped(item, part) for item in field]
+    found = part(field) if isinstance(field, ast.AST) else None
+    return field if found is None else found
 
 
 def _text(node: ast.expr) -> str:

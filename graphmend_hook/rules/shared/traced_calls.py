@@ -8,9 +8,8 @@ gradients of what they were are zeros.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +31,7 @@ from ...engine.facts.operations import (
     stores_steadily,
 )
 from ...engine.facts.writes import dimensions_of, fakes_of
-from ...engine.region import Regions, computes_in, memory_made
+from ...engine.region import Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import shelter
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL
@@ -47,49 +46,43 @@ _MOST_WORK_OF_DEVICES = 1 << 31
 _REGIONS = 8  # which may come to that much, of a whole graph
 
 
-def called(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The call as it was written, if what it does may be done where the region is not taken."""
-    start = begun()
-    result = function(*arguments, **options)
-    judged(start)
-    return result
-
-
 def begun() -> int:
-    """Begin what is judged when it is traced; gives its number, for `judged`."""
-    start = begin() if in_trace() else -1
+    """Begin what is judged when it has been traced; gives its number, for `judged`.  See also `watched`."""
+    if not in_trace():
+        return -1
+    start = begin()
     if start < 0:
         raise Unspeculable(MAY_FAIL)
     return start
 
 
-def judged(start: int) -> None:
-    """End it, if what was traced may be done where the region is not taken."""
-    why = why_not_made(start)
-    if why:
-        raise Unspeculable(*why)
+def judged(start: int, value: Any) -> Any:
+    """`value`, if what was traced since may be done where the region is not taken."""
+    if in_trace():
+        why = why_not_made(start)
+        if why:
+            raise Unspeculable(*why)
+    return value
 
 
 @dataclass
-class _Calls:
-    """Of each call, the last node before it, and whether its region was spoilt; and the work of all."""
+class _Statements:
+    """Of each statement that is judged, the last node before it; and the work of all."""
 
     before: list[torch.fx.Node | None] = field(default_factory=list)
-    was_spoilt: list[bool] = field(default_factory=list)
     work: float = 0.0
 
 
 @question(otherwise=-1)
 def begin(trace: Trace) -> int:
-    """Remember what the graph has; gives the call's number, for `why_not_made`.  Until then its region is spoilt."""
-    calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
+    """Remember what the graph has; gives the statement's number, for `why_not_made`."""
+    statements, regions = trace.compilation.of(_Statements), trace.compilation.of(Regions).open
     if bool(regions) is trace.is_in_a_body:
         return -1
-    calls.before.append(next(reversed(trace.graph.nodes), None))
-    calls.was_spoilt.append(bool(regions) and regions[-1].is_spoilt)
+    statements.before.append(next(reversed(trace.graph.nodes), None))
     for region in regions[-1:]:
-        region.is_spoilt = True
-    return len(calls.before) - 1
+        region.begin(trace)
+    return len(statements.before) - 1
 
 
 _UNKNOWN: tuple[str, ...] = (MAY_FAIL,)
@@ -98,9 +91,8 @@ _UNKNOWN: tuple[str, ...] = (MAY_FAIL,)
 @question(otherwise=_UNKNOWN)
 def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     """Why what was traced since `begin` may not be made in a region: a code, and the operation; () if it may be."""
-    calls, regions = trace.compilation.of(_Calls), trace.compilation.of(Regions).open
-    since = itertools.takewhile(lambda node: node is not calls.before[start], reversed(trace.graph.nodes))
-    made = [node for node in since if node.op != "placeholder"][::-1]
+    regions = trace.compilation.of(Regions).open
+    made = nodes_since(trace, trace.compilation.of(_Statements).before[start])
     own = memory_made(regions[-1].nodes(trace) if regions else [])
     writing = [node for node in made if not computes_in(own, node)]
     for node in made:
@@ -126,7 +118,7 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
         if not predicated_writes.predicate(trace, node, (WRITES,)):
             return WRITES, name_of(node)
     for region in regions[-1:]:
-        region.is_spoilt = calls.was_spoilt[start]
+        region.end()
     return ()
 
 
@@ -185,7 +177,7 @@ def _is_large(node: torch.fx.Node) -> bool:
 
 def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
     """The operation with which the multiplications come to too many, as far as sizes have been seen in the trace."""
-    calls, work = trace.compilation.of(_Calls), 0.0
+    statements, work = trace.compilation.of(_Statements), 0.0
     for node in made:
         if name_of(node).rstrip("_") not in STEADY or (kind := _device_of(node)) is None:
             continue
@@ -195,9 +187,9 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
             call(*args, **options)
         count = counter.get_total_flops()
         more = float(count if isinstance(count, int) else count.node.hint or math.inf) / 2
-        work, calls.work = work + more, calls.work + more
+        work, statements.work = work + more, statements.work + more
         most = _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES)
-        if work > most or calls.work > _REGIONS * most:
+        if work > most or statements.work > _REGIONS * most:
             return node
     return None
 

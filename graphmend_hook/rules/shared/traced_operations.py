@@ -23,7 +23,6 @@ from ...engine.door.variables import (
     is_unbacked,
     tensor_node,
 )
-from ...engine.door.variables import is_tensor as is_any_tensor
 from ...engine.facts.writes import memory_of
 from ...source.tensor_ops import Operation, operation
 
@@ -47,20 +46,6 @@ def gives_back(_trace: Trace, result: Variable, receiver: Variable) -> bool:
     """Has ``receiver.to(...)`` given the tensor itself?  If it makes another, that has memory of its own."""
     memories = [memory_of([tensor_node(value)]) for value in (result, receiver)]
     return bool(memories[0]) and memories[0] == memories[1]
-
-
-@question(otherwise=None, elsewhere=lambda name, operands: _of_tensors(name, [*filter(_is_real, operands)], True))
-def takes_tensors(_trace: Trace, name: str, operands: Variable) -> bool | None:
-    """Does the operator take tensors?  None: such with behaviour of their own, or whole ones that it divides by."""
-    tensors = [value for value in operands.realize().items if is_any_tensor(value)]
-    return _of_tensors(name, [fake_of(value) for value in tensors], all(map(is_plain_tensor, tensors)))
-
-
-def _of_tensors(name: str, tensors: list[torch.Tensor], are_plain: bool) -> bool | None:
-    divides = name in ("floordiv", "mod")
-    if not are_plain or (divides and not all(tensor.dtype.is_floating_point for tensor in tensors)):
-        return None
-    return bool(tensors)
 
 
 def _is_real(value: object) -> bool:

@@ -17,7 +17,7 @@ from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
 from ...engine.door.trace_state import State
 from ...engine.door.tracer import SourceLine, Trace, is_caught
-from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, python_of
+from ...engine.door.variables import LITTLE, Variable, bytes_of, is_plain_tensor, is_unread, python_of
 from ...engine.facts.operations import divides_whole_numbers, is_plain
 from ...engine.facts.writes import fakes_of
 from ...engine.graph_end.order import Verdict
@@ -143,6 +143,12 @@ def reads_plainly(_trace: Trace, owner: Variable, attribute: str) -> bool:
     looked_up = getattr(kind, "__getattr__", torch.nn.Module.__getattr__)
     usual = kind.__getattribute__ is object.__getattribute__ and looked_up is torch.nn.Module.__getattr__
     return usual and not hasattr(getattr(kind, attribute, None), "__get__")
+
+
+@question(otherwise=False)
+def is_spelled_out(_trace: Trace, text: Variable) -> bool:
+    """Does the trace know the text?  It does not know one that a tensor is a part of."""
+    return is_unread(text) or bool(text.realize().is_python_constant())
 
 
 @question(otherwise=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import HARMFUL, INNER_BRANCH, MAY_FAIL
 from . import traced_operations, traced_selection, traced_sides
-from .traced_calls import begun, called, judged
+from .traced_calls import begun, judged
 from .traced_operations import has_known_shape, is_tensor
 from .traced_sides import Unspeculable
 
@@ -29,11 +28,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         raise Unspeculable(INNER_BRANCH)
     return value
-
-
-def attribute(owner: Any, name: str) -> Any:
-    """``owner.<name>``; what a property does beside is found at the end of the sides (`traced_sides.end_sides`)."""
-    return getattr(owner, name)
 
 
 def unrelated(owner: Any, name: str) -> Any:
@@ -83,37 +77,19 @@ def unheard(raised: Any) -> None:
         raise Unspeculable(HANDLER_AROUND)
 
 
-def attempt(name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """The call of a torch function of that name, if it cannot fail on these values."""
-    if in_trace():
-        return called(function, *arguments, **options)
-    if traced_operations.can_fail(name, arguments, options):
-        raise Unspeculable(MAY_FAIL, name)
-    return _tried(function, arguments, options)
-
-
-def attempt_method(name: str, receiver: Any, *arguments: Any, **options: Any) -> Any:
-    """The call of a tensor's method, if it cannot fail on these values."""
-    if not is_tensor(receiver):
-        raise Unspeculable(MAY_FAIL)
-    result = attempt(name, getattr(torch.Tensor, name), receiver, *arguments, **options)
-    if name == "to" and traced_operations.gives_back(result, receiver):
-        return receiver
+def moved(owner: Any, *arguments: Any, **options: Any) -> Any:
+    """``owner.to(...)``, which is the tensor itself where it is of that kind already."""
+    result = owner.to(*arguments, **options)
+    if in_trace() and isinstance(owner, torch.Tensor) and traced_operations.gives_back(result, owner):
+        return owner
     return result
 
 
-def operate(name: str, *operands: Any) -> Any:
-    """The operator of that name in the module `operator`, if it cannot fail on these values."""
-    of_tensors = traced_operations.takes_tensors(name, operands)
-    if of_tensors is None:
+def grown(name: str, left: Any, right: Any) -> Any:
+    """The operator of that name in the module `operator`: of values of Python it might take any time and memory."""
+    if not isinstance(left, torch.Tensor) and not isinstance(right, torch.Tensor) and not _is_little(name, left, right):
         raise Unspeculable(MAY_FAIL)
-    if not of_tensors:
-        if not _is_little(name, *operands):
-            raise Unspeculable(MAY_FAIL)
-        for operand in operands:
-            inert(operand)
-    function = getattr(operator, name)
-    return attempt(name, function, *operands) if of_tensors else function(*operands)
+    return getattr(operator, name)(left, right)
 
 
 def augmented(name: str, left: Any, right: Any) -> Any:
@@ -126,11 +102,11 @@ def augmented(name: str, left: Any, right: Any) -> Any:
         kind = type(left)
         if kind is not int and kind is not float and kind is not bool and kind is not str and kind is not tuple:
             raise Unspeculable(HARMFUL)
-        return operate(name, left, right)
+        return judged(begun(), grown(name, left, right))
     if not (is_late_number(right) or traced_selection.has_gradient(right)):
-        called(getattr(operator, "i" + name.rstrip("_")), left, right)
+        judged(begun(), getattr(operator, "i" + name.rstrip("_"))(left, right))
         return left
-    result = operate(name, left, right)
+    result = judged(begun(), getattr(operator, name)(left, right))
     if not in_trace() or not traced_selection.stands_for_written(result, left):
         raise Unspeculable(HARMFUL)
     return result
@@ -144,12 +120,12 @@ def augment_item(name: str, items: Any, key: Any, value: Any) -> None:
         return
     start = begun()
     items[key] = getattr(operator, "i" + name.rstrip("_"))(items[key], value)
-    judged(start)
+    judged(start, None)
 
 
 def _is_little(name: str, left: Any, right: Any = None) -> bool:
     """Does the operation on values of Python take little memory and time?"""
-    if name == "pow":
+    if name in ("pow", "lshift"):
         return type(right) is not int or -_LONG < right < _LONG
     if name == "mul":
         sized, times = (right, left) if type(left) is int else (left, right)
@@ -158,35 +134,16 @@ def _is_little(name: str, left: Any, right: Any = None) -> bool:
 
 
 def item_of(container: Any, index: Any) -> Any:
-    """``container[index]``, if the index does not depend on data, or is one whole number that does."""
-    if isinstance(container, torch.Tensor):
-        if isinstance(index, torch.Tensor) and in_trace():
-            return _row(container, index)
-        if not (is_tensor(container) and _is_static(index)):
-            raise Unspeculable(MAY_FAIL)
-        return attempt("getitem", operator.getitem, container, index)
-    kind = type(container)
-    if kind is not tuple and kind is not list and kind is not dict and kind is not str and kind is not torch.Size:
-        return called(operator.getitem, container, plain(index))
-    return container[plain(index)]
-
-
-def _row(table: Any, index: Any) -> Any:
-    taken = _taken()
-    found = None
-    if taken is not None and is_tensor(table) and has_known_shape(table) and traced_rows.is_number(index):
-        found = traced_rows.row(table, index, taken)
+    """``container[index]``; the index may be a whole number that the data decides, of a row that is there."""
+    if not isinstance(container, torch.Tensor):
+        return container[plain(index)]
+    taken = _taken() if isinstance(index, torch.Tensor) and in_trace() else None
+    if taken is None or not (is_tensor(container) and has_known_shape(container) and traced_rows.is_number(index)):
+        return container[index]
+    found = traced_rows.row(container, index, taken)
     if found is None:
         raise Unspeculable(MAY_FAIL, "getitem")
     return found
-
-
-def _is_static(index: Any) -> bool:
-    if isinstance(index, tuple):
-        return all([_is_static(part) for part in index])  # noqa: C419  Dynamo: no generators
-    if isinstance(index, builtins.slice):
-        return _is_static(index.start) and _is_static(index.stop) and _is_static(index.step)
-    return index is None or index is Ellipsis or type(index) is int
 
 
 def _taken() -> Any:
@@ -197,10 +154,3 @@ def _taken() -> Any:
         predicate = predicate if traced_sides.is_where_true(depth) else ~predicate
         taken = predicate if taken is None else taken & predicate
     return taken
-
-
-def _tried(function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    try:
-        return function(*arguments, **options)
-    except Exception as error:
-        raise Unspeculable(MAY_FAIL) from error

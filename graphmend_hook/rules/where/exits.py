@@ -174,7 +174,8 @@ class Step(Side):
             is_left = not isinstance(at.body[-1], ast.Continue)
             spelling = self.found.done if is_left else f"{self.found.done}_{at.lineno}"
             like = self.value(name(self.found.done, at))
-            self.body += _DONE.fill(at, DONE=spelling, TEST=self.test(at.test), LIKE=like)
+            test = self.judged(at.test, self.test(at.test))
+            self.body += _DONE.fill(at, DONE=spelling, TEST=test, LIKE=like)
             self.assigned.add(spelling)
             taken = name(spelling, at)
         self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [_pass(at)]), at)])

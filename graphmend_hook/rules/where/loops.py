@@ -155,5 +155,7 @@ def _each_time(test: ast.expr, lowering: Lowering) -> ast.expr:
         return lowering.test(test)
     joined = lowering.test(test.values[0])
     for operand in test.values[1:]:
-        joined = expression("GM.both(A, B)", test, A=joined, B=lowering.test(operand, Side(lowering)))
+        side = Side(lowering)
+        right = side.judged(operand, lowering.test(operand, side))
+        joined = expression("GM.both(A, B)", test, A=joined, B=right)
     return joined

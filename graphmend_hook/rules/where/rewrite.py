@@ -77,7 +77,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 24
+    version = 25
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -21,6 +21,7 @@ from ...engine.numbers import late_numbers, number_tensors
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
+from ..shared.traced_export import watched
 from ..shared.traced_sides import Unspeculable
 from ..shared.traced_speculated import as_late
 from ..trap import traced as guards
@@ -75,9 +76,9 @@ def _selected(
             is_open = was_open = True
         taken: list[Effect] = []
         untaken: list[Effect] = []
-        left = sides[0](taken, *arguments)
+        left = _evaluated(sides[0], taken, arguments)
         traced_sides.enter_other_side()
-        right = sides[1](untaken, *arguments)
+        right = _evaluated(sides[1], untaken, arguments)
         if is_open:
             is_open = False
             traced_sides.end_sides()
@@ -101,6 +102,13 @@ def _selected(
     if was_open:
         traced_sides.give_up_sides(why)
     return None
+
+
+def _evaluated(side: Side, effects: list[Effect], arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    if in_trace():
+        return side(effects, *arguments)
+    with watched(side, effects):
+        return side(effects, *arguments)
 
 
 def _before(place: int) -> Any:
@@ -222,6 +230,8 @@ def _is_same(left: Any, right: Any) -> bool:
         return False
     if kind is float:
         return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
+    if kind is str and in_trace() and not (traced_sides.is_spelled_out(left) and traced_sides.is_spelled_out(right)):
+        return False
     if kind is int or kind is bool or kind is str:
         return bool(left == right)
     return left is None or left is right
