@@ -142,7 +142,7 @@ class Compiled:
         self.file, self.grad, self.calls = file, grad, 0
         self.plain, self.mended = file.pair(name)
         self.counting = Counting(backend)
-        self.call = torch.compile(self.mended, backend=self.counting, dynamic=False, **options)
+        self.call = torch.compile(self.mended, backend=self.counting, **{"dynamic": False, **options})
 
     def __call__(self, *inputs: Any) -> int:
         """The number of graphs so far."""

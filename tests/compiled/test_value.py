@@ -295,3 +295,10 @@ def test_start_up_imports_nothing_that_torch_does_without() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_test_of_a_constant_and_a_float_that_varies(backend: str) -> None:
+    compiled = Compiled(FILE, "decided_by_a_float", backend, dynamic=None)
+    for sign in (1.0, -1.0, 2.0, -2.5, 3.0, -0.5):
+        compiled(X, sign)

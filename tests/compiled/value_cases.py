@@ -544,3 +544,10 @@ def pieces_in_another_function(x):
     if low.numel() > 10:
         low = low - 1
     return low.sum()
+
+
+def decided_by_a_float(x, sign):
+    """Of a product with a float that varies PyTorch's fake tensor says that it is NaN."""
+    if (torch.sigmoid(sign * torch.as_tensor(-10.0)) > 0.5).all():
+        return x[:2]
+    return x

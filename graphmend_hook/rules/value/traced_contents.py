@@ -74,8 +74,8 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
     root = tensor_node(tensor)
     try:
         constant = getattr(root.meta["example_value"], "constant", None)
-        if constant is not None:  # the fake tensor itself knows: made of numbers, and not written to since
-            return readable(constant)
+        if constant is not None and not _is_made_of_symbols(root):
+            return readable(constant)  # the fake tensor itself knows: made of numbers, and not written to since
         making = _making(compilation, root)
         if not (of_inputs or all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves)):
             raise Unknown(WHILE_OF_AN_INPUT)
@@ -85,6 +85,22 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
         asked.refusal = unknown.args[0]
         return ""
     return value
+
+
+def _is_made_of_symbols(root: torch.fx.Node) -> bool:
+    """Is a number among what the tensor is made of for which a symbol stands?
+
+    PyTorch calculates with constants at once, and with NaN for a float of which it knows the symbol alone.
+    """
+    found, waiting = {root}, [root]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return True
+        new = [operand for operand in node.all_input_nodes if operand not in found]
+        found.update(new)
+        waiting += new
+    return False
 
 
 @question(otherwise=None)
