@@ -702,4 +702,75 @@ def f(self, x, y, n, flag):
         n=0,
         seed=6158364627174741,
     ),
+    "a write in a side to what the side has kept for its gradient": Program(
+        """\
+def f(self, x, y, n, flag):
+    ok1 = y.all
+    if torch.isnan(x).any():
+        w3 = y.exp()
+        m3 = w3 > 1
+        w3[m3] = 0
+        x = w3
+    return (x, y, ok1)
+""",
+        dtype="float32",
+        other="float32",
+        shape=(2, 3),
+        other_shape=(2, 3),
+        n=2,
+        flag=True,
+        train=True,
+        leaf=True,
+        module=True,
+        vary=False,
+        library="",
+        seed=6160563650429134,
+    ),
+    "a value of a side that a later branch replaces, with an infinite derivative": Program(
+        """\
+def f(self, x, y, n, flag):
+    b = y.log()
+    for i in range(2):
+        if (b > 0).all():
+            pass
+        else:
+            y = x.acos()
+    return (x, y, b)
+""",
+        dtype="float32",
+        other="float32",
+        shape=(),
+        other_shape=(),
+        n=2,
+        flag=True,
+        train=True,
+        leaf=True,
+        module=True,
+        vary=False,
+        library="",
+        seed=6160563650429644,
+    ),
+    "a value of one of two sides that a conditional expression replaces": Program(
+        """\
+def f(self, x, y, n, flag):
+    if y.float().mean() <= 1:
+        a = y.log()
+    else:
+        a = y.sqrt()
+    a = a if 0 < y.float().mean() < 10 else y.abs()
+    return (x, y, a)
+""",
+        dtype="float32",
+        other="float32",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        flag=True,
+        train=True,
+        leaf=False,
+        module=True,
+        vary=False,
+        library="",
+        seed=6160563650430651,
+    ),
 }

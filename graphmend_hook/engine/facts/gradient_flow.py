@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from ..door.tracer import log
 from .fake_runs import number_of
@@ -63,7 +64,7 @@ def _has_gradient(node: torch.fx.Node) -> bool:
 
 
 def saved_by(node: torch.fx.Node) -> tuple[set[torch.fx.Node], bool] | None:
-    """The operands whose memory the operation saves for its gradient, and whether it saves other memory, too.
+    """The operands, and the node itself, whose memory the operation saves for its gradient; does it save other memory?
 
     It is run on tensors without data, under the autocasts that the graph has entered.  None: it cannot be.
     """
@@ -81,21 +82,22 @@ def saved_by(node: torch.fx.Node) -> tuple[set[torch.fx.Node], bool] | None:
             )
             args, options = torch.fx.node.map_arg((node.args, node.kwargs), made.__getitem__)
             target: Any = getattr(torch.Tensor, node.target) if isinstance(node.target, str) else node.target
-            target(*args, **options)
+            given = target(*args, **options)
     except Exception as error:
         log.debug("not known what %s saves: %s", node, error)
         return None
     owners = {memory: each for each, value in made.items() for memory in _memory(value)}
-    return {owners[memory] for memory in saved if memory in owners}, not saved <= owners.keys()
+    results = {memory for value in tree_leaves(given) for memory in _memory(value)} - owners.keys()
+    found = {owners[memory] for memory in saved if memory in owners} | ({node} if saved & results else set())
+    return found, not saved <= owners.keys()
 
 
 def may_save(node: torch.fx.Node, memory: set[int]) -> bool:
     """May the operation have saved the memory for its gradient?  Then a write to it is an error in eager."""
-    made = memory_of([node])
-    if memory.isdisjoint(made | memory_of(node.all_input_nodes)):
+    if memory.isdisjoint(memory_of([node]) | memory_of(node.all_input_nodes)):
         return False
     saved = saved_by(node)
-    return saved is None or not memory.isdisjoint(memory_of(saved[0]) | (made if saved[1] else set()))
+    return saved is None or not memory.isdisjoint(memory_of(saved[0]))
 
 
 def _autocasts(node: torch.fx.Node) -> list[tuple[Any, ...]]:

@@ -47,11 +47,12 @@ _UNTOLD = (
 class _Sides:
     """The sides of branches.
 
-    made: what was computed in them, where their own rules have judged it; bets: those on the branches, by predicate.
+    made: what was computed in them, where their own rules have judged it, by the predicates of its branches.
+    bets: those on the branches, by predicate.
     gated: the bets on those branches for which gates stand.
     """
 
-    made: set[torch.fx.Node] = field(default_factory=set)
+    made: dict[torch.fx.Node, set[torch.fx.Node]] = field(default_factory=dict)
     bets: dict[torch.fx.Node, Bet] = field(default_factory=dict)
     gated: list[Bet] = field(default_factory=list)
 
@@ -63,7 +64,8 @@ def stop_where_not_taken(
 
     made: what was computed in the sides; bet: is dropped where the branch cannot do without gates, and has none.
     """
-    compilation.of(_Sides).made.update(made)
+    for node in made:
+        compilation.of(_Sides).made.setdefault(node, set()).add(predicate)
     compilation.of(_Sides).bets[predicate] = bet
     compilation.change(Change.STOPPED, _stop)
     compilation.wrap_compiler(Wrapper.CACHEABLE, _cacheable)
@@ -76,21 +78,32 @@ def without_gates(compilation: Compilation, text: str) -> list[Bet]:
 
 def _stop(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     sides = compilation.of(_Sides)
-    safe = compilation.of(Shelters).safe | sides.made
+    safe = compilation.of(Shelters).safe | sides.made.keys()
+    ways_of = _ways(module.graph, compilation.of(Steps).selected)
+    # Behind a later branch that takes another value in its place, a side that is taken gets zeros, too.
+    late = {node for node, own in sides.made.items() if not _predicates(ways_of.get(node, frozenset())) <= own}
     steep = [
         (node, ways)
-        for node, ways in _ways(module.graph, compilation.of(Steps).selected).items()
-        if ways and frozenset() not in ways and _is_steep(node) and node not in safe and _are_together(node, ways)
+        for node, ways in ways_of.items()
+        if ways
+        and frozenset() not in ways
+        and _is_steep(node)
+        and node not in safe - late
+        and _are_together(node, ways)
     ]
-    predicates = {predicate for _, ways in steep for way in ways for predicate, _ in way}
+    predicates = set[torch.fx.Node]().union(*(_predicates(ways) for _, ways in steep))
     sides.gated = [bet for predicate, bet in sides.bets.items() if predicate in predicates]
     if sides.gated and _is_parted_by_ddp():
         compilation.without(*sides.gated, reason="DDP's optimizer compiles the graph in parts")
     keys: dict[Ways, int] = {}
     for node, ways in steep:
-        _put_gates(node, keys.setdefault(ways, len(keys)), safe)
+        _put_gates(node, keys.setdefault(ways, len(keys)), safe if node not in late else set())
     for ways, key in keys.items():
         _tell(module.graph, ways, key)
+
+
+def _predicates(ways: Ways) -> set[torch.fx.Node]:
+    return {predicate for way in ways for predicate, _ in way}
 
 
 def _is_steep(node: torch.fx.Node) -> bool:

@@ -8,6 +8,7 @@ gradients of what they were are zeros.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import is_much, is_unbacked, is_wrapper, without_hooks
+from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
@@ -30,9 +32,9 @@ from ...engine.facts.operations import (
     name_of,
     stores_steadily,
 )
-from ...engine.facts.writes import dimensions_of, fakes_of
-from ...engine.region import Regions, computes_in, memory_made, nodes_since
-from ...engine.shelter import shelter
+from ...engine.facts.writes import dimensions_of, fakes_of, written_by
+from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
+from ...engine.shelter import is_trained, shelter
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
@@ -99,6 +101,8 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
         why = ""
         if node in writing and not predicated_writes.may_be_predicated(trace, node):
             why = HARMFUL if facts_of(node).draws else WRITES
+        elif torch.is_grad_enabled() and _writes_what_is_saved(trace, node, regions):
+            why = WRITES
         elif not _cannot_fail(node, made) or any(is_unbacked(fake.shape) for fake in fakes_of(node)):
             why = MAY_FAIL
         if why:
@@ -120,6 +124,15 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     for region in regions[-1:]:
         region.end()
     return ()
+
+
+def _writes_what_is_saved(trace: Trace, node: torch.fx.Node, regions: Sequence[Region]) -> bool:
+    """Has an operation of the region kept for its gradient what the node writes to?  Where it is taken eager fails."""
+    memory = written_by(node)
+    if not memory or not regions:
+        return False
+    before = itertools.takewhile(lambda each: each is not node, regions[-1].nodes(trace))
+    return any(is_trained(each) and may_save(each, memory) for each in before if each.op.startswith("call"))
 
 
 def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:

@@ -103,6 +103,7 @@ def _may_list(trace: Trace, hits: Variable) -> bool:
     steps = _room_for(trace, size) if type(size) is int and is_plain_tensor(hits) else None
     if steps is None:
         return False
+    expect_success_of(trace.compilation)
     steps.lists.append(trace.line)
     steps.is_listed = size > 0
     return True
