@@ -302,3 +302,11 @@ def test_a_test_of_a_constant_and_a_float_that_varies(backend: str) -> None:
     compiled = Compiled(FILE, "decided_by_a_float", backend, dynamic=None)
     for sign in (1.0, -1.0, 2.0, -2.5, 3.0, -0.5):
         compiled(X, sign)
+
+
+def test_a_number_of_a_tensor_whose_expression_calls_a_name_of_dynamo() -> None:
+    compiled = Compiled(FILE, "ByDevice", fullgraph=True)
+    assert compiled(X) == 1
+    for module in (compiled.plain, compiled.mended):
+        module.counts[torch.device("cpu")].fill_(1)
+    assert compiled(X) == 2

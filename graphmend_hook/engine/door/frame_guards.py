@@ -50,7 +50,7 @@ def inputs_at(sources: Sequence[Any], compilation: Compilation) -> list[Any] | N
     if not may_be_relied_on():
         return None
     root = compilation.output.root_tx
-    scope = {"L": root.f_locals, "G": root.f_globals}
+    scope = {**_names(), "L": root.f_locals, "G": root.f_globals}
     try:
         return [eval(name_of(source), scope) for source in sources]
     except Exception as error:
@@ -75,7 +75,14 @@ def _build(sources: Sequence[Any], holds: Callable[..., bool], note: str, builde
     """What Dynamo calls when the graph is complete: adds the guard."""
     function = f"{OWN_GUARD}{next(_numbers)}"
     call = f"{function}({', '.join(map(name_of, sources))})"
-    builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # {note}"], {function: holds}, True)
+    builder.add_python_lambda_leaf_guard_to_root([call], [f"{call}  # {note}"], {**_names(), function: holds}, True)
+
+
+def _names() -> dict[str, Any]:
+    """What the expressions of guards may call: a key of a dict may be a device, say."""
+    from torch._dynamo import guards
+
+    return guards._get_closure_vars() if hasattr(guards, "_get_closure_vars") else {**guards.CLOSURE_VARS}
 
 
 class Computation:
