@@ -48,6 +48,7 @@ from .rules.value.traced import (
     default_device,
     drawn,
     elements,
+    fed_back,
     groupby,
     item,
     known,

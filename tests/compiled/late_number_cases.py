@@ -31,6 +31,38 @@ def adds_up(meter, x):
     return x + 1, meter.total
 
 
+def averages_a_loss(meter, x):
+    meter.total = 0.99 * meter.total + 0.01 * x.sum().item()
+    return x + 1
+
+
+def averages_what_has_a_name(meter, x):
+    value = x.sum().item()
+    meter.total = 0.9 * meter.total + (1 - 0.9) * value
+    meter.best = -(0.5 * meter.best) + value / 3
+    return x + 1, meter.total
+
+
+def averages_what_it_is_given(meter, x):
+    _averaged(meter, x.mean().item(), len(x))
+    return x + 1
+
+
+def _averaged(meter, value, count):
+    meter.total = meter.total * 0.5 + value * count
+    meter.best = max(0.5 * meter.best, value)
+
+
+def begins_with_the_first(meter, x):
+    loss = x.sum()
+    if meter.total is None:
+        meter.total = loss.item()
+    else:
+        meter.total = 0.99 * meter.total + 0.01 * loss.item()
+    meter.steps += 1
+    return loss
+
+
 def keeps_the_best(meter, x):
     meter.best = min(meter.best, x.sum().item())
     return x + 1

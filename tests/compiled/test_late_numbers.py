@@ -20,7 +20,9 @@ from graphmend_hook.engine.numbers.late_numbers import kind_of_variable
 
 PLAIN, MENDED = both("late_number_cases")
 NAMES = [name for name, value in vars(PLAIN).items() if getattr(value, "__module__", "") == PLAIN.__name__]
-NAMES = [name for name in NAMES if name not in ("Average", "averages")]  # of a meter of their own
+NAMES = [
+    name for name in NAMES if name not in ("Average", "averages", "_averaged", "begins_with_the_first")
+]  # of a meter of their own
 BREAKING = {function.__name__ for function in PLAIN.BREAKING}
 CALLS = 12
 DRAWING = ("reads_a_draw_that_nothing_uses",)  # numbers that Inductor draws are its own
@@ -105,3 +107,17 @@ def test_float_of_what_is_trained_warns_as_torch_does() -> None:
                 function(Thing(last=None), torch.ones(3, requires_grad=True))
     finally:
         torch.set_warn_always(False)
+
+
+def seen_of_a_first_loss(module: ModuleType, backend: Counting | None) -> list[Any]:
+    meter = Thing(total=None, steps=0)
+    function = module.begins_with_the_first
+    called = function if backend is None else torch.compile(function, backend=backend)
+    return [readable((called(meter, torch.arange(3.0) + call), vars(meter))) for call in range(CALLS)]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_an_average_that_begins_with_the_first_loss_is_compiled_twice(backend: str) -> None:
+    counting = Counting(backend)
+    assert seen_of_a_first_loss(MENDED, counting) == seen_of_a_first_loss(PLAIN, None)
+    assert (counting.graphs, counting.runs) == (2, CALLS)

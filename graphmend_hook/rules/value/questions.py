@@ -16,6 +16,7 @@ from . import forms, groups, sizes
 from .forms import Question
 
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
+_CALCULATING = frozenset({"abs", "float", "max", "min", "round"})
 _COUNTING = frozenset({"enumerate"})
 _LISTS = frozenset({"list", "tuple"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
@@ -45,6 +46,8 @@ class Questions:
             self._join(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
+        elif isinstance(place.statement, ast.Assign):
+            self._fed_back(place.statement)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
             if look is not None:
@@ -84,6 +87,44 @@ class Questions:
                 or self._evidence.is_of_strangers(operand)
             ):
                 self._ask(operand, Question(question, (operand,)))
+
+    def _fed_back(self, statement: ast.Assign) -> None:
+        """``self.mean = 0.9 * self.mean + 0.1 * loss.item()``, or with a name that may be such a number."""
+        target, *more = statement.targets
+        if more or not isinstance(target, ast.Attribute):
+            return
+        terms, own = [*self._terms(statement.value)], ast.unparse(target)
+        names = [term for term in terms if isinstance(term, ast.Name) and self._may_be_read(term.id)]
+        others = [] if any(map(forms.is_read, terms)) else names
+        for term in terms if others or any(map(forms.is_read, terms)) else ():
+            if isinstance(term, ast.Attribute) and ast.unparse(term) == own:
+                text = f"GM.fed_back({forms.letters(1 + len(others))})"
+                self._ask(term, Question(text, (term, *(name(each.id, each) for each in others))))
+
+    def _terms(self, node: ast.expr) -> Iterator[ast.expr]:
+        """What is calculated with."""
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            operands = [node.operand]
+        elif isinstance(node, ast.Call) and self._is_builtin(node.func, _CALCULATING) and not node.keywords:
+            operands = node.args
+        for operand in operands:
+            yield from self._terms(operand)
+        if not operands:
+            yield node
+
+    def _may_be_read(self, spelling: str) -> bool:
+        """Is it a parameter, or assigned to with what is read out of a tensor?"""
+        function = self._place.function.node
+        arguments = {each.arg for each in walk(function) if isinstance(each, ast.arg)}
+        return spelling in arguments or any(
+            any(isinstance(target, ast.Name) and target.id == spelling for target in each.targets)
+            and any(isinstance(part, ast.expr) and forms.is_read(part) for part in walk(each.value))
+            for each in walk(function)
+            if isinstance(each, ast.Assign)
+        )
 
     def _join(self, test: ast.expr) -> None:
         """``if total == 0 and self.training``: false whatever the tensor holds, where the rest is."""

@@ -73,6 +73,20 @@ def read(tensor: Any) -> Any:
     return tensor.item() if found is None else found
 
 
+def fed_back(value: Any, *others: Any) -> Any:
+    """An attribute of which the statement makes what it will be, with a number that exists behind the graph.
+
+    others: what may be that number; there are none where the statement reads it itself.
+    """
+    if not in_trace() or (len(others) > 0 and not any([late_numbers.is_late_number(each) for each in others])):  # noqa: C419
+        return value
+    late = late_numbers.unread_as_late(value)
+    if late is None:
+        return value
+    expect_success()
+    return late
+
+
 def read_in_side(tensor: Any) -> Any:
     """The same in a side of a branch, where it may not break the graph."""
     if is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True):
