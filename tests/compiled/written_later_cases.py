@@ -24,6 +24,20 @@ def kept_operand_is_written_to(x, y):
     return z
 
 
+def _product(y, p):
+    return torch.mul(y, p)
+
+
+@steps(SIGNS)
+def kept_by_a_function_is_written_to(x, y):
+    p = x.detach() * 2
+    z = y
+    if x[0] > 0:
+        z = _product(y, p)
+    p.add_(1)
+    return z
+
+
 @steps(BELOW)
 def twice_in_an_operation(x, y):
     """The gradient of `y` is a sum of three, which the order decides."""

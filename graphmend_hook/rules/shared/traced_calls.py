@@ -32,11 +32,11 @@ from ...engine.facts.operations import (
     name_of,
     stores_steadily,
 )
-from ...engine.facts.writes import dimensions_of, fakes_of, written_by
+from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_by
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import is_trained, shelter
 from ...source import tensor_ops
-from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL
+from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
@@ -112,12 +112,9 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     costly = next(large, None) or _costly(trace, made)
     if costly is not None:
         return COSTS_TOO_MUCH, name_of(costly)
-    if torch.is_grad_enabled():
-        shelters = shelter(trace, [node for node in made if node not in writing])
-        if isinstance(shelters, torch.fx.Node):
-            return GRADIENTS_DIFFER, name_of(shelters)
-        for selected in shelters:
-            expect_unwritten(trace, (selected.all_input_nodes[1],), selected)
+    steep = _gradients_differ(trace, made, writing) if torch.is_grad_enabled() else None
+    if steep is not None:
+        return GRADIENTS_DIFFER, name_of(steep)
     for node in writing:
         if not predicated_writes.predicate(trace, node, (WRITES,)):
             return WRITES, name_of(node)
@@ -135,6 +132,32 @@ def _writes_what_is_saved(trace: Trace, node: torch.fx.Node, regions: Sequence[R
     return any(is_trained(each) and may_save(each, memory) for each in before if each.op.startswith("call"))
 
 
+def _gradients_differ(
+    trace: Trace, made: Sequence[torch.fx.Node], writing: Sequence[torch.fx.Node]
+) -> torch.fx.Node | None:
+    """An operation that cannot be sheltered; None where all are that need it, and later writes are watched for."""
+    shelters = shelter(trace, [node for node in made if node not in writing])
+    if isinstance(shelters, torch.fx.Node):
+        return shelters
+    for selected in shelters:
+        expect_unwritten(trace, (selected.all_input_nodes[1],), selected)
+    for node in made:
+        for operand in _kept_untrained(node, made):
+            expect_unwritten(trace, (operand,), node)
+    return None
+
+
+def _kept_untrained(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
+    """What the operation keeps for its gradient of tensors without one that are older than what was `made`.
+
+    Where the side is not taken, eager keeps nothing, and the program may write to them.
+    """
+    if not is_trained(node) or operation(name_of(node).rstrip("_")).is_smooth:
+        return []
+    older = [each for each in node.all_input_nodes if each not in made and not is_trained(each)]
+    return [each for each in older if (memory := memory_of([each])) and may_save(node, memory)]
+
+
 def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
     """Can the operation, one of those that were `made`, fail on no data?"""
     name = name_of(node).rstrip("_")
@@ -142,9 +165,11 @@ def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
         return True
     if name in tensor_ops.STORING:
         return _stores_anywhere(node)
+    given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
+    if operation(name).is_without_gradient and torch.is_grad_enabled() and any(value.requires_grad for value in given):
+        return False
     if name not in SPECULABLE:
         return is_steady(node) or stores_steadily(node)
-    given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
     if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs or any(map(is_wrapper, given)):
         return False
     if any(is_unbacked(value.shape) for value in given):
