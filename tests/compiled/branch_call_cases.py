@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from expectations import SMALL, Expectation, register
+from expectations import FAILS, INLINED, SMALL, Expectation, register
 from torch import Tensor, nn
 
 EXPECT: dict[str, Expectation] = {}
@@ -588,7 +588,7 @@ class a_module_on_one_side_and_in_a_branch_of_the_other(Owner):
 # --- expressions that no table knows --------------------------------------------------------------------------------
 
 
-@case()
+@case(train=INLINED)
 class a_list_of_calls(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -626,7 +626,7 @@ class a_text_with_a_tensor_in_it(Owner):
         return h, tag
 
 
-@case()
+@case(train=INLINED)
 class a_dict_of_what_is_computed(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -677,7 +677,7 @@ class draws_in_a_list(Owner):
         return h
 
 
-@case(declined="GM102-T13")
+@case(declined=FAILS)
 class a_property_that_would_fail(Owner):
     """Nobody asks for the property where the side is not taken."""
 
