@@ -32,14 +32,15 @@ def own_code() -> Iterator[CodeType]:
         for value in values:
             function = getattr(value, "fget", None) or getattr(value, "__func__", value)
             if isinstance(function, FunctionType) and function.__code__.co_filename in OWN_FILES:
-                yield from _with_inner(function.__code__)
+                yield from with_inner(function.__code__)
 
 
-def _with_inner(code: CodeType) -> Iterator[CodeType]:
+def with_inner(code: CodeType) -> Iterator[CodeType]:
+    """That of a function, and of those that are defined in it."""
     yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            yield from _with_inner(const)
+            yield from with_inner(const)
 
 
 def forget_own_guards(output: Any) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ...engine.door.own_code import with_inner
 from ...source import tensor_ops
 from ..where.codes import HARMFUL, MAY_FAIL
 from .traced_operations import can_fail
@@ -24,23 +25,36 @@ from .traced_sides import Unspeculable
 _ASKED = ("__get__", "stride")
 _OF_TORCH = frozenset({"torch", "graphmend_hook"})
 _READING = frozenset(
-    {
+    [
         "abs",
         "bool",
         "callable",
+        "count",
+        "endswith",
         "float",
+        "format",
+        "get",
         "getattr",
         "hasattr",
+        "index",
         "int",
         "isinstance",
+        "items",
+        "join",
+        "keys",
         "len",
+        "lower",
         "max",
         "min",
         "range",
         "round",
-    }
-    | {"str", "tuple", "type"}
-    | {"count", "endswith", "format", "get", "index", "items", "join", "keys", "lower", "startswith", "upper", "values"}
+        "startswith",
+        "str",
+        "tuple",
+        "type",
+        "upper",
+        "values",
+    ]
 )
 
 
@@ -50,7 +64,7 @@ def watched(side: Callable[..., Any], effects: list[Any]) -> Iterator[None]:
 
     effects: where it may leave its own.
     """
-    own, before = {*_codes(side.__code__)}, sys.getprofile()
+    own, before = {*with_inner(side.__code__)}, sys.getprofile()
 
     def see(frame: FrameType, event: str, called: Any) -> None:
         caller = frame.f_back if event == "call" else frame
@@ -75,19 +89,11 @@ class _Watching(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, options = getattr(function, "__name__", ""), kwargs or {}
         plain = tensor_ops.of_operator(name)
-        if plain in ("div", "rdiv") and "rounding_mode" not in options:
+        if plain == "div" and "rounding_mode" not in options:
             plain = "true_divide"
         if name not in _ASKED and (plain not in tensor_ops.SPECULABLE or can_fail(plain, args, options)):
             raise Unspeculable(MAY_FAIL, name)
         return function(*args, **options)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """That of a function, and of those that are defined in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
 
 
 def _is_of_torch(module: object) -> bool:

@@ -42,7 +42,7 @@ from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.stopped_gradients import stop_where_not_taken
 from ...engine.graph_end.undefined_gradients import Step, Steps, leave_undefined
 from ...engine.region import Region, Regions, conditions
-from ...engine.shelter import Shelters, add, taken_at
+from ...engine.shelter import add, taken_at
 from ..where.codes import GRADIENTS_DIFFER, HARMFUL, SIDES_DIFFER
 
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
@@ -208,13 +208,6 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
 def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
     """As `stands_for_both`, of a copy that stands for a part of the table, which the graph may not give away either."""
     _expect(trace, (table,), item, is_part=True)
-
-
-@question(otherwise=None)
-def expect_no_write(trace: Trace, operand: Variable, selected: Variable) -> None:
-    """As `expect_unwritten`, of variables; what is selected is a shelter."""
-    trace.compilation.of(Shelters).safe.add(tensor_node(selected))
-    _expect(trace, (operand,), selected)
 
 
 def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:

@@ -95,8 +95,9 @@ class Questions:
             return
         terms, own = [*self._terms(statement.value)], ast.unparse(target)
         names = [term for term in terms if isinstance(term, ast.Name) and self._may_be_read(term.id)]
-        others = [] if any(map(forms.is_read, terms)) else names
-        for term in terms if others or any(map(forms.is_read, terms)) else ():
+        reads = any(map(forms.is_read, terms))
+        others = [] if reads else names
+        for term in terms if reads or others else ():
             if isinstance(term, ast.Attribute) and ast.unparse(term) == own:
                 text = f"GM.fed_back({forms.letters(1 + len(others))})"
                 self._ask(term, Question(text, (term, *(name(each.id, each) for each in others))))
