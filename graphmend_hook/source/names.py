@@ -135,12 +135,26 @@ class NamesIn:
         return cls(frozenset(read), frozenset(bound), frozenset(attributes), frozenset(defined))
 
 
+class _Scoped(ast.NodeTransformer):
+    """Each comprehension as a generator: since Python 3.12 only that has a symbol table of its own."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.ListComp(element, generators) | ast.SetComp(element, generators):
+                return ast.GeneratorExp(element, generators)
+            case ast.DictComp(key, value, generators):
+                return ast.GeneratorExp(ast.Tuple([key, value], ast.Load()), generators)
+        return node
+
+
 def free_names(node: ast.expr) -> frozenset[str]:
     """The names that a lambda or a comprehension reads of what is around it."""
     names = NamesIn.code(node)
     if names.read.isdisjoint(names.bound):
         return names.read
-    tables, found = [symtable.symtable(ast.unparse(node), "", "eval")], set[str]()
+    scoped = _Scoped().visit(ast.parse(ast.unparse(node), mode="eval"))
+    tables, found = [symtable.symtable(ast.unparse(scoped), "", "eval")], set[str]()
     while tables:
         table = tables.pop()
         tables += table.get_children()

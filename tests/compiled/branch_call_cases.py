@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from expectations import FAILS, INLINED, SMALL, Expectation, register
+from expectations import FAILS, SMALL, Expectation, register
 from torch import Tensor, nn
 
 EXPECT: dict[str, Expectation] = {}
@@ -588,7 +588,7 @@ class a_module_on_one_side_and_in_a_branch_of_the_other(Owner):
 # --- expressions that no table knows --------------------------------------------------------------------------------
 
 
-@case(train=INLINED)
+@case()
 class a_list_of_calls(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -626,7 +626,7 @@ class a_text_with_a_tensor_in_it(Owner):
         return h, tag
 
 
-@case(train=INLINED)
+@case()
 class a_dict_of_what_is_computed(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)

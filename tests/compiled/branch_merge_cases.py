@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from expectations import DOWN, INLINED, UP, Expectation, register, t
+from expectations import DOWN, UP, Expectation, register, t
 
 EXPECT: dict[str, Expectation] = {}
 case = register(EXPECT)
@@ -243,7 +243,7 @@ def h14_del_in_a_side(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-@case(train=INLINED)
+@case()
 def h14_a_comprehension_in_a_side(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -44,10 +43,6 @@ COMPARED = ((UP, UP.clone()), (UP, DOWN), (UP, t(1.0, 2.0, float("nan"))), (UP, 
 SMALL = torch.linspace(-1.5, 1.5, 32).reshape(4, 8).sin()
 BATCHES = ((SMALL,), (SMALL * 8,), (SMALL.abs() + 3,), (SMALL,), (SMALL * 8,))
 INDICES = ((UP, ids(0, 2)), (UP, ids(0, 7)), (UP, ids(1, 1)))
-
-
-# Python 3.12 has no function of its own for a comprehension, and its variable is one of the side: declined there.
-INLINED = "-" if sys.version_info >= (3, 12) else ""
 # What fails while it is traced is an exception of the program's to a later torch.
 FAILS = "GM102-T05" if torch.__version__ >= "2.14" else "GM102-T13"
 

@@ -265,7 +265,6 @@ def test_a_non_strict_export_runs_no_code_of_the_program_in_a_side(name: str) ->
     assert (module.calls, module.seen, module.table) == (0, [], {"a": 1})
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="a comprehension is part of the side, and declined")
 @pytest.mark.filterwarnings("ignore")
 def test_a_side_that_only_computes_is_exported() -> None:
     before = sys.getprofile()

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from graphmend_hook.source.flow import Flow
+from graphmend_hook.source.names import free_names
 
 POOL = ("a", "b", "c", "d")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -829,3 +830,18 @@ def test_the_property_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(Flow, "needed_after", lambda self, statement: frozenset())
     assert "line 3: ['a', 'c'] read later, said not to be" in mistakes(text, range(8))
+
+
+@pytest.mark.parametrize(
+    ("text", "free"),
+    [
+        ("[i * a for i in xs]", "a xs"),
+        ("[(lambda: i + j)() for i in xs]", "j xs"),
+        ("{k: [x for x in v if x is not k] for k, v in d.items()}", "d"),
+        ("{x for x in x if y}", "x y"),
+        ("lambda y: [y + z for z in y]", ""),
+        ("sum(i for i in xs)", "sum xs"),
+    ],
+)
+def test_free_names_are_the_same_on_each_version_of_python(text: str, free: str) -> None:
+    assert free_names(ast.parse(text, mode="eval").body) == set(free.split())
