@@ -48,7 +48,6 @@ from .rules.value.traced import (
     default_device,
     drawn,
     elements,
-    fed_back,
     groupby,
     item,
     known,

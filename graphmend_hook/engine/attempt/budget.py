@@ -2,15 +2,16 @@
 
 A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another
 piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
-of which such guards keep two compiled codes from a call breaks at the statement before the guard again, as it was
-written, for as long as Dynamo has code for it; at once, where the frame itself adds to what is guarded.  Guards of ours
-on values have a budget of their own (`rules.value.traced_specialised`).
+breaks at the statement before the guard again, as it was written, for as long as Dynamo has code for it, where guards
+on one thing have kept two compiled codes from a call, or such guards four; at once, where the frame itself adds to what
+is guarded.  Guards of ours on values have a budget of their own (`rules.value.traced_specialised`).
 """
 
 from __future__ import annotations
 
 import bisect
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 
 from ..door.counters import added_to
 from ..door.frame_guards import OWN_GUARD
+from ..door.missing_guards import BREAKS
 from ..door.own_code import is_own
 from ..door.tracer import SourceLine, Trace, log, traced_code
 from ..graph_end.order import Verdict
@@ -26,7 +28,8 @@ from .attempt import Feature, Lifetime
 from .compilation import Compilation
 from .refusals import COMPILED_AGAIN, Place
 
-_MOST_FAILED = 2  # compiled codes of a frame
+_MOST_FAILED = 2  # compiled codes of a frame that guards on one thing keep from a call
+_MOST_OF_ALL = 4  # such codes that guards on any thing keep from it
 # How guards begin that something is there, or is not: of an attribute that a call makes they fail once.
 _OF_TWO = ("hasattr(", "not hasattr(")
 _MOST_ATTEMPTS = 3  # to trace a frame without a guard, each with one statement more as it was written
@@ -107,7 +110,8 @@ def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> 
     if not inherited.behind:
         return
     failed = [(text, key) for text in _failures(compilation) if (key := _key_of(text, inherited))]
-    if len(failed) < _MOST_FAILED:
+    times = Counter(name or place for _, (name, place) in failed)
+    if len(failed) < _MOST_OF_ALL and max(times.values(), default=0) < _MOST_FAILED:
         return
     for text, key in failed:
         site = inherited.behind[key]
@@ -155,8 +159,10 @@ def _is_named(name: str, expression: str) -> bool:
 def _look(compilation: Compilation) -> None:
     """See what the attempt guards before the first statement that is mended, and behind one."""
     sites, output = compilation.of(Sites), compilation.output
-    for guard, site in _with_sites(output.guards, [site.guards for site in sites.met], sites.met):
-        name = _shown(guard.originating_source)
+    is_left = getattr(output.root_tx, BREAKS, False)  # to eager, all of it, if no break were freed
+    first = sites.met[0] if is_left and sites.met else None
+    for guard, passed in _with_sites(output.guards, [site.guards for site in sites.met], sites.met):
+        name, site = _shown(guard.originating_source), passed or first
         if site is None:
             sites.before.add(name)
         elif name and not is_own(guard.name):

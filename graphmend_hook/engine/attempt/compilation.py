@@ -52,7 +52,14 @@ class Parts:
 
 
 class FrameMemory(Parts):
-    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it."""
+    """What a code object remembers from one compilation to the next, as long as Dynamo has code for it.
+
+    beginnings: called at the beginning of each attempt.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beginnings: set[Callable[[Compilation], None]] = set()
 
 
 class Attempts(Parts):
@@ -109,6 +116,7 @@ class Compilation(Parts):
         super().__init__()
         self.output, self.attempts, self.memory = output, attempts, memory
         self.code: CodeType = output.root_tx.f_code
+        self._skipped: Exception | None = None
         self.one_graph: bool = output.root_tx.one_graph
         self.undo = contextlib.ExitStack()
         self._graph_end = GraphEnd()
@@ -155,6 +163,13 @@ class Compilation(Parts):
         off = {bet.feature.what for bet in bets}
         log.debug("traced anew, where it was so that %s: %s", ", that ".join(sorted(off)), reason)
         _trace_anew(reason)
+
+    def leave_to_eager(self, reason: str) -> NoReturn:
+        """Let Dynamo not compile the frame, as it would not without us."""
+        from torch._dynamo.exc import SkipFrame
+
+        self._skipped = SkipFrame(f"graphmend_hook: {reason}")
+        raise self._skipped
 
     def drop(self, bet: Bet) -> bool:
         """Let the bet be off from here on; False if it was."""
@@ -220,7 +235,7 @@ class Compilation(Parts):
                 action(self, about)
                 return True
         except Exception as error:
-            if is_order(error):
+            if is_order(error) or error is self._skipped:
                 raise
             defects.report("a look at a trace", error)
             self.give_up()
@@ -286,7 +301,17 @@ def compilation_of(output: Any) -> Compilation:
         attempts.current = Compilation(output, attempts, memory_of(code))
         for action in attempts.ends:
             attempts.current.at_end(action)
+        for begin in attempts.current.memory.beginnings:
+            begin(attempts.current)
     return attempts.current
+
+
+def begin_as_remembered(output: Any) -> None:
+    """Make the beginnings known that the code remembers, which traces into `output`, before anything is asked."""
+    memory = None if output.root_tx is None else _memories.get(output.root_tx.f_code)
+    if memory is not None and memory.beginnings:
+        with contextlib.suppress(NotTracingError):
+            compilation_of(output)
 
 
 def remembered(kind: type[Part]) -> list[Part]:

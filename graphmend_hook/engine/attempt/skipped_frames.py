@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 import torch
 
 from ..door import frame_guards
-from ..door.missing_guards import BREAKS, Read, reads_of, sources_of, which_are_the_same
+from ..door.missing_guards import BREAKS, LEFT, Read, reads_of, sources_of, which_are_the_same
 from ..door.tracer import Trace
 from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
@@ -23,17 +25,35 @@ from .as_written import mending
 from .compilation import Compilation
 
 
+@dataclass
+class _Left:
+    """What a frame remembers: the codes that a break in them, which has been freed, would have left to eager."""
+
+    codes: set[CodeType] = field(default_factory=set)
+
+
 def remember(compilation: Compilation) -> None:
     """A break has been freed at the instruction that the trace has come to."""
     if compilation.one_graph or compilation.output.export:
         return
-    is_inner = False
+    is_inner, left = False, compilation.memory.of(_Left)
     for frame in Trace(compilation.output.current_tx).frames_outside():
         is_left = getattr(frame, BREAKS, False) or _would_be_left(frame, is_inner)
         setattr(frame, BREAKS, is_left)
         is_inner = True
         if is_left:
+            left.codes.add(frame.f_code)
+            compilation.memory.beginnings.add(_begin)
             compilation.judge(Verdict.SKIPPED, _judge)
+
+
+def _begin(compilation: Compilation) -> None:
+    """Dynamo would have left the frame to eager for ever, whichever way the program takes now."""
+    if not compilation.one_graph:
+        codes = compilation.memory.of(_Left).codes
+        vars(compilation.output)[LEFT] = codes
+        setattr(compilation.output.root_tx, BREAKS, compilation.code in codes)
+        compilation.judge(Verdict.SKIPPED, _judge)
 
 
 def _would_be_left(frame: Any, is_inner: bool) -> bool:
@@ -69,8 +89,13 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     if any(type(each).__name__ == "RandomVariable" for each in _outside(compilation)):
         unknown.append("a generator of random numbers")
     reason = unknown[0] if unknown else "" if _guard(compilation, [*reads]) else "what is read cannot be guarded"
-    if reason and (bet := mending(compilation)):
-        compilation.without(bet, reason=f"{reason}, in a frame that is left to eager")
+    if not reason:
+        return
+    reason = f"{reason}, in a frame that is left to eager"
+    if bet := mending(compilation):
+        compilation.without(bet, reason=reason)
+    if compilation.code in compilation.memory.of(_Left).codes:
+        compilation.leave_to_eager(reason)
 
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import itertools
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -79,31 +78,93 @@ def _is_counter(frame: Any, source: Any) -> bool:
         return False
     while frame is not None:
         if RUNTIME in frame.f_globals:
-            names = [name for name, added in added_to(frame.f_code) if added == member]
-            sources = [getattr(frame.symbolic_locals.get(name), "source", None) for name in names]
-            if name_of(source.base) in map(name_of, filter(None, sources)):
+            owners = [owner for owner, added in added_to(frame.f_code) if added == member]
+            if any(_is_at(source.base, owner.split("."), frame.symbolic_locals) for owner in owners):
                 return True
         frame = frame.parent
     return False
 
 
+def _is_at(source: Any, path: list[str], variables: Any) -> bool:
+    """Is that the source of an attribute of an attribute of a local variable?  path: their names."""
+    for member in path[:0:-1]:
+        while source is not None and not hasattr(source, "member"):
+            source = getattr(source, "base", None)
+        if source is None or source.member != member:
+            return False
+        source = source.base
+    known = getattr(variables.get(path[0]), "source", None)
+    return known is not None and source is not None and name_of(known) == name_of(source)
+
+
 @functools.cache
 def added_to(code: CodeType) -> frozenset[tuple[str, str]]:
-    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.n = min(x.n + len(y), 9)``.
+    """The attributes to which the code assigns what it makes of them: ``x.n += 1``, ``x.y.n = min(x.y.n + len(z), 9)``.
 
-    Each as the local name that it is an attribute of, "" for something else, and its own name.
+    So too those to which it assigns one of these: ``x.last = x.n``.  Each as the local name, with the attributes, that
+    it is one of, ``x.y``, "" for something else, and its own name.
     """
-    found = [each for each in dis.get_instructions(code) if each.opname not in _SHUFFLING]
-    added, line = set(), list[dis.Instruction]()
-    for each in found:
-        if each.starts_line:
-            line = []
-        line.append(each)
-        if each.opname == "STORE_ATTR" and any(one.opname.startswith(("BINARY_", "INPLACE_")) for one in line):
-            for owner, read in itertools.pairwise(line):
-                if read.opname == "LOAD_ATTR" and read.argval == each.argval:
-                    added.add((owner.argval if owner.opname.startswith("LOAD_FAST") else "", read.argval))
-    return frozenset(added)
+    stores = _stores(code)
+    added = {read for name, statement in stores if _calculates(statement) for read in _reads(statement, name)}
+    copied = {
+        (_path_to(statement), name)
+        for name, statement in stores
+        for _, grown in added
+        if not _calculates(statement) and _reads(statement, grown)
+    }
+    return frozenset(added | copied)
+
+
+@functools.cache
+def growing(code: CodeType) -> dict[Any, str]:
+    """The attribute to which a statement assigns what it makes of it, by where in the source it calculates."""
+    stores = [each for each in _stores(code) if _reads(*reversed(each))]
+    calculating = [(each, name) for name, statement in stores for each in statement if _calculates([each])]
+    return {getattr(each, "positions", None): name for each, name in calculating}
+
+
+def _stores(code: CodeType) -> list[tuple[str, list[dis.Instruction]]]:
+    """The attributes that the code assigns to, each with what its statement does before that."""
+    found = [*dis.get_instructions(code)]
+    stores = [number for number, each in enumerate(found) if each.opname == "STORE_ATTR"]
+    return [(found[number].argval, _expressions_before(found, number)) for number in stores]
+
+
+def _expressions_before(found: list[dis.Instruction], store: int) -> list[dis.Instruction]:
+    """What makes all that the instruction takes off the stack; nothing where there is a loop in it."""
+    depth, first = 0, store + 1
+    while first == store + 1 or depth > 0:
+        first -= 1
+        if first < 0 or "BACKWARD" in found[first].opname or found[first].opname == "FOR_ITER":
+            return []
+        # Behind one side of ``a if test else b`` there is as little on the stack as before it.
+        is_side = found[first].opname == "JUMP_FORWARD"
+        depth -= -1 if is_side else dis.stack_effect(found[first].opcode, found[first].arg, jump=False)
+    return found[first:store]
+
+
+def _calculates(statement: list[dis.Instruction]) -> bool:
+    return any(each.opname.startswith(("BINARY_", "INPLACE_")) for each in statement)
+
+
+def _reads(statement: list[dis.Instruction], name: str) -> list[tuple[str, str]]:
+    """The attributes of that name that the statement reads, as `added_to` gives them."""
+    reads = [number for number, each in enumerate(statement) if each.opname == "LOAD_ATTR" and each.argval == name]
+    return [(_path_to(statement[:number]), name) for number in reads]
+
+
+def _path_to(before: list[dis.Instruction]) -> str:
+    """The chain of attributes that stands last: ``x.y``; "" where it does not begin with a local name."""
+    path: list[str] = []
+    for each in reversed(before):
+        if each.opname == "LOAD_ATTR":
+            path.append(each.argval)
+        elif each.opname.startswith("LOAD_FAST"):
+            root = each.argval[-1] if isinstance(each.argval, tuple) else each.argval  # since Python 3.13 of two
+            return ".".join([root, *reversed(path)])
+        elif each.opname not in _SHUFFLING:
+            break
+    return ""
 
 
 @functools.cache

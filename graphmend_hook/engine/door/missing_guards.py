@@ -20,12 +20,14 @@ from typing import Any
 import torch
 
 from ..attempt import defects
+from ..attempt.compilation import begin_as_remembered
 from .own_code import OWN_FILES
 from .variables import Variable, is_unread, type_of
 
 _KEPT = "graphmend_reads"  # the attribute of a translator with its reads, and of Dynamo's `OutputGraph`
 _TWICE = "graphmend_twice"  # that of an `OutputGraph`: other sources of an object, by the one that its variable has
 BREAKS = "graphmend_breaks"  # that of a translator in which a break was freed: would Dynamo leave its frame to eager?
+LEFT = "graphmend_left"  # that of an `OutputGraph`: the codes of which Dynamo would have left a frame to eager before
 _OWN_WAYS = frozenset({"__getattr__", "__hash__"})  # methods that Dynamo traces, but not at the times when they run
 _WITHOUT_GUARDS = frozenset({"UserFunctionVariable", "PythonModuleVariable", "SkipFunctionVariable"})
 UNWRAPS = "getattr_and_trace"  # of `torch._dynamo.polyfills`: calls what a wrapper in C wraps
@@ -182,6 +184,7 @@ def _add(
 ) -> None:
     sources = tuple(variable.source for variable in variables if variable.source is not None)
     if sources or not variables:
+        begin_as_remembered((of or _current()).output)
         reads_of(of or _current())[Read(what, sources, fact, given)] = None
 
 
@@ -227,6 +230,9 @@ def _matched(translator: Any, _instruction: Any) -> None:
 def _inlined(translator: Any) -> None:
     """A function is called: by which name its class has it, and what a module calls before and after."""
     code = translator.f_code
+    begin_as_remembered(translator.output)
+    if code in vars(translator.output).get(LEFT, ()):
+        setattr(translator, BREAKS, True)
     if code.co_filename in OWN_FILES:
         return
     if code.co_name in _OWN_WAYS and code.co_filename not in _KNOWN_WAYS:

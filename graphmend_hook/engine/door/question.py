@@ -134,6 +134,15 @@ def _in_trace(_trace: Trace) -> bool:
     return True
 
 
+_watchers: list[Callable[[], None]] = []
+
+
+def at_connection(watch: Callable[[], None]) -> Callable[[], None]:
+    """Mark what is to run once Dynamo hands the calls of questions to them."""
+    _watchers.append(watch)
+    return watch
+
+
 def announce() -> bool:
     """Let Dynamo hand the calls of all questions to them, if it has been imported; says whether that is settled.
 
@@ -160,6 +169,8 @@ def _announce() -> None:
     missing_guards.watch()
     counters.watch()
     recurrent.watch()
+    for watch in _watchers:
+        watch()
 
 
 def _skip_own_frames() -> None:

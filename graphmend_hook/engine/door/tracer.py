@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._guards import TracingContext
 
+from ...source.templates import RUNTIME
 from ..attempt.compilation import Compilation, compilation_of
 from ..attempt.refusals import NOWHERE, Place
 from .own_code import OWN_FILES
@@ -115,6 +116,13 @@ def traced_code(compilation: Compilation) -> set[CodeType]:
     """The program's functions that the attempt has traced, that of the frame among them."""
     inlined = TracingContext.get_traced_code() or ()
     return {compilation.code, *(code for code in inlined if code.co_filename not in OWN_FILES)}
+
+
+def is_in_mended_code() -> bool:
+    """Has the trace come to a function of a mended module?"""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    return RUNTIME in InstructionTranslator.current_tx().output.current_tx.f_globals
 
 
 def compiling_frame() -> FrameType | None:

@@ -6,17 +6,37 @@ them, if the trace had not stored anything there before; and then it has looked 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from .frame_guards import install, may_be_relied_on, name_of
-from .question import question
-from .tracer import Trace
+from .question import at_connection, question
+from .tracer import Trace, is_in_mended_code
 from .variables import Variable, is_unread
 
 PLAIN = frozenset({bool, float, int, str, type(None)})  # the types of texts and numbers
+
+
+@at_connection
+def watch() -> None:
+    """Let Dynamo not look at an item of a dict to see that its key has not been deleted, from now on."""
+    from torch._dynamo.variables import DeletedVariable
+    from torch._dynamo.variables.lazy import LazyVariableTracker
+
+    is_one_of = LazyVariableTracker.lazy_isinstance
+    if hasattr(is_one_of, "__wrapped__"):
+        return
+
+    @functools.wraps(is_one_of)
+    def is_kind(variable: Any, kind: type) -> bool:
+        if kind is DeletedVariable and is_unread(variable) and is_in_mended_code():
+            return False  # there was something when the frame began
+        return bool(is_one_of(variable, kind))
+
+    LazyVariableTracker.lazy_isinstance = is_kind
 
 
 @dataclass

@@ -42,6 +42,9 @@ _LEFT = (
     *(operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor),
     *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
 )
+_ADDITIONS = (operator.add, operator.iadd)
+_MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
+_REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
@@ -94,7 +97,18 @@ class Tensors(Protocol):
     def add_handlers(self, kind: Any) -> None: ...
 
 
-tensors: Tensors = None  # type: ignore[assignment]  # it puts itself here
+class State(Protocol):
+    """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
+
+    def truth(self, trace: Trace, number: Variable) -> bool | None: ...
+
+    def is_not_zero(self, trace: Trace, number: Variable) -> bool: ...
+
+    def is_bounded(self, trace: Trace, number: Variable) -> bool: ...
+
+
+tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
+state: State = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,13 @@ def kind_of_variable() -> Any:
     """`LateVariable`, whose base is Dynamo's; it takes seconds to import."""
     from torch._dynamo.bytecode_transformation import create_call_function
     from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    class Truth(ConstantVariable):  # type: ignore[misc]
+        """True or False; up to torch 2.14 a branch asks the variable itself."""
+
+        def __bool__(self) -> bool:
+            return bool(self.value)
 
     class LateVariable(VariableTracker):  # type: ignore[misc]
         """A number that exists behind the graph: ``function(*operands)``, of Dynamo's variables.
@@ -126,11 +147,15 @@ def kind_of_variable() -> Any:
         kind: the type of the number; lines: of the program, where those were read that it is made of.
         """
 
+        # Dynamo looks at all that it finds in a variable when the graph ends.
+        _nonvar_fields = {"operands", *VariableTracker._nonvar_fields}
+
         def __init__(
             self, function: Callable[..., Any], operands: list[Variable], kind: type, lines: frozenset[Any], **more: Any
         ) -> None:
             super().__init__(**more)
             self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
+            self.depth: int = 1 + max((each.depth for each in operands if is_late(each)), default=0)
             self.tensor: Variable = None  # of the graph, once it has one
 
         def python_type(self) -> type:
@@ -149,6 +174,14 @@ def kind_of_variable() -> Any:
 
         def asked(self, *_given: Any) -> Any:
             give_up(self)
+
+        def bool_impl(self, translator: Any) -> Any:
+            found = state.truth(Trace(translator), self)
+            if found is None:
+                give_up(self)
+            return Truth(found)
+
+        nb_bool_impl = bool_impl  # since torch 2.15
 
         def call_method(self, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
             is_rounded = name == "__round__" and not kwargs and self.kind is float and len(args) == 1
@@ -209,14 +242,18 @@ def _add_handlers(kind: Any) -> None:
                 handlers[key] = functools.partial(_is_none, function)
     for function in _LEFT:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
-            handlers[function, one, other] = _given_up
+            handlers[function, one, other] = functools.partial(_divided, kind, function)
     for of_one in _OF_ONE:
         handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
     for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
         handlers[round, kind, places] = _rounded
 
 
-def _given_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> NoReturn:
+def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    """``self.step % 10``: by a constant it does not fail."""
+    by = args[1].realize()
+    if function in _REMAINDERS and by.is_python_constant() and by.as_python_constant():
+        return _computed(kind, function, translator, [args[0], by], kwargs)
     give_up(next(arg for arg in args if hasattr(arg, "lines")))
 
 
@@ -236,7 +273,7 @@ def _is_none(function: Any, translator: Any, args: list[Variable], _kwargs: dict
     from torch._dynamo.variables.constant import ConstantVariable
 
     for one, other in (args, args[::-1]):
-        if is_unread(one) and other.is_constant_none() and _may_stay_unread(one, (*_NUMBERS, str)):
+        if is_unread(one) and other.is_constant_none() and may_stay_unread(one, (*_NUMBERS, str)):
             guard_exact_type(one)
             return ConstantVariable.create(function is operator.is_not)
     return BuiltinVariable(function).call_function(translator, [arg.realize() for arg in args], {})
@@ -249,53 +286,85 @@ def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable])
 def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
     """The late number that the function makes of these; read as it was written where it might fail."""
     trace = Trace(translator)
-    given = [arg if is_unread(arg) and _may_stay_unread(arg) else arg.realize() for arg in args]
-    late_ones = [each for each in given if isinstance(each, kind)]
+    given = [arg if is_unread(arg) and may_stay_unread(arg) else arg.realize() for arg in args]
     if any(not is_unread(each) and each.is_tensor() for each in given):
         return tensors.calculated(function, translator, given, {})
+    made = made_of(trace, function, given)
+    if made is None:
+        give_up(next(each for each in given if isinstance(each, kind)))
+    return made
+
+
+def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
+    """The late number that the function makes of these numbers; None where it might fail on others."""
     kinds = [*map(kind_of, given)]
-    lines = frozenset().union(*(each.lines for each in late_ones))
-    if not {*kinds} <= {*_NUMBERS} or not _suits(function, given, kinds) or not all(map(_is_number, given)):
-        give_up(late_ones[0])
+    if any(is_late(each) and each.depth >= _MOST_DEPTH for each in given):
+        return None
+    if not {*kinds} <= {*_NUMBERS} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
+        return None
     for each in filter(is_unread, given):
         guard_type(trace, each)
-    if function in _DIVISIONS and not _is_never_zero(given[1]):
+    if function in _ADDITIONS and kinds == [int, int]:
+        given = _collected(function, given)
+    if function in _DIVISIONS and not _is_never_zero(given[1]) and not state.is_not_zero(trace, given[1]):
         if not tensors.divides(trace, given[1]):
-            give_up(late_ones[0])
+            return None
         function = divide
+    lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
     example = function(*[each(1) for each in kinds])
-    return kind(function, given, type(example), lines)
+    return kind_of_variable()(function, given, type(example), frozenset().union(*lines))
 
 
-def _may_stay_unread(variable: Variable, kinds: Collection[object] = _NUMBERS) -> bool:
+def _collected(function: Any, given: list[Variable]) -> list[Variable]:
+    """``n + 1 + 1`` of whole numbers as ``n + 2``: a loop may add a thousand times."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    number, added = given
+    if not is_late(number) or number.function is not function or is_unread(added) or not added.is_python_constant():
+        return given
+    first, before = number.operands
+    if kind_of(first) is not int or is_unread(before) or not before.is_python_constant():
+        return given
+    if type(before.as_python_constant()) is not int:
+        return given
+    return [first, ConstantVariable.create(before.as_python_constant() + added.as_python_constant())]
+
+
+def may_stay_unread(variable: Variable, kinds: Collection[object] = _NUMBERS) -> bool:
     return variable.peek_type() in kinds and can_be_loaded(variable.source)
 
 
-def _is_number(variable: Variable) -> bool:
-    """Is it a late one, one that the trace need not look at, a constant, or a whole number that is a symbol?"""
+def is_late(variable: Variable) -> bool:
+    """Is it a late number?"""
+    return not is_unread(variable) and hasattr(variable.realize(), "lines")
+
+
+def is_number(variable: Variable) -> bool:
+    """Is it a late one, one that the trace need not look at, a constant, or a symbol?"""
     is_known = is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()
-    return is_known or _symbol(variable) is not None
+    return is_known or isinstance(getattr(variable, "sym_num", None), (torch.SymInt, torch.SymFloat))
 
 
-def _symbol(variable: Variable) -> torch.SymInt | None:
+def symbol_of(variable: Variable) -> torch.SymInt | None:
+    """The symbol that it is, of a whole number that is known when the frame begins."""
     found = None if is_unread(variable) else getattr(variable, "sym_num", None)
     return found if isinstance(found, torch.SymInt) and not is_unbacked(found) else None
 
 
 def _is_never_zero(variable: Variable) -> bool:
     """Is it a constant, or a symbol, by which one may divide?  Of a symbol that is guarded."""
-    symbol = _symbol(variable)
+    symbol = symbol_of(variable)
     if symbol is not None:
         return bool(symbol != 0)
     return not is_unread(variable) and variable.is_python_constant() and bool(variable.as_python_constant())
 
 
-def _suits(function: Any, given: list[Variable], kinds: list[type]) -> bool:
+def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]) -> bool:
     """Can the function not fail on these, whatever the late ones are?  And it gives a number of one type."""
     if function in (min, max):
         return len({*kinds}) == 1
     if function in _DIVISIONS:
-        return float in kinds
+        return float in kinds or all(state.is_bounded(trace, each) for each in given)
     if function is int:
         return float not in kinds  # of infinity there is none
     return function is not float or kinds != [int]
@@ -335,24 +404,15 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
 
 def _is_plain(value: Variable) -> bool:
     if is_unread(value):
-        return _may_stay_unread(value, PLAIN)
+        return may_stay_unread(value, PLAIN)
     if not hasattr(value.realize(), "lines") and value.is_python_constant():
         return type(value.as_python_constant()) in PLAIN
-    return _is_number(value.realize())
+    return is_number(value.realize())
 
 
 def kind_of(value: Variable) -> type:
     """Its type, also of one that the trace has not looked at."""
     return value.peek_type() if is_unread(value) else type_of(value)
-
-
-@question(otherwise=None)
-def unread_as_late(trace: Trace, value: Variable) -> Any:
-    """A number, or a text, that the trace has not looked at, as one that it need not; None for anything else."""
-    if not is_unread(value) or not may_wait_here(trace) or not _may_stay_unread(value, (*_NUMBERS, str)):
-        return None
-    guard_type(trace, value)
-    return kind_of_variable()(same, [value], value.peek_type(), frozenset({trace.line}))
 
 
 def may_wait_here(trace: Trace) -> bool:
@@ -395,7 +455,7 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
 @question(otherwise=False)
 def is_late_number(_trace: Trace, value: Variable) -> bool:
     """Is it a number that exists behind the graph, or a list of such?"""
-    return not is_unread(value) and hasattr(value.realize(), "lines")
+    return is_late(value)
 
 
 def is_late_list(value: Variable) -> bool:

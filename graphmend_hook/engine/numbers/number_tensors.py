@@ -86,7 +86,7 @@ def _tensor_of(trace: Trace, number: Variable) -> Variable:
 
 def _made(trace: Trace, number: Variable) -> Variable:
     function, operands, kind = number.function, number.operands, number.kind
-    if kind not in _DTYPES:
+    if kind not in _DTYPES or not _is_of_graph(number):
         raise _NoTensorError
     if late_numbers.is_reading(function):
         (tensor,) = operands
@@ -119,6 +119,13 @@ def _made(trace: Trace, number: Variable) -> Variable:
     if function not in _CALCULATED:
         raise _NoTensorError
     return call(trace, _CALCULATED[function], *parts)
+
+
+def _is_of_graph(number: Variable) -> bool:
+    """Is it made of a number of the graph, and not of the program's state alone?"""
+    if late_numbers.is_reading(number.function) or number.function is late_numbers.select:
+        return True
+    return any(late_numbers.is_late(each) and _is_of_graph(each.realize()) for each in number.operands)
 
 
 def _is_exact(operand: Variable) -> bool:

@@ -51,10 +51,10 @@ def is_new(value: ast.expr) -> bool:
 
 
 def _is_held(owner: ast.expr) -> bool:
-    """Is it an attribute, an item of one, or what ``setdefault(key, [])`` of one gives?"""
+    """Is it an attribute, an item of one, an item of that, or what ``setdefault(key, [])`` of one gives?"""
     match owner:
-        case ast.Subscript(value=ast.Attribute() as held, slice=ast.Constant() | ast.Name()):
-            return bool(root_name(held))
+        case ast.Subscript(value=held, slice=ast.Constant() | ast.Name() | ast.Attribute() | ast.JoinedStr()):
+            return _is_held(held)
         case ast.Call(
             ast.Attribute(ast.Attribute() as held, "setdefault"), [ast.Constant() | ast.Name(), ast.List([])], []
         ):

@@ -73,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 14
+    version = 15
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from ...engine.door.question import in_trace
-from ...engine.numbers.late_numbers import is_late_number, unread_as_late
+from ...engine.numbers.late_numbers import is_late_number
+from ...engine.numbers.state_numbers import unread_as_late
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import HARMFUL, INNER_BRANCH, MAY_FAIL

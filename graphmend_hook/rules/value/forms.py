@@ -13,6 +13,7 @@ from ...source.taint import TORCH
 from ...source.templates import expression, replaced
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
+ADDED = "GM.item(A, is_added=True)"  # to what an object holds
 LOOPED_OVER = "GM.tolist(A, False)"  # in ``for number in x.tolist()``: each number would be one more to decide on
 MOST_OPERANDS = 12  # of a question; each has a letter
 OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them

@@ -46,8 +46,6 @@ class Questions:
             self._join(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
-        elif isinstance(place.statement, ast.Assign):
-            self._fed_back(place.statement)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
             if look is not None:
@@ -88,19 +86,13 @@ class Questions:
             ):
                 self._ask(operand, Question(question, (operand,)))
 
-    def _fed_back(self, statement: ast.Assign) -> None:
-        """``self.mean = 0.9 * self.mean + 0.1 * loss.item()``, or with a name that may be such a number."""
-        target, *more = statement.targets
-        if more or not isinstance(target, ast.Attribute):
-            return
-        terms, own = [*self._terms(statement.value)], ast.unparse(target)
-        names = [term for term in terms if isinstance(term, ast.Name) and self._may_be_read(term.id)]
-        reads = any(map(forms.is_read, terms))
-        others = [] if reads else names
-        for term in terms if reads or others else ():
-            if isinstance(term, ast.Attribute) and ast.unparse(term) == own:
-                text = f"GM.fed_back({forms.letters(1 + len(others))})"
-                self._ask(term, Question(text, (term, *(name(each.id, each) for each in others))))
+    def _is_added(self, call: ast.Call) -> bool:
+        """``self.correct += (guess == target).sum().item()``."""
+        statement = self._place.statement
+        if not isinstance(statement, ast.AugAssign) or isinstance(statement.target, ast.Name):
+            return False
+        is_item = isinstance(call.func, ast.Attribute) and call.func.attr == "item"
+        return is_item and any(term is call for term in self._terms(statement.value))
 
     def _terms(self, node: ast.expr) -> Iterator[ast.expr]:
         """What is calculated with."""
@@ -115,17 +107,6 @@ class Questions:
             yield from self._terms(operand)
         if not operands:
             yield node
-
-    def _may_be_read(self, spelling: str) -> bool:
-        """Is it a parameter, or assigned to with what is read out of a tensor?"""
-        function = self._place.function.node
-        arguments = {each.arg for each in walk(function) if isinstance(each, ast.arg)}
-        return spelling in arguments or any(
-            any(isinstance(target, ast.Name) and target.id == spelling for target in each.targets)
-            and any(isinstance(part, ast.expr) and forms.is_read(part) for part in walk(each.value))
-            for each in walk(function)
-            if isinstance(each, ast.Assign)
-        )
 
     def _join(self, test: ast.expr) -> None:
         """``if total == 0 and self.training``: false whatever the tensor holds, where the rest is."""
@@ -200,6 +181,7 @@ class Questions:
             if not qualified.startswith(STRANGERS):
                 loops = isinstance(self._place.statement, ast.For) and call is self._place.statement.iter
                 text = forms.LOOPED_OVER if loops and call.func.attr == "tolist" else forms.READS[call.func.attr]
+                text = forms.ADDED if self._is_added(call) else text
                 self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():

@@ -39,14 +39,15 @@ except ImportError:  # torch can do without
     _ARRAYS = ()
 
 
-def item(tensor: Any, may_wait: bool = True, is_float: bool = False) -> Any:
+def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_added: bool = False) -> Any:
     """``tensor.item()``.  may_wait: may it be a number that exists behind the graph?
 
     is_float: it is ``float(tensor)``, for which torch warns of one that requires a gradient.
+    is_added: it is added to what an object holds, and so is no size.
     """
     if not is_asked(tensor) or not has_truth(tensor):
         return None
-    is_late = may_wait and _may_be_late(tensor, False)
+    is_late = may_wait and _may_be_late(tensor, is_added)
     numbers = known_elements(tensor, not is_late)
     if numbers is not None:
         return numbers[0]
@@ -71,20 +72,6 @@ def read(tensor: Any) -> Any:
         return _late(tensor)
     found = item(tensor)
     return tensor.item() if found is None else found
-
-
-def fed_back(value: Any, *others: Any) -> Any:
-    """An attribute of which the statement makes what it will be, with a number that exists behind the graph.
-
-    others: what may be that number; there are none where the statement reads it itself.
-    """
-    if not in_trace() or (len(others) > 0 and not any([late_numbers.is_late_number(each) for each in others])):  # noqa: C419
-        return value
-    late = late_numbers.unread_as_late(value)
-    if late is None:
-        return value
-    expect_success()
-    return late
 
 
 def read_in_side(tensor: Any) -> Any:

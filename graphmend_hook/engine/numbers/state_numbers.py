@@ -1,0 +1,224 @@
+"""Numbers of the program's state that a frame adds to: ``self.count += n``, ``meter.total *= 0.9``, ``seen[key] += 1``.
+
+Dynamo looks at such a number, and compiles for each of its values anew.  Here the trace does not: the sum is a late
+number, of Python's own, made behind the graph.  Where the program asks for its truth, ``if self.count % 10 == 0``, a
+guard of the frame computes that from what the state is when the frame begins.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...source.templates import RUNTIME
+from ..attempt.compilation import NotTracingError, compilation_of
+from ..door.counters import growing
+from ..door.frame_guards import inputs_at, install, name_of
+from ..door.question import at_connection, question
+from ..door.tracer import Trace
+from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
+from ..door.variables import Variable, is_unread
+from . import late_numbers
+
+_GROWING = (operator.iadd, operator.isub, operator.imul)
+_OF_TWO = (operator.add, operator.sub, operator.mul)
+_BOUND = 1 << 63  # no quotient of a few sums and products of whole numbers below it is too large for a float
+_SUMS = (operator.add, operator.iadd)
+_DIFFERENCES = (operator.sub, operator.isub)
+_PRODUCTS = (operator.mul, operator.imul)
+
+
+@at_connection
+def watch() -> None:
+    """Stand where Dynamo adds in place to what it has not looked at, from now on."""
+    from torch._dynamo.variables import lazy
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.tensor import SymNodeVariable
+
+    lazies = [getattr(lazy, name) for name in _LAZIES if hasattr(lazy, name)]
+    handlers = BuiltinVariable.call_function_handler_cache
+    others = (ConstantVariable, SymNodeVariable, *lazies)
+    pairs = [(owner, other) for owner in lazies[:2] for other in others]
+    for function in (*_GROWING, *_OF_TWO):
+        for left, right in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs if function in _OF_TWO)]):
+            make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
+            handlers[function, left, right] = functools.partial(_grown, function, functools.cache(make))
+
+
+_LAZIES = ("LazyConstantVariable", "LazyVariableTracker", "ComputedLazyConstantVariable")
+
+
+def _grown(
+    function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
+) -> Any:
+    if RUNTIME in translator.f_globals and any(_is_state(each, function, translator) for each in args):
+        made = _made(function, translator, args)
+        if made is not None:
+            return made
+    return otherwise()(translator, args, kwargs)
+
+
+def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -> bool:
+    """Is it a number that the trace has not looked at, and that is to be stored where it has been read?"""
+    if not is_unread(number) or number.peek_type() not in (int, float) or not can_be_loaded(number.source):
+        return False
+    source = number.source
+    if function in _GROWING:
+        return getattr(source, "base", None) is not None and (hasattr(source, "member") or hasattr(source, "index"))
+    at = translator.current_instruction.positions
+    return at is not None and getattr(source, "member", "") == growing(translator.f_code).get(at)
+
+
+def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
+    """The late number; None where the trace is to look at what it is made of."""
+    trace = Trace(translator)
+    try:
+        compilation_of(trace.output)
+    except NotTracingError:
+        return None
+    if not late_numbers.may_wait_here(trace):
+        return None
+    given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
+    for each in given:
+        if not late_numbers.is_number(each) or late_numbers.kind_of(each) not in (bool, int, float):
+            return None
+    for each in filter(is_unread, given):
+        guard_exact_type(each)
+    return late_numbers.made_of(trace, function, given)
+
+
+@question(otherwise=None)
+def unread_as_late(trace: Trace, value: Variable) -> Any:
+    """A number, or a text, that the trace has not looked at, as one that it need not; None for anything else."""
+    if (
+        not is_unread(value)
+        or not late_numbers.may_wait_here(trace)
+        or not late_numbers.may_stay_unread(value, (bool, float, int, str))
+    ):
+        return None
+    guard_type(trace, value)
+    return late_numbers.kind_of_variable()(late_numbers.same, [value], value.peek_type(), frozenset({trace.line}))
+
+
+@dataclass(frozen=True)
+class _Formula:
+    """A late number of the state alone: a function of formulas, of constants, and of what guards find at a source."""
+
+    function: Callable[..., Any]
+    operands: tuple[_Formula | _Found | int | float, ...]
+
+    def value(self, found: Mapping[str, Any]) -> Any:
+        given = [
+            each.value(found) if isinstance(each, _Formula) else found[each.name] if isinstance(each, _Found) else each
+            for each in self.operands
+        ]
+        return self.function(*given)
+
+
+@dataclass(frozen=True)
+class _Found:
+    name: str
+
+
+class _OtherError(Exception):
+    """The number is made of more than the state."""
+
+
+def truth(trace: Trace, number: Variable) -> bool | None:
+    """Is the late number not zero?  It is a guard from now on; None where the state alone does not say it."""
+    sources: dict[str, Any] = {}
+    try:
+        formula = _formula(number, sources)
+    except _OtherError:
+        return None
+    found = inputs_at([*sources.values()], trace.compilation)
+    if found is None:
+        return None
+    answer = bool(formula.value(dict(zip(sources, found, strict=True))))
+    holds = functools.partial(_holds, formula, (*sources,), answer)
+    install(trace.compilation, formula, [*sources.values()], holds, f"what is made of the state is {answer}")
+    return answer
+
+
+def _formula(number: Variable, sources: dict[str, Any]) -> _Formula:
+    operands: list[_Formula | _Found | int | float] = []
+    for each in number.operands:
+        if is_unread(each):
+            sources[name_of(each.source)] = each.source
+            operands.append(_Found(name_of(each.source)))
+        elif late_numbers.is_late(each):
+            operands.append(_formula(each.realize(), sources))
+        elif each.is_python_constant():
+            operands.append(each.as_python_constant())
+        else:
+            raise _OtherError
+    return _Formula(number.function, tuple(operands))
+
+
+def _holds(formula: _Formula, names: tuple[str, ...], answer: bool, *values: Any) -> bool:
+    return bool(formula.value(dict(zip(names, values, strict=True)))) is answer
+
+
+def is_bounded(trace: Trace, number: Variable) -> bool:
+    """Is the whole number not too large to be divided?  Those of the state are guarded."""
+    if is_unread(number):
+        return _guards(trace, number, _is_bounded)
+    number = number.realize()
+    if not late_numbers.is_late(number):
+        return not number.is_python_constant() or _is_bounded(number.as_python_constant())
+    if late_numbers.is_reading(number.function):
+        return True
+    known = number.function in (late_numbers.same, late_numbers.select, min, max, *_SUMS, *_DIFFERENCES, *_PRODUCTS)
+    return known and all(is_bounded(trace, each) for each in number.operands if late_numbers.kind_of(each) is not float)
+
+
+def is_not_zero(trace: Trace, number: Variable) -> bool:
+    """Is the number another one than zero?  That is guarded of the state that it is made of."""
+    return _is_sign(trace, number, _is_above) or (late_numbers.is_late(number) and truth(trace, number) is True)
+
+
+def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bool:
+    if is_unread(number):
+        return _guards(trace, number, holds)
+    number = number.realize()
+    if not late_numbers.is_late(number):
+        symbol = late_numbers.symbol_of(number)
+        if symbol is not None:
+            return bool(symbol > 0 if holds is _is_above else symbol >= 0)
+        return number.is_python_constant() and holds(number.as_python_constant())
+    operands = sorted(number.operands, key=is_unread)  # what needs no guard comes first
+    is_product = number.function in _PRODUCTS and number.kind is int  # of floats one may be zero
+    if number.function is late_numbers.same or is_product:
+        return all(_is_sign(trace, each, holds) for each in operands)
+    if number.function not in _SUMS or not all(_is_sign(trace, each, _is_not_below) for each in operands):
+        return False
+    return holds is _is_not_below or any(_is_sign(trace, each, holds) for each in operands)
+
+
+def _guards(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bool:
+    """Does it hold of the number, of the state?  Then it is guarded from now on."""
+    found = inputs_at([number.source], trace.compilation)
+    if found is None or not holds(*found):
+        return False
+    install(trace.compilation, (holds, number.source), [number.source], holds, "a number of the state is in a range")
+    return True
+
+
+def _is_bounded(number: Any) -> bool:
+    return type(number) in (bool, int) and abs(number) < _BOUND
+
+
+def _is_above(number: Any) -> bool:
+    return type(number) in (int, float) and number > 0
+
+
+def _is_not_below(number: Any) -> bool:
+    return type(number) in (int, float) and number >= 0
+
+
+late_numbers.state = sys.modules[__name__]
