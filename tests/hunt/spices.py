@@ -1154,4 +1154,23 @@ SPICES = {
         ],
         tests=["len(self.items) > 1", "self.k > 1"],
     ),
+    "counted": Spice(  # numbers of the state, which change with each call
+        [
+            "self.k += 1\nif self.k % 3 == 0:\n    $o = $e",
+            "self.k += $t.numel()\nself.last = $t.float().sum().item() / self.k",
+            "self.k = self.k * 2 + 1\nif $p:\n    self.k += 1",
+            "self.k += ($t > 0).sum().item()\nif self.k > 5:\n    $o = $o * 2",
+            "self.k += 0.5\n$z = $t * self.k",
+            "self.k -= n\nlogger.info('log $i %s', self.k)\nif $G:\n    raise ValueError(f'guard $i {self.k}')\nself.k += 1",
+            "for i in range(n):\n    self.k += i\n    $B\nself.last = self.k",
+            "self.meter.reads += 1\nif self.meter.reads % 2:\n    $z = $t + self.meter.scale",
+            "$v = self.k\nself.k += 1\n$v += 1",
+            "self.k += 1\nif $q:\n    self.k -= 1\nif self.k % 3 > 1:\n    self.k += 1",
+            "self.k //= 2\nself.k = max(self.k, n) + 1\nself.last = 7 / self.k",
+            "self.table['n'] = self.k\nself.table['n'] += 2\nself.k += 1\n$v = self.table['n'] == self.k",
+            "self.k += 1\nself.items.append(self.k)\n$v = f'{self.k}'",
+            "try:\n    self.table['m'] += 1\nexcept KeyError:\n    self.table['m'] = 0\n$B",
+        ],
+        tests=["self.k % 2 == 0", "self.k < 4", "(self.k + 1) % 3 > n", "self.meter.reads > 2"],
+    ),
 }
