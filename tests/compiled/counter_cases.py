@@ -48,6 +48,24 @@ class SpeaksNowAndThen(Counts):
         return x + 1
 
 
+class TakesARemainder(Counts):
+    """PyTorch finds no remainder of a float that is a symbol above 2."""
+
+    def forward(self, x):
+        half = self.calls * 0.5
+        self.calls += 1
+        return x + 1 if half % 3 > 2 else x
+
+
+class TakesTheLarger(Counts):
+    """PyTorch makes a float of the larger of a whole number and a float that is a symbol."""
+
+    def forward(self, x):
+        rate = max(self.calls / 4, 1)
+        self.calls += 1
+        return x + rate, rate
+
+
 class HasASize(Counts):
     """It does not count: what nothing adds to stays a constant."""
 

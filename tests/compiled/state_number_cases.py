@@ -126,6 +126,15 @@ def stores_what_it_has_counted(state, x):
     return y
 
 
+def halves_in_a_loop(state, x):
+    state.step += 40
+    for part in range(3):
+        state.step += part
+        state.step //= 2
+        state.avg = 7 / state.step
+    return x * 1
+
+
 # Those that need the number itself, or that no guard can tell.
 
 

@@ -70,6 +70,13 @@ def test_what_needs_the_number_itself_is_compiled_as_without_the_hook() -> None:
     assert (counting.graphs, counting.runs) == (original.graphs, original.runs)
 
 
+@pytest.mark.parametrize("name", ["TakesARemainder", "TakesTheLarger"])
+def test_a_float_that_a_counter_makes_is_what_it_is_in_eager(name: str) -> None:
+    mended, plain = torch.compile(getattr(MENDED, name)(), backend="eager"), getattr(PLAIN, name)()
+    for _ in range(12):
+        assert repr(mended(torch.ones(4))) == repr(plain(torch.ones(4)))
+
+
 def test_a_number_that_nothing_adds_to_stays_a_constant() -> None:
     module, counting = MENDED.HasASize(), Counting("eager")
     for calls in range(3):

@@ -8,11 +8,17 @@ told that they are none.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
+import itertools
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
+
+import torch
 
 from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
@@ -23,13 +29,46 @@ _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack 
 _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 
+@dataclass
+class _Counted:
+    """The numbers that are symbols in an attempt because the frame adds to them."""
+
+    names: set[str] = field(default_factory=set)
+
+
 def watch() -> None:
     """Stand where Dynamo decides on a number, from now on; where another torch has that elsewhere, nothing changes."""
     from torch._dynamo.variables import builder
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.tensor import SymNodeVariable
 
     decide = getattr(builder, "is_int_specialization_case", None)
     if decide is not None and not hasattr(decide, "__wrapped__"):
         builder.is_int_specialization_case = _but_for_counters(decide)
+
+    for function in (operator.mod, operator.imod, min, max):
+        for left, right in itertools.product((SymNodeVariable, ConstantVariable), repeat=2):
+            make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
+            handler = functools.partial(_of_floats, function, functools.cache(make))
+            BuiltinVariable.call_function_handler_cache[function, left, right] = handler
+
+
+def _of_floats(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
+    """``n % 3``, ``max(n, 3)``: of a float that is a symbol PyTorch finds no remainder above 2, and no whole number.
+
+    A number that is no symbol without us is none then.
+    """
+    floats = [isinstance(getattr(arg, "sym_num", None), torch.SymFloat) for arg in args]
+    whole = [arg.python_type() is int for arg in args]
+    if any(floats) and (any(whole) or function not in (min, max)):
+        with contextlib.suppress(NotTracingError):
+            compilation = compilation_of(translator.output)
+            if compilation.of(_Counted).names and compilation.allows(_COUNTER):
+                compilation.without(
+                    _COUNTER.at(), reason="a counter has made a float that PyTorch calculates otherwise with"
+                )
+    return otherwise()(translator, args, kwargs)
 
 
 def _but_for_counters(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -53,6 +92,7 @@ def _is_counted_here(value: int, source: Any) -> bool:
         return False
     if not compilation.allows(_COUNTER):
         return False
+    compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
     # Dynamo makes a symbol of a number that it has met with two values.
     process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))

@@ -44,7 +44,7 @@ _LEFT = (
 )
 _ADDITIONS = (operator.add, operator.iadd)
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
-_REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
+REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
@@ -211,8 +211,10 @@ def kind_of_variable() -> Any:
 
 def give_up(variable: Variable) -> NoReturn:
     """Trace the frame anew, with the numbers that the variable is made of read as it was written."""
-    bets = [LATE.at(line) for line in variable.lines]
-    _attempt().without(*bets, reason="the program asks for a number that is read behind the graph")
+    attempt, bets = _attempt(), [LATE.at(line) for line in variable.lines]
+    if not any(attempt.allows(bet.feature, bet.site) for bet in bets):
+        bets = [LATE.at()]  # in the whole frame
+    attempt.without(*bets, reason="the program asks for a number that is read behind the graph")
 
 
 def _attempt() -> Compilation:
@@ -252,7 +254,7 @@ def _add_handlers(kind: Any) -> None:
 def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
     """``self.step % 10``: by a constant it does not fail."""
     by = args[1].realize()
-    if function in _REMAINDERS and by.is_python_constant() and by.as_python_constant():
+    if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(kind, function, translator, [args[0], by], kwargs)
     give_up(next(arg for arg in args if hasattr(arg, "lines")))
 
@@ -304,13 +306,13 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
         return None
     for each in filter(is_unread, given):
         guard_type(trace, each)
+    lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
     if function in _ADDITIONS and kinds == [int, int]:
         given = _collected(function, given)
     if function in _DIVISIONS and not _is_never_zero(given[1]) and not state.is_not_zero(trace, given[1]):
         if not tensors.divides(trace, given[1]):
             return None
         function = divide
-    lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
     example = function(*[each(1) for each in kinds])
     return kind_of_variable()(function, given, type(example), frozenset().union(*lines))
 

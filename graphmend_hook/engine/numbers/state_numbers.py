@@ -30,6 +30,17 @@ _BOUND = 1 << 63  # no quotient of a few sums and products of whole numbers belo
 _SUMS = (operator.add, operator.iadd)
 _DIFFERENCES = (operator.sub, operator.isub)
 _PRODUCTS = (operator.mul, operator.imul)
+_BOUNDED = (
+    late_numbers.same,
+    late_numbers.select,
+    min,
+    max,
+    abs,
+    *_SUMS,
+    *_DIFFERENCES,
+    *_PRODUCTS,
+    *late_numbers.REMAINDERS,
+)
 
 
 @at_connection
@@ -173,8 +184,9 @@ def is_bounded(trace: Trace, number: Variable) -> bool:
         return not number.is_python_constant() or _is_bounded(number.as_python_constant())
     if late_numbers.is_reading(number.function):
         return True
-    known = number.function in (late_numbers.same, late_numbers.select, min, max, *_SUMS, *_DIFFERENCES, *_PRODUCTS)
-    return known and all(is_bounded(trace, each) for each in number.operands if late_numbers.kind_of(each) is not float)
+    return number.function in _BOUNDED and all(
+        is_bounded(trace, each) for each in number.operands if late_numbers.kind_of(each) is not float
+    )
 
 
 def is_not_zero(trace: Trace, number: Variable) -> bool:
