@@ -192,3 +192,20 @@ class ReturnsOrComputes(Base):
     def forward(self, x):
         norm = self.first(x).norm().item()
         return x * (4.0 / norm) if norm > 4.0 else x
+
+
+class ChangesTwice(Base):
+    """A key that is new in the first call, and a text that changes in the fourth."""
+
+    def forward(self, x):
+        h = self.first(x)
+        log.warning("a call")
+        if "first" not in self.seen:
+            self.seen["first"] = 1
+        if self.note == "later":
+            h = h * 2
+        self.note = self.seen.get("note", "")
+        if self.calls == 3:
+            self.seen["note"] = "later"
+        self.calls += 1
+        return self.last(h)

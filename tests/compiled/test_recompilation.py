@@ -98,6 +98,12 @@ def test_the_third_compilation_breaks_again(name: str) -> None:
     assert "GM100-T02" in reasons
 
 
+def test_guards_that_fail_once_each_give_nothing_up() -> None:
+    compiled, last = run(MENDED, "ChangesTwice")
+    assert (compiled, last) == (5, 1)
+    assert "GM100-T02" not in [code for code, *_ in refusals.seen]
+
+
 def test_the_report_has_the_guard() -> None:
     run(MENDED, "Writes")
     (found,) = [known for known in refusals.seen if known[0] == "GM100-T02"]

@@ -773,4 +773,71 @@ def f(self, x, y, n, flag):
         library="",
         seed=6160563650430651,
     ),
+    "a whole number divided by zero in a side of which the test is known": Program(
+        """\
+def f(self, x, y, n, flag):
+    for i in range(2):
+        ok2 = (y.long() == 0).any()
+        if ok2:
+            pass
+        else:
+            y = 6 // y.long()
+    return y
+""",
+        dtype="float32",
+        other="float32",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        flag=True,
+        train=False,
+        leaf=False,
+        module=True,
+        vary=False,
+        library="",
+        seed=7819726696743340,
+    ),
+    "a count that is halved in a loop": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.k += 1
+    for i in range(n):
+        self.k += i
+        self.k //= 2
+        self.last = 7 / self.k
+    return x
+""",
+        dtype="float32",
+        other="float32",
+        shape=(4,),
+        other_shape=(4,),
+        n=2,
+        flag=True,
+        train=False,
+        leaf=False,
+        module=True,
+        vary=False,
+        library="",
+        seed=7807632068838244,
+    ),
+    "the larger of a whole number and a number out of a tensor": Program(
+        """\
+def f(self, x, y, n, flag):
+    self.k += 1
+    self.k = max(self.k, x.float().sum().item())
+    return x
+""",
+        dtype="float32",
+        other="float32",
+        shape=(),
+        other_shape=(),
+        n=2,
+        flag=True,
+        train=False,
+        leaf=False,
+        module=True,
+        vary=False,
+        library="",
+        seed=7819726696743617,
+    ),
 }

@@ -2,9 +2,10 @@
 
 A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another
 piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
-breaks at the statement before the guard again, as it was written, for as long as Dynamo has code for it, where guards
-on one thing have kept two compiled codes from a call, or such guards four; at once, where the frame itself adds to what
-is guarded.  Guards of ours on values have a budget of their own (`rules.value.traced_specialised`).
+breaks at the statement before the guard again, as it was written, for as long as Dynamo has code for it, where two
+guards on one thing (``len(rows) == 1``, ``len(rows) == 2``) keep code from a call, or four on any things; at once,
+where the frame itself adds to what is guarded.  Guards of ours on values have a budget of their own
+(`rules.value.traced_specialised`).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from .attempt import Feature, Lifetime
 from .compilation import Compilation
 from .refusals import COMPILED_AGAIN, Place
 
-_MOST_FAILED = 2  # compiled codes of a frame that guards on one thing keep from a call
-_MOST_OF_ALL = 4  # such codes that guards on any thing keep from it
+_MOST_FAILED = 2  # different guards on one thing that keep the code of a frame from a call
+_MOST_OF_ALL = 4  # such guards on any thing
 # How guards begin that something is there, or is not: of an attribute that a call makes they fail once.
 _OF_TWO = ("hasattr(", "not hasattr(")
 _MOST_ATTEMPTS = 3  # to trace a frame without a guard, each with one statement more as it was written
@@ -110,8 +111,9 @@ def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> 
     if not inherited.behind:
         return
     failed = [(text, key) for text in _failures(compilation) if (key := _key_of(text, inherited))]
-    times = Counter(name or place for _, (name, place) in failed)
-    if len(failed) < _MOST_OF_ALL and max(times.values(), default=0) < _MOST_FAILED:
+    things = {text.partition("  # ")[0].strip(): key for text, key in failed}  # what has changed once has failed once
+    times = Counter(_asked(text) or name or place for text, (name, place) in things.items())
+    if len(things) < _MOST_OF_ALL and max(times.values(), default=0) < _MOST_FAILED:
         return
     for text, key in failed:
         site = inherited.behind[key]
@@ -150,6 +152,12 @@ def _key_of(text: str, inherited: Inherited) -> tuple[str, str] | None:
     if found in inherited.before:  # guarded there in another way
         asked = [key for key in asked if key[1] and key[1] in text]
     return asked[0] if asked else None
+
+
+def _asked(text: str) -> str:
+    """What a guard asks that has two answers: is a key in a dict?  "" for any other guard."""
+    question = text.removeprefix("not ")
+    return question if question.startswith("___dict_contains(") else ""
 
 
 def _is_named(name: str, expression: str) -> bool:

@@ -17,6 +17,8 @@ from ..door.variables import is_unbacked
 
 Need = Callable[[Compilation, "list[Any] | None"], None]
 _DIVISIONS = frozenset({"truediv", "floordiv", "mod"})
+# PyTorch finds no remainder by 3 above 2, also of a float, and makes a float of the larger of 2 and 1.5.
+_OF_WHOLE, _OF_ONE_KIND = frozenset({"mod", "imod"}), frozenset({"max", "min", "sym_max", "sym_min"})
 # How what they take has to compare with 0.
 _DOMAINS = {"sqrt": operator.ge, "log2": operator.gt}
 _SAFE = frozenset({"float", "int", "ite", "max", "min", "not", "sum", "constrain_range", "size", "stride", "numel"})
@@ -48,7 +50,9 @@ def _conditions(name: str, operands: Sequence[Any]) -> list[Any] | None:
     """What has to hold of the numbers, or the function of that name fails; None where that is not known."""
     if any(isinstance(operand, torch.Tensor) for operand in operands):
         return []
-    name = name.strip("_")
+    name, floats = name.strip("_"), [isinstance(operand, (float, torch.SymFloat)) for operand in operands]
+    if (any(floats) and name in _OF_WHOLE) or (len({*floats}) > 1 and name in _OF_ONE_KIND):
+        return None
     if name in _DIVISIONS or name.removeprefix("i") in _DIVISIONS:
         return [] if _is_number(operands[1]) else [operands[1] != 0]
     if name in ("pow", "ipow"):
