@@ -20,6 +20,7 @@ from ..attempt.restart import expect_success_of
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.variables import Variable, tensor_node
+from . import places
 from .operations import facts_of, name_of
 from .writes import memory_of, written_by
 
@@ -36,7 +37,7 @@ _OF_ANYTHING: dict[str, Bounds] = {
 _HANDING_ON = frozenset(
     {
         *("clone", "contiguous", "detach", "expand", "flatten", "getitem", "reshape", "squeeze", "unsqueeze", "view"),
-        *("bfloat16", "double", "float", "half", "to"),
+        *("bfloat16", "double", "float", "half", "long", "to"),
     }
 )
 _EXTREMES = frozenset({"all", "amax", "amin", "any", "max", "min"})
@@ -114,6 +115,9 @@ def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
     walk.seen.add(node)
     if call is not None:
         return _of_python(*walk.calls[call])
+    found = None if value.is_floating_point() else places.bounds(node)
+    if found is not None:
+        return Range(*found)
     name = name_of(node)
     drawn = _DRAWS.get(name)
     if drawn is not None:
@@ -138,7 +142,8 @@ def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
 def _through(name: str, node: torch.fx.Node, operand: torch.fx.Node, inner: Range) -> Range | None:
     """What the operation makes of a range of its operand."""
     given, value = operand.meta["example_value"], node.meta["example_value"]
-    if name in _HANDING_ON and (value.is_floating_point() or value.dtype is given.dtype):
+    is_widened = value.dtype is torch.int64 and given.dtype in (torch.int32, torch.int16, torch.uint8)
+    if name in _HANDING_ON and (value.is_floating_point() or value.dtype is given.dtype or is_widened):
         if name == "view" and value.dtype is not given.dtype:
             return None
         low, high = (bound.to(value.dtype).item() for bound in _tensors(inner, given.dtype))

@@ -22,6 +22,7 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import is_much, is_unbacked, is_wrapper, without_hooks
 from ...engine.facts.gradient_flow import may_save
+from ...engine.facts.lookups import is_inside
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
@@ -103,7 +104,7 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
             why = HARMFUL if facts_of(node).draws else WRITES
         elif torch.is_grad_enabled() and _writes_what_is_saved(trace, node, regions):
             why = WRITES
-        elif not _cannot_fail(node, made) or any(is_unbacked(fake.shape) for fake in fakes_of(node)):
+        elif not (_cannot_fail(node, made) or is_inside(trace, node)) or _has_open_sizes(node):
             why = MAY_FAIL
         if why:
             log.debug("not in a region: %s", node.format_node())
@@ -176,6 +177,10 @@ def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
         return (name in TOTAL and len(given) == 1) or _fails_before(node, made)
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
+
+
+def _has_open_sizes(node: torch.fx.Node) -> bool:
+    return any(is_unbacked(fake.shape) for fake in fakes_of(node))
 
 
 def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:

@@ -1,0 +1,58 @@
+"""Operations that read or write elements at an index: is each index there?  So it is where its range is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..door.tracer import Trace
+from .operations import is_of_torch, name_of
+from .ranges import range_of
+
+# What they are about, the dimension, and the index come first; how they spell the last two.
+_ALONG_A_DIMENSION = {
+    **dict.fromkeys(("gather", "index_select"), ("dim", "index")),
+    **dict.fromkeys(("scatter", "scatter_add", "index_add", "index_copy", "index_fill"), ("dim", "index")),
+    "take_along_dim": ("indices", "dim"),
+}
+
+
+def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
+    """Is each index of the operation one that is there, whatever the data is?"""
+    name = name_of(node).rstrip("_")
+    if not is_of_torch(node) or not node.args:
+        return False
+    if name in _ALONG_A_DIMENSION:
+        given: dict[str, Any] = {**dict(zip(_ALONG_A_DIMENSION[name], node.args[1:], strict=False)), **node.kwargs}
+        table, dimension = _fake(node.args[0]), given.get("dim")
+        if table is None or type(dimension) is not int or table.dim() == 0 or "out" in given:
+            return False
+        return _is_below(trace, given.get("index", given.get("indices")), table.shape[dimension])
+    if name == "embedding":
+        norm = node.kwargs.get("max_norm", node.args[3] if len(node.args) > 3 else None)  # with one it writes
+        if node.target is not torch.nn.functional.embedding or len(node.args) < 2 or norm is not None:
+            return False
+        weight = _fake(node.args[1])
+        return weight is not None and _is_below(trace, node.args[0], weight.shape[0])
+    if name != "getitem":
+        return False
+    table, index = _fake(node.args[0]), node.args[1]
+    parts = index if isinstance(index, tuple) else (index,)
+    if table is None or not all(isinstance(part, torch.fx.Node) or part == slice(None) for part in parts):
+        return False
+    return all(part == slice(None) or _is_below(trace, part, table.shape[place]) for place, part in enumerate(parts))
+
+
+def _is_below(trace: Trace, index: Any, size: Any) -> bool:
+    """Are its elements at least 0, and below the size?"""
+    fake = _fake(index)
+    if fake is None or fake.dtype is not torch.int64 or type(size) is not int:
+        return False
+    found = range_of(trace, index)
+    return found is not None and found.low >= 0 and found.high < size
+
+
+def _fake(node: Any) -> torch.Tensor | None:
+    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+    return value if isinstance(value, torch.Tensor) else None
