@@ -24,6 +24,7 @@ from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
 from .frame_guards import name_of
+from .variables import answer_before
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
 _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
@@ -39,7 +40,6 @@ class _Counted:
 def watch() -> None:
     """Stand where Dynamo decides on a number, from now on; where another torch has that elsewhere, nothing changes."""
     from torch._dynamo.variables import builder
-    from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
@@ -49,9 +49,7 @@ def watch() -> None:
 
     for function in (operator.mod, operator.imod, min, max):
         for left, right in itertools.product((SymNodeVariable, ConstantVariable), repeat=2):
-            make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
-            handler = functools.partial(_of_floats, function, functools.cache(make))
-            BuiltinVariable.call_function_handler_cache[function, left, right] = handler
+            answer_before(function, left, right, _of_floats)
 
 
 def _of_floats(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -144,6 +145,18 @@ def without_hooks() -> contextlib.AbstractContextManager[None]:
 
     hooks_off: contextlib.AbstractContextManager[None] = _disable_saved_tensors_hooks_during_tracing()
     return hooks_off
+
+
+def answer_before(function: Callable[..., Any], left: type, right: type, answer: Callable[..., Any]) -> None:
+    """Let `answer` stand where Dynamo calls the builtin with two variables of these kinds, from now on.
+
+    It is given the function, what makes Dynamo's own handler, and what that is given.
+    """
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
+    handler = functools.partial(answer, function, functools.cache(make))
+    BuiltinVariable.call_function_handler_cache[function, left, right] = handler
 
 
 LITTLE = 1 << 24  # bytes that an operation may ask for though nobody may need its result

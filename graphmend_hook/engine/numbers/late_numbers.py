@@ -42,7 +42,7 @@ _LEFT = (
     *(operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor),
     *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
 )
-_ADDITIONS = (operator.add, operator.iadd)
+ADDITIONS = (operator.add, operator.iadd)
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
@@ -307,7 +307,7 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     for each in filter(is_unread, given):
         guard_type(trace, each)
     lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
-    if function in _ADDITIONS and kinds == [int, int]:
+    if function in ADDITIONS and kinds == [int, int]:
         given = _collected(function, given)
     if function in _DIVISIONS and not _is_never_zero(given[1]) and not state.is_not_zero(trace, given[1]):
         if not tensors.divides(trace, given[1]):

@@ -21,13 +21,12 @@ from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
-from ..door.variables import Variable, is_unread
+from ..door.variables import Variable, answer_before, is_unread
 from . import late_numbers
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
 _BOUND = 1 << 63  # no quotient of a few sums and products of whole numbers below it is too large for a float
-_SUMS = (operator.add, operator.iadd)
 _DIFFERENCES = (operator.sub, operator.isub)
 _PRODUCTS = (operator.mul, operator.imul)
 _BOUNDED = (
@@ -36,7 +35,7 @@ _BOUNDED = (
     min,
     max,
     abs,
-    *_SUMS,
+    *late_numbers.ADDITIONS,
     *_DIFFERENCES,
     *_PRODUCTS,
     *late_numbers.REMAINDERS,
@@ -47,18 +46,15 @@ _BOUNDED = (
 def watch() -> None:
     """Stand where Dynamo adds in place to what it has not looked at, from now on."""
     from torch._dynamo.variables import lazy
-    from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
     lazies = [getattr(lazy, name) for name in _LAZIES if hasattr(lazy, name)]
-    handlers = BuiltinVariable.call_function_handler_cache
     others = (ConstantVariable, SymNodeVariable, *lazies)
     pairs = [(owner, other) for owner in lazies[:2] for other in others]
     for function in (*_GROWING, *_OF_TWO):
         for left, right in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs if function in _OF_TWO)]):
-            make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
-            handlers[function, left, right] = functools.partial(_grown, function, functools.cache(make))
+            answer_before(function, left, right, _grown)
 
 
 _LAZIES = ("LazyConstantVariable", "LazyVariableTracker", "ComputedLazyConstantVariable")
@@ -95,12 +91,10 @@ def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -
     if not late_numbers.may_wait_here(trace):
         return None
     given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
-    for each in given:
-        if not late_numbers.is_number(each) or late_numbers.kind_of(each) not in (bool, int, float):
-            return None
-    for each in filter(is_unread, given):
+    made = late_numbers.made_of(trace, function, given)
+    for each in filter(is_unread, given if made is not None else ()):
         guard_exact_type(each)
-    return late_numbers.made_of(trace, function, given)
+    return made
 
 
 @question(otherwise=None)
@@ -150,7 +144,7 @@ def truth(trace: Trace, number: Variable) -> bool | None:
     found = inputs_at([*sources.values()], trace.compilation)
     if found is None:
         return None
-    answer = bool(formula.value(dict(zip(sources, found, strict=True))))
+    answer = _holds(formula, (*sources,), True, *found)
     holds = functools.partial(_holds, formula, (*sources,), answer)
     install(trace.compilation, formula, [*sources.values()], holds, f"what is made of the state is {answer}")
     return answer
@@ -207,7 +201,9 @@ def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bo
     is_product = number.function in _PRODUCTS and number.kind is int  # of floats one may be zero
     if number.function is late_numbers.same or is_product:
         return all(_is_sign(trace, each, holds) for each in operands)
-    if number.function not in _SUMS or not all(_is_sign(trace, each, _is_not_below) for each in operands):
+    if number.function not in late_numbers.ADDITIONS or not all(
+        _is_sign(trace, each, _is_not_below) for each in operands
+    ):
         return False
     return holds is _is_not_below or any(_is_sign(trace, each, holds) for each in operands)
 
