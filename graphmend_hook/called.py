@@ -23,13 +23,11 @@ from .rules.shared.traced_conditions import (
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch
 from .rules.shared.traced_speculated import (
-    augment_item,
     augmented,
     current,
     current_item,
     grown,
     inert,
-    item_of,
     moved,
     not_late,
     plain,
@@ -49,6 +47,7 @@ from .rules.value.traced import (
     drawn,
     elements,
     groupby,
+    in_turn,
     item,
     known,
     power,
@@ -62,11 +61,22 @@ from .rules.value.traced import (
     sorted_items,
     tolist,
 )
-from .rules.value.traced_data_shapes import counted, distinct, nonzero, one_hot, operated, repeated, taken, written_to
+from .rules.value.traced_data_shapes import (
+    counted,
+    distinct,
+    nonzero,
+    one_hot,
+    operated,
+    repeated,
+    taken,
+    written_to,
+)
 from .rules.value.traced_numbers import compare, count_selected, number
 from .rules.value.traced_operators import as_operator
+from .rules.value.traced_side_items import augment_item, item_in_side, write_item
 from .rules.value.traced_twice import apart
 from .rules.where.traced import (
+    FLAG,
     expect_step,
     may_leave,
     nested,

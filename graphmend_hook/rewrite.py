@@ -11,11 +11,13 @@ from types import CodeType
 from .diagnostics import Outcome, Refusal, Site
 from .rules.base import Candidate, Rule
 from .rules.order import ORDER
+from .source import deep_exits
 from .source.names import DEFINITIONS
 from .source.optout import OptOuts, mistakes
 from .source.scopes import Function, ModuleScope, Place
-from .source.templates import DELIVERY_ARGUMENTS, OWN, Node, runtime_import
+from .source.templates import DELIVERY_ARGUMENTS, OWN, Node, Template, runtime_import
 
+_WHILE_TRACED = Template("if GM.compiling():\n    TRACED\nelse:\n    ORIGINAL")
 SWITCHED_OFF = Refusal("GM100-R01", "switched off in the source (# graphmend: off)")
 
 
@@ -81,7 +83,7 @@ def rewrite_tree(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list
 
     The bodies of functions are replaced; no other part of the tree changes.
     """
-    changes = _apply(ModuleScope(tree, source), OptOuts(source, tree), rules)
+    changes = _apply(tree, source, rules)
     if any(change.emitted for change in changes):
         _import_runtime(tree)
     return changes
@@ -99,7 +101,33 @@ def triggered(rules: Sequence[Rule], source: bytes) -> list[Rule]:
     return [rule for rule in rules if found[rule.triggers]]
 
 
-def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[Change]:
+def _apply(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list[Change]:
+    scope, optouts = ModuleScope(tree, source), OptOuts(source, tree)
+    lifted = deep_exits.lift(scope)
+    if lifted:
+        scope = ModuleScope(tree, source)
+    found = _matched(scope, optouts, rules)
+    freed = {place.statement for place, rule, each in found if not rule.fallback and not isinstance(each, Refusal)}
+    unmended = [loop for loop in lifted if freed.isdisjoint(loop.exits)]
+    if unmended:
+        for loop in unmended:
+            loop.restore()
+        found = _matched(ModuleScope(tree, source), optouts, rules)
+    mending = _Mending([(place, each) for place, _, each in found if not isinstance(each, Refusal)])
+    changes = []
+    for place, rule, candidate in found:
+        statement, emitted = mending.made.get(place.statement, (place.statement, ()))
+        site = Site(rule.name, place.function.qualname, place.statement.lineno)
+        if isinstance(candidate, Refusal):
+            site, emitted = site._replace(code=candidate.code, reason=candidate.text), ()
+        changes.append(Change(site, place.function, statement, emitted))
+    return changes
+
+
+def _matched(
+    scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]
+) -> list[tuple[Place, Rule, Candidate | Refusal]]:
+    """What the rules find in the module, by statement."""
     found: list[tuple[Place, Rule, Candidate | Refusal]] = []
     for place in scope.places:
         refused = False
@@ -113,15 +141,7 @@ def _apply(scope: ModuleScope, optouts: OptOuts, rules: Sequence[Rule]) -> list[
             refused = isinstance(candidate, Refusal)
             if not refused or candidate is SWITCHED_OFF:
                 break
-    mending = _Mending([(place, each) for place, _, each in found if not isinstance(each, Refusal)])
-    changes = []
-    for place, rule, candidate in found:
-        statement, emitted = mending.made.get(place.statement, (place.statement, ()))
-        site = Site(rule.name, place.function.qualname, place.statement.lineno)
-        if isinstance(candidate, Refusal):
-            site, emitted = site._replace(code=candidate.code, reason=candidate.text), ()
-        changes.append(Change(site, place.function, statement, emitted))
-    return changes
+    return found
 
 
 class _Mending:
@@ -144,7 +164,10 @@ class _Mending:
         for statement in block:
             copied = statement if isinstance(statement, DEFINITIONS) else self._with_blocks(statement)
             candidate = self._candidates.get(statement)
-            if candidate is None:
+            if candidate is None and isinstance(statement, deep_exits.Lifted):
+                assert isinstance(copied, deep_exits.Lifted)
+                mended += _WHILE_TRACED.fill(statement, TRACED=copied.plain(), ORIGINAL=statement.as_written)
+            elif candidate is None:
                 mended.append(copied)
             else:
                 self.made[statement] = copied, tuple(candidate.emit(copied))

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import TypeGuard
 
-from . import tensor_ops
+from . import data_shapes, tensor_ops
 from .draws import DRAWING
 from .names import root_name, walk
 from .scopes import Function, ModuleScope
@@ -182,8 +182,53 @@ class Evidence:
     def of_test(self, node: ast.expr) -> Taint:
         """The taint of a test, kept: several rules ask for it, when all that it depends on is known."""
         if node not in self._tests:
-            self._tests[node] = self.of(node) or self._of_open_test(node)
+            self._tests[node] = (
+                self.of(node) or self._of_counted(node) or self._of_implied(node) or self._of_open_test(node)
+            )
         return self._tests[node]
+
+    def _of_counted(self, node: ast.expr) -> Taint:
+        if isinstance(node, ast.BoolOp):
+            return max(map(self._of_counted, node.values))
+        if isinstance(node, ast.Name):
+            return Taint.MAYBE if node.id in self._counts else Taint.NO
+        if isinstance(node, ast.Compare) and any(map(self._of_counted, (node.left, *node.comparators))):
+            return Taint.MAYBE
+        return Taint.MAYBE if self._shaped and data_shapes.counts(node, self._shaped) else Taint.NO
+
+    def _of_implied(self, node: ast.expr) -> Taint:
+        """Does it ask for a count or a flag that a branch on data has set: ``if count >= self.patience``?"""
+        is_asked = isinstance(node, (ast.Name, ast.Compare, ast.BoolOp, ast.UnaryOp))
+        return Taint.OPEN if is_asked and not self._implied.isdisjoint(_names_in(node)) else Taint.NO
+
+    @cached_property
+    def _implied(self) -> frozenset[str]:
+        """The names that are bound to numbers of Python's, or counted up, where the test of a branch may be data."""
+        found: set[str] = set()
+        for branch in self.function.statements:
+            if isinstance(branch, ast.If) and self.of(branch.test) is not Taint.NO:
+                for node in walk(*branch.body, *branch.orelse):
+                    if isinstance(node, ast.Assign) and _is_of_python(node.value):
+                        found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+                    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                        found |= {node.target.id} if _is_of_python(node.value) else set()
+        return frozenset(found)
+
+    @cached_property
+    def _shaped(self) -> frozenset[str]:
+        """The names of tensors whose sizes the data decides."""
+        unpacked = [
+            (name, statement.value)
+            for statement in self.function.statements
+            if _unpacks_call(statement)
+            for name in _names_in(statement.targets[0])
+        ]
+        return data_shapes.names_shaped_by_data([*self._bindings, *unpacked], self.may_be_mask)
+
+    @cached_property
+    def _counts(self) -> frozenset[str]:
+        """The names of such sizes."""
+        return frozenset(target for target, value in self._bindings if data_shapes.counts(value, self._shaped))
 
     def may_hold(self, node: ast.expr) -> bool:
         """May it be a tensor, or hold some, for all that the text says?"""
@@ -291,6 +336,11 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return is_comparison(node.left, known) or is_comparison(node.right, known)
     return False
+
+
+def _is_of_python(node: ast.expr) -> bool:
+    """Is it a number, a truth or a name, or calculated from such?"""
+    return all(isinstance(part, (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp)) for part in walk(node))
 
 
 def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:

@@ -213,9 +213,10 @@ CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
 # They do not fail on a tensor of no rows: what [Sweep] lets a step do whether or not there is a hit.
 TOTAL = _names(
     "abs add bitwise_and bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu "
-    "getitem gt half index_select layer_norm le leaky_relu linear log logical_and logical_not lt matmul mean mm mul ne "
-    "neg permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid silu sin softmax softplus split "
-    "sqrt square squeeze sub sum t tanh to transpose true_divide type type_as unsqueeze view where"
+    "getitem gt half huber_loss index_select l1_loss layer_norm le leaky_relu linear log logical_and logical_not lt "
+    "matmul mean mm mse_loss mul ne neg permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid "
+    "silu sin smooth_l1_loss softmax softplus split sqrt square squeeze sub sum t tanh to transpose true_divide type "
+    "type_as unsqueeze view where"
 )
 
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They

@@ -27,7 +27,7 @@ class WithLast(torch.nn.Module):
 # --- H6: identity ----------------------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_in_place_later(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -36,14 +36,14 @@ def h6_written_in_place_later(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_conditional_expression_written_in_place_later(x: torch.Tensor) -> torch.Tensor:
     y = x if x.sum() > 0 else x + 1
     y.add_(1)
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_compared_by_identity_later(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -51,13 +51,13 @@ def h6_compared_by_identity_later(x: torch.Tensor) -> torch.Tensor:
     return x + 1 if y is x else x + 2
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_conditional_expression_compared_by_identity(x: torch.Tensor) -> torch.Tensor:
     y = x if x.sum() > 0 else x + 1
     return x + 1 if y is x else x + 2
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -66,7 +66,7 @@ def h6_a_view_of_the_result_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     view = y.view(-1)
@@ -76,7 +76,7 @@ def h6_a_view_made_before_is_written_later(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_a_view_made_after_is_written_later(x: torch.Tensor) -> torch.Tensor:
     y = x + 0
     z = y
@@ -98,7 +98,7 @@ def h6_written_behind_a_graph_break(x: torch.Tensor) -> torch.Tensor:
     return y + z
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -107,7 +107,7 @@ def h6_written_by_a_function_of_torch(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_written_by_inplace_true(x: torch.Tensor) -> torch.Tensor:
     y = x
     if x.sum() > 0:
@@ -129,7 +129,7 @@ def h6_written_by_a_helper(x: torch.Tensor) -> torch.Tensor:
     return x + y
 
 
-@case(declined="GM102-R17")
+@case(declined="GM102-T11")
 def h6_out_equals(x: torch.Tensor) -> torch.Tensor:
     x = x.detach()
     y = x
@@ -167,7 +167,7 @@ def h6_written_by_what_does_not_say_so(x: torch.Tensor) -> torch.Tensor:
     return y + z
 
 
-@case(declined="GM102-R17", inputs=PAIRS)
+@case(declined="GM102-T11", inputs=PAIRS)
 def h6_compared_by_identity_inside_a_side(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     z = x
     if x.max() > -10:

@@ -238,7 +238,7 @@ def warned(x: torch.Tensor, level: int) -> bool:
     return x.dim() == 1
 
 
-@case()
+@case(refusals=("GM101-T15", "GM102-T13"))
 def callers_that_ask_data(x: torch.Tensor) -> torch.Tensor:
     if asks_right(x) and asks_left(x):
         x = x + 1

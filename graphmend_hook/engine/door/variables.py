@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -173,5 +174,12 @@ def is_much(result: Any, given: Any) -> bool:
 
 
 def _bytes(fake: torch.Tensor) -> float:
-    size = fake.untyped_storage().nbytes()
-    return size if isinstance(size, int) else float("inf")
+    return at_most(fake.untyped_storage().nbytes())
+
+
+def at_most(size: Any) -> float:
+    """The greatest that the size can be, for all that is known of the symbols in it."""
+    if not isinstance(size, torch.SymInt):
+        return float(size)
+    bound = size.node.shape_env.bound_sympy(size.node.expr).upper
+    return float(bound) if bound.is_finite else math.inf

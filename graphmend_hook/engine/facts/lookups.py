@@ -25,7 +25,7 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
         return False
     if name in _ALONG_A_DIMENSION:
         given: dict[str, Any] = {**dict(zip(_ALONG_A_DIMENSION[name], node.args[1:], strict=False)), **node.kwargs}
-        table, dimension = _fake(node.args[0]), given.get("dim")
+        table, dimension = tensor_of(node.args[0]), given.get("dim")
         if table is None or type(dimension) is not int or table.dim() == 0 or "out" in given:
             return False
         return _is_below(trace, given.get("index", given.get("indices")), table.shape[dimension])
@@ -33,11 +33,11 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
         norm = node.kwargs.get("max_norm", node.args[3] if len(node.args) > 3 else None)  # with one it writes
         if node.target is not torch.nn.functional.embedding or len(node.args) < 2 or norm is not None:
             return False
-        weight = _fake(node.args[1])
+        weight = tensor_of(node.args[1])
         return weight is not None and _is_below(trace, node.args[0], weight.shape[0])
     if name != "getitem":
         return False
-    table, index = _fake(node.args[0]), node.args[1]
+    table, index = tensor_of(node.args[0]), node.args[1]
     parts = index if isinstance(index, tuple) else (index,)
     if table is None or not all(isinstance(part, torch.fx.Node) or part == slice(None) for part in parts):
         return False
@@ -46,13 +46,14 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
 
 def _is_below(trace: Trace, index: Any, size: Any) -> bool:
     """Are its elements at least 0, and below the size?"""
-    fake = _fake(index)
+    fake = tensor_of(index)
     if fake is None or fake.dtype is not torch.int64 or type(size) is not int:
         return False
     found = range_of(trace, index)
     return found is not None and found.low >= 0 and found.high < size
 
 
-def _fake(node: Any) -> torch.Tensor | None:
+def tensor_of(node: Any) -> torch.Tensor | None:
+    """The fake tensor of a node that gives one, and nothing else."""
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     return value if isinstance(value, torch.Tensor) else None

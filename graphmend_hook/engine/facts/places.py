@@ -19,14 +19,21 @@ _FINDING_TOO: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("mode", "sort"), (1, -1)),
     **dict.fromkeys(("kthvalue", "topk"), (2, -1)),
 }
+_LISTING = frozenset({"argwhere", "nonzero"})  # of the places, each is below the size of its dimension
 
 
 def bounds(node: torch.fx.Node) -> tuple[int, int] | None:
     """The least and the greatest that it may give; None where nothing is known."""
     name, given = name_of(node), node.args[0] if node.args else None
-    if name == "getitem" and node.args[1:] == (1,) and isinstance(given, torch.fx.Node):
-        is_pair = isinstance(given.meta.get("example_value"), tuple) and facts_of(given).is_of_torch
-        return _below(given, *_FINDING_TOO[name_of(given)]) if is_pair and name_of(given) in _FINDING_TOO else None
+    if name == "getitem" and isinstance(given, torch.fx.Node) and isinstance(given.meta.get("example_value"), tuple):
+        if not facts_of(given).is_of_torch:
+            return None
+        if name_of(given) in _LISTING or (name_of(given) == "where" and len(given.args) == 1):
+            return _among(given, node.args[1])
+        is_second = node.args[1] == 1 and name_of(given) in _FINDING_TOO
+        return _below(given, *_FINDING_TOO[name_of(given)]) if is_second else None
+    if name in _LISTING:
+        return _among(node, None)
     if name in _FINDING:
         return _below(node, *_FINDING[name])
     if name == "multinomial":
@@ -50,3 +57,14 @@ def _below(node: torch.fx.Node, position: int, default: int | None) -> tuple[int
         return None
     size = 1 if given.dim() == 0 else given.numel() if dimension is None else given.shape[dimension]
     return (0, size - 1) if type(size) is int and size > 0 else None
+
+
+def _among(node: torch.fx.Node, dimension: Any) -> tuple[int, int] | None:
+    """Below the size of that dimension of its operand; None: of the largest."""
+    given = node.args[0].meta.get("example_value") if isinstance(node.args[0], torch.fx.Node) else None
+    sizes = [*given.shape] if isinstance(given, torch.Tensor) else []
+    if type(dimension) is int and 0 <= dimension < len(sizes):
+        sizes = [sizes[dimension]]
+    elif dimension is not None:
+        return None
+    return (0, max(sizes) - 1) if sizes and all(type(size) is int and size > 0 for size in sizes) else None

@@ -10,6 +10,7 @@ guard of the graph, see `divides`.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import sys
 from collections.abc import Callable, Collection
@@ -26,7 +27,8 @@ from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import late_numbers
+from . import captured_tensors, late_numbers
+from .captured_tensors import call
 
 _DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64}
 _OF_TENSORS = (torch.float32, torch.float64)
@@ -43,7 +45,10 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.neg: operator.neg,
     abs: torch.abs,
 }
+_MOST = (1 << 63) - 1  # of a whole number in a tensor
+_SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max})
 # Methods and functions that may be given a number as such a tensor, beside a tensor that comes first.
 _TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
 # They too, if the number is not zero: of a zero and a bound of the other sign the kernels take different ones.
@@ -93,7 +98,7 @@ def _made(trace: Trace, number: Variable) -> Variable:
         if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
         return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
-    if kind is int:
+    if kind is int and _most(number) > _MOST:
         raise _NoTensorError  # Python's whole numbers have no end
     if function is late_numbers.select:
         predicate, *sides = operands
@@ -104,8 +109,8 @@ def _made(trace: Trace, number: Variable) -> Variable:
     if function in (bool, operator.not_) and kinds == {bool}:
         part = _part(trace, operands[0])
         return part if function is bool else call(trace, torch.logical_not, part)
-    compares_whole = function in _COMPARED and kinds == {int} and all(map(_fits, operands))
-    if kinds != {float} and not compares_whole and not (kinds == {float, int} and all(map(_is_exact, operands))):
+    is_whole = kinds == {int} and function in _OF_WHOLE and all(map(_fits, operands))
+    if kinds != {float} and not is_whole and not (kinds == {float, int} and all(map(_is_exact, operands))):
         raise _NoTensorError
     parts = [_part(trace, each) for each in operands]
     if function in (min, max):
@@ -138,12 +143,27 @@ def _is_exact(operand: Variable) -> bool:
 
 
 def _fits(operand: Variable) -> bool:
-    """Is it a whole number of the graph, or a constant that such a one can be?  Sums may grow beyond."""
-    if hasattr(operand, "lines"):
-        return late_numbers.is_reading(operand.function)
-    if is_unread(operand) or not operand.is_python_constant():
-        return False
-    return bool(-(1 << 63) <= operand.as_python_constant() < 1 << 63)
+    """Is it a whole number that a tensor can hold?  Python's have no end."""
+    is_read = hasattr(operand, "lines") and late_numbers.is_reading(operand.function)
+    return is_read or _most(operand) <= _MOST
+
+
+def _most(operand: Variable) -> int:
+    """What a whole number, or its negative, is at most; of what is not known more than a tensor can hold."""
+    if not hasattr(operand, "lines"):
+        is_constant = not is_unread(operand) and operand.is_python_constant()
+        value = operand.as_python_constant() if is_constant else None
+        return abs(value) if type(value) is int else _MOST + 1
+    function, parts = operand.function, operand.operands
+    if late_numbers.is_reading(function):
+        dtype = fake_of(parts[0]).dtype
+        return _MOST + 1 if dtype.is_floating_point else 1 if dtype is torch.bool else -torch.iinfo(dtype).min or _MOST
+    if function is late_numbers.select:
+        return max(map(_most, parts[1:]))
+    if function in (operator.mul, operator.imul):
+        return math.prod(map(_most, parts))
+    is_sum = function in _SUMS or function in (min, max, late_numbers.same)
+    return sum(map(_most, parts)) if is_sum else _MOST + 1
 
 
 def _part(trace: Trace, operand: Variable) -> Variable:
@@ -161,24 +181,13 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
     return call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
 
 
-def call(trace: Trace, function: Callable[..., Any], *given: Any, **options: Any) -> Variable:
-    """A new operation of the graph."""
-    from torch._dynamo.variables.base import VariableTracker
-    from torch._dynamo.variables.builder import wrap_fx_proxy
-
-    args = tuple(each.as_proxy() if isinstance(each, VariableTracker) else each for each in given)
-    if isinstance(function, type(torch.Tensor.to)):
-        proxy = trace.output.create_proxy("call_method", function.__name__, args, options)
-    else:
-        proxy = trace.output.create_proxy("call_function", function, args, options)
-    return wrap_fx_proxy(trace.translator, proxy)
-
-
 def stands_for(trace: Trace, number: Variable) -> bool:
-    """Is it a late number that a tensor of the graph stands for, to the bit?"""
-    if is_unread(number) or not hasattr(number.realize(), "lines") or trace.is_in_a_body:
-        return False
-    return tensor_of(trace, number.realize()) is not None
+    """Is it a late number, or a captured one, that a tensor of the graph stands for, to the bit?"""
+    return not is_unread(number) and not trace.is_in_a_body and _standing_for(trace, number.realize()) is not None
+
+
+def _standing_for(trace: Trace, number: Variable) -> Variable:
+    return tensor_of(trace, number) if hasattr(number, "lines") else captured_tensors.tensor_of(trace, number)
 
 
 @question(otherwise=False)
@@ -190,7 +199,7 @@ def has_tensor(trace: Trace, number: Variable) -> bool:
 @question(otherwise=None)
 def as_tensor(trace: Trace, number: Variable) -> Any:
     """That tensor."""
-    return tensor_of(trace, number.realize())
+    return _standing_for(trace, number.realize())
 
 
 def add_handlers(kind: Any) -> None:

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ...source.deep_exits import LEFT
 from ...source.templates import OWN, Template, constant, expression, name
 from .blocks import raising_side, returns
 
@@ -55,7 +56,11 @@ class Branch:
 
     def results(self, at: ast.stmt, first: int = 0) -> list[tuple[ast.expr, ast.expr]]:
         """What is to be assigned to, and what; first: the place of the first such result."""
-        results = [expression(f"OUTCOME[{index}]", at) for index in range(first, first + len(self.names))]
+        texts = [
+            f"OUTCOME[{first + place}]" + ("[1]" if each.startswith(LEFT) else "")
+            for place, each in enumerate(self.names)
+        ]
+        results = [expression(text, at) for text in texts]
         return [(name(spelling, at, ast.Store()), value) for spelling, value in zip(self.names, results, strict=True)]
 
     def assigned(self, at: ast.stmt, first: int = 0) -> list[ast.stmt]:

@@ -1,4 +1,7 @@
-"""Does a function care which object a name holds?  ``torch.where`` gives a new tensor, even where nothing changed."""
+"""Does a function care which object a name holds?  ``torch.where`` gives a new tensor, even where nothing changed.
+
+Where Dynamo traces, the trace judges that.  In non-strict export nothing sees what is written later.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from ...source.names import root_name, root_of, walk
 from ...source.scopes import Place
 from ...source.tensor_ops import INPLACE, OF_THE_OBJECT, SPECULABLE, VIEWS
-from ..base import Declined
-from .codes import LOOKED_AT
 
 _OF_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)  # a list and a dict find what is the same before what is equal
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -21,8 +22,8 @@ _NEW = SPECULABLE - VIEWS - INPLACE
 _OF_OBJECTS = frozenset({"id", "hash", "vars", "setattr", "delattr"})  # builtins of which the same is true
 
 
-def check_identity(place: Place, names: Iterable[str]) -> None:
-    """Raise Declined if later one of `names`, or of their aliases, is written in place, or looked at as an object."""
+def is_looked_at(place: Place, names: Iterable[str]) -> bool:
+    """May one of `names`, or of their aliases, be written in place later, or looked at as an object?"""
     statement = place.statement
     aliases = _aliases(place, frozenset(names))
     last = statement.end_lineno or statement.lineno
@@ -31,7 +32,8 @@ def check_identity(place: Place, names: Iterable[str]) -> None:
         if isinstance(node, (ast.expr, ast.stmt)) and (loops or node.lineno > last):
             for culprit in _touched(node):
                 if culprit in aliases and not (node.lineno < statement.lineno and _is_made_anew(culprit, node, loops)):
-                    raise Declined(LOOKED_AT, f"`{culprit}` is written in place later, or looked at as an object")
+                    return True
+    return False
 
 
 def _is_made_anew(name: str, node: ast.expr | ast.stmt, loops: list[ast.stmt]) -> bool:

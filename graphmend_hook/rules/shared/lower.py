@@ -123,12 +123,13 @@ class Lowering:
         if self._operands > _MOST_OPERANDS:
             raise Declined(TOO_BIG, f"the test joins more than {_MOST_OPERANDS} tensors with `and` and `or`")
         join, temporary = "GM.either" if isinstance(node.op, ast.Or) else "GM.both", self._temporary()
+        settled = expression("GM.in_turn(T)", first, T=temporary)
         return expression(
             f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
             " else IN_TURN",
             first,
             T=temporary,
-            IN_TURN=expression(_ONCE[type(node.op)], node, A=name(temporary, first), B=operands[1]),
+            IN_TURN=expression(_ONCE[type(node.op)], node, A=settled, B=operands[1]),
             R=self._temporary(),
             A=operands[0],
             LATER=speculated,

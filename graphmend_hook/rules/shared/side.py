@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...diagnostics import Refusal
+from ...source.deep_exits import LEFT, says_whether_left
 from ...source.names import NamesIn, walk
 from ...source.scopes import Place
 from ...source.templates import OWN, Template, constant, expression, name
@@ -31,7 +32,7 @@ from .codes import (
 )
 from .messages import Captures, class_raised
 from .shared_calls import Lazy
-from .speculated import ARITHMETIC, Lowers, Speculation
+from .speculated import ARITHMETIC, Lowers, Speculation, may_be_of_data
 
 _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
@@ -51,7 +52,8 @@ _HEARD = Template("GM.unheard(RAISED)")
 _RAISED = Template("if OUTCOME is None:\n    return None")
 _AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START, None)")
 _STORES = Template("GM.stores()")
-_AUGMENT_ITEM = Template("GM.augment_item(OPERATION, ITEMS, KEY, VALUE)")
+_AUGMENT_ITEM = Template("TARGET = GM.augment_item(OPERATION, ITEMS, KEY, VALUE)")
+_WRITE_ITEM = Template("TARGET = GM.write_item(ITEMS, KEY, VALUE)")
 
 
 class Side(Speculation):
@@ -59,6 +61,7 @@ class Side(Speculation):
 
     body: the statements of its function; ended: control does not reach their end; raises: they may raise.
     handed: names of ours that it hands on.
+    rewritten: the names of what it writes items of; another tensor may stand for it from then on.
     """
 
     def __init__(self, lowering: Lowers, around: Side | None = None) -> None:
@@ -66,6 +69,7 @@ class Side(Speculation):
         self.body: list[ast.stmt] = []
         self.ended = self.raises = self._stores = False
         self.handed: frozenset[str] = frozenset()
+        self.rewritten: set[str] = set()
 
     def inner(self) -> Side:
         """A side of a branch in this one."""
@@ -115,6 +119,10 @@ class Side(Speculation):
         match statement:
             case ast.If():
                 self._branch(statement, rest)
+            case ast.Assign(targets=[ast.Subscript(ast.Name(owner)) as target]) if (
+                may_be_of_data(target.slice) and self._may_be_rebound(owner) and self._may_stand(statement)
+            ):
+                self._write_item(statement, target)
             case ast.For() | ast.While() | ast.With() | ast.Assert() | ast.Assign(targets=[ast.Subscript()]) if (
                 not stored_in([statement]) and self._may_stand(statement)
             ):
@@ -153,7 +161,28 @@ class Side(Speculation):
             "KEY": self.whole(target.slice),
             "VALUE": self.whole(statement.value),
         }
-        self.body += _AUGMENT_ITEM.fill(statement, OPERATION=operation, **given)
+        self.body += _AUGMENT_ITEM.fill(statement, OPERATION=operation, TARGET=self._rewritten(target), **given)
+
+    def _write_item(self, statement: ast.Assign, target: ast.Subscript) -> None:
+        """``items[key] = value``, where the key may be a tensor."""
+        given = {
+            "VALUE": self.whole(statement.value),
+            "ITEMS": self.whole(target.value),
+            "KEY": self.whole(target.slice),
+        }
+        self.body += _WRITE_ITEM.fill(statement, TARGET=self._rewritten(target), **given)
+
+    def _rewritten(self, target: ast.Subscript) -> ast.expr:
+        """What is bound to what stands for the owner of the items from now on."""
+        if not isinstance(target.value, ast.Name) or not self._may_be_rebound(target.value.id):
+            return name(f"{OWN}rewritten", target, ast.Store())
+        self.rewritten.add(target.value.id)
+        return self._target(name(target.value.id, target, ast.Store()))
+
+    def _may_be_rebound(self, spelling: str) -> bool:
+        """Is it a local name that no other function has, and that is bound here?"""
+        is_known = spelling in self.bound or spelling in self.assigned
+        return is_known and spelling in self._own and spelling not in self.lowering.place.function.flow.captured
 
     def _may_stand(self, statement: ast.stmt) -> bool:
         """May the statement be left to the trace, and binds it no name that other functions can see?"""
@@ -174,7 +203,7 @@ class Side(Speculation):
         self.assigned |= bound_for_certain(statement)
 
     def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        lowered = self.whole(value)
+        lowered = self.judged(value, self.test(value)) if says_whether_left(at) else self.whole(value)
         self._store(at, [self._target(target) for target in targets], lowered)
 
     def _store(self, at: ast.stmt, targets: list[ast.expr], value: ast.expr) -> None:
@@ -294,7 +323,9 @@ def assigning(
         if side.ended:
             _check_shared(around, block, "raises")
     names = []
-    bound = NamesIn.code(*then, *orelse).bound | around.handed
+    rewritten = {spelling for side in falling for spelling in side.rewritten}
+    around.rewritten |= rewritten
+    bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
     for spelling in sorted(bound if needed is None else bound & needed):
         if all(spelling in side.bound | side.assigned for side in falling):
             names.append(spelling)
@@ -303,8 +334,13 @@ def assigning(
                 BOUND_ON_ONE_SIDE, f"`{spelling}` is bound on one side only and read later; bind it before the branch"
             )
     for side in falling:
-        side.give([side.value(name(each, at)) for each in names], at)
+        side.give([_given(side.value(name(each, at)), each) for each in names], at)
     return branch_of(sides, names)
+
+
+def _given(value: ast.expr, spelling: str) -> ast.expr:
+    """What a side gives for the name; `where.traced` knows by a flag that one is only asked for its truth."""
+    return expression("(GM.FLAG, A)", value, A=value) if spelling.startswith(LEFT) else value
 
 
 def returning(then: Sequence[ast.stmt], orelse: Sequence[ast.stmt], around: Side) -> Branch:

@@ -16,8 +16,9 @@ from ...source import tensor_ops
 from ...source.names import NamesIn, free_names, item_of, root_of, unpacks, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import TORCH
-from ...source.templates import constant, expression, name
+from ...source.templates import OWN, constant, expression, name
 from ..base import Declined
+from ..value.forms import Question, called, shaped_by_data
 from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE
 
 # Operators of ``name op= value``, by the names that the module `operator` has for them.
@@ -89,6 +90,7 @@ class Speculation:
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
         self._kept: set[str] = set()
+        self._asked = 0  # how many names of ours hold operands of questions
         self.slots: set[str] = set(around.slots) if around else set()
         self.stored: dict[str, str] = dict(around.stored) if around else {}
         self._is_shared_before = around is not None and around.has_assigned_shared()
@@ -122,8 +124,8 @@ class Speculation:
                 return self._attribute(node)
             case ast.Subscript(container, index) if self.slots and ast.unparse(node) in self.slots:
                 return expression("GM.current_item(A, I)", node, A=self.value(container), I=index)
-            case ast.Subscript(container, index) if _may_be_of_data(index):
-                return expression("GM.item_of(A, I)", node, A=self.value(container), I=self.value(index))
+            case ast.Subscript(container, index) if may_be_of_data(index):
+                return expression("GM.item_in_side(A, I)", node, A=self.value(container), I=self.value(index))
             case ast.Call():
                 return self._call(node)
             case ast.NamedExpr(ast.Name(spelling) as target, kept) if spelling in self.lowering.kept:
@@ -234,6 +236,8 @@ class Speculation:
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if self._is_reading(node):
             return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=self.value(node.args[0]))
+        if (question := self._shaped_by_data(node)) is not None:
+            return self._answered(question, node, self.value)
         in_torch = qualified.startswith(TORCH)
         is_builtin = self._scope.names_one_of(
             node.func, _PLAIN_BUILTINS | _VALUE_BUILTINS, self.lowering.place.function
@@ -256,6 +260,23 @@ class Speculation:
             case ast.Attribute(owner, "to") if not in_torch:
                 function, arguments = expression("GM.moved", node), [owner, *arguments]
         return ast.copy_location(ast.Call(function, arguments, keywords), node)
+
+    def _shaped_by_data(self, node: ast.Call) -> Question | None:
+        """What is asked of a call of which the data decides the shape of the result, ``mask.nonzero()``."""
+        return shaped_by_data(node, *called(node, self._scope, self.lowering.place.function))
+
+    def _answered(self, question: Question, node: ast.expr, lowered: Callable[[ast.expr], ast.expr]) -> ast.expr:
+        """The answer, or where there is none the expression, over what its operands were."""
+        names = [f"{OWN}asked{self._asked + place}" for place in range(len(question.operands) + 1)]
+        self._asked += len(names)
+        given = [
+            expression("(T := A)", node, T=spelling, A=lowered(operand))
+            for spelling, operand in zip(names[1:], question.operands, strict=True)
+        ]
+        original = question.original(node, [name(spelling, node) for spelling in names[1:]])
+        return expression(
+            "T if (T := A) is not None else B", node, T=names[0], A=question.asked(given, node), B=original
+        )
 
     def _function(self, func: ast.expr) -> ast.expr:
         """What is called: where a name was assigned to that other functions have, a method that none of them is."""
@@ -285,7 +306,7 @@ def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
     return not (bare in tensor_ops.INPLACE and in_torch and len(node.args) > 1)
 
 
-def _may_be_of_data(index: ast.expr) -> bool:
+def may_be_of_data(index: ast.expr) -> bool:
     """May it be a whole number that the data decides?"""
     return not isinstance(index, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp))
 

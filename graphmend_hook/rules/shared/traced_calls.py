@@ -9,7 +9,6 @@ gradients of what they were are zeros.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import is_much, is_unbacked, is_wrapper, without_hooks
+from ...engine.door.variables import at_most, is_much, is_unbacked, is_wrapper, without_hooks
+from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.lookups import is_inside
 from ...engine.facts.operations import (
@@ -37,7 +37,7 @@ from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_b
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import is_trained, shelter
 from ...source import tensor_ops
-from ...source.tensor_ops import SPECULABLE, STEADY, TOTAL, operation
+from ...source.tensor_ops import SPECULABLE, STEADY, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
@@ -104,7 +104,7 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
             why = HARMFUL if facts_of(node).draws else WRITES
         elif torch.is_grad_enabled() and _writes_what_is_saved(trace, node, regions):
             why = WRITES
-        elif not (_cannot_fail(node, made) or is_inside(trace, node)) or _has_open_sizes(node):
+        elif not _is_harmless(trace, node, made):
             why = MAY_FAIL
         if why:
             log.debug("not in a region: %s", node.format_node())
@@ -159,13 +159,20 @@ def _kept_untrained(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> list[
     return [each for each in older if (memory := memory_of([each])) and may_save(node, memory)]
 
 
-def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
-    """Can the operation, one of those that were `made`, fail on no data?"""
-    name = name_of(node).rstrip("_")
+def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
+    """Can the operation, one of those that were `made`, fail on no data, nor for want of any?"""
     if not node.op.startswith("call"):
         return True
-    if name in tensor_ops.STORING:
-        return _stores_anywhere(node)
+    if name_of(node).rstrip("_") in tensor_ops.STORING:
+        return _stores_anywhere(node) or selections.fills(trace, node)
+    if selections.has_open_sizes(node):
+        return selections.is_harmless(trace, node) or (_fails_before(node, made) and not _has_open_sizes(node))
+    return _cannot_fail(node) or is_inside(trace, node)
+
+
+def _cannot_fail(node: torch.fx.Node) -> bool:
+    """Can it fail on no data, where no data decides a size?"""
+    name = name_of(node).rstrip("_")
     given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
     if operation(name).is_without_gradient and torch.is_grad_enabled() and any(value.requires_grad for value in given):
         return False
@@ -173,8 +180,6 @@ def _cannot_fail(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
         return is_steady(node) or stores_steadily(node)
     if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs or any(map(is_wrapper, given)):
         return False
-    if any(is_unbacked(value.shape) for value in given):
-        return (name in TOTAL and len(given) == 1) or _fails_before(node, made)
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
 
@@ -203,6 +208,8 @@ def _stores_anywhere(node: torch.fx.Node) -> bool:
     masks = [part for part in parts if isinstance(part, torch.fx.Node)]
     if any(isinstance(part, list) for part in parts) or len(masks) > 1 or not all(map(_is_mask, masks)):
         return False  # a place may not be there
+    if masks and not selections.fits_beside_others(node, masks[0]):
+        return False
     if not masks or not isinstance(value, torch.fx.Node):
         return True
     # How many rows a mask selects, the data decides: each has to get the same.
@@ -229,7 +236,7 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
             call = node.target if callable(node.target) else getattr(torch.Tensor, str(node.target))
             call(*args, **options)
         count = counter.get_total_flops()
-        more = float(count if isinstance(count, int) else count.node.hint or math.inf) / 2
+        more = (float(count) if isinstance(count, int) else count.node.hint or at_most(count)) / 2
         work, statements.work = work + more, statements.work + more
         most = _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES)
         if work > most or statements.work > _REGIONS * most:

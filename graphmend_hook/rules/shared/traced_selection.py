@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import torch
 
-from ...engine.attempt.attempt import INLINED, STATEMENT
+from ...engine.attempt.attempt import INLINED, STATEMENT, Bet, Feature
 from ...engine.attempt.compilation import Compilation
 from ...engine.door.callers import is_called_by_the_program
 from ...engine.door.question import question
@@ -45,6 +45,7 @@ from ...engine.region import Region, Regions, conditions
 from ...engine.shelter import add, taken_at
 from ..where.codes import GRADIENTS_DIFFER, HARMFUL, SIDES_DIFFER
 
+REPLACED = Feature("another tensor stands for one that is written to in a region")  # by the region's place
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
 
 
@@ -164,14 +165,27 @@ def has_gradient(_trace: Trace, value: Variable) -> bool:
 
 
 @question(otherwise=False)
-def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
+def may_be_replaced(trace: Trace, written: Variable, value: Variable) -> bool:
+    """Is another tensor to stand for one that the program writes to?  So if the trace made it, or for a gradient."""
+    if torch.is_grad_enabled() and value.is_tensor() and fake_of(value).requires_grad:
+        return True
+    region = trace.compilation.of(Regions).open[-1]
+    return not _is_older(trace, written) and trace.compilation.allows(REPLACED, region.at)
+
+
+def _is_older(trace: Trace, tensor: Variable) -> bool:
+    return not memory_of([tensor_node(tensor)]).isdisjoint(memory_of_inputs(trace.output.graph))
+
+
+@question(otherwise=False)
+def stands_for_written(trace: Trace, new: Variable, old: Variable, is_a_choice: bool = False) -> bool:
     """May the one stand for the other, which the program writes to in a region, for the rest of the trace?
 
     So it may if the trace has made the memory, and nothing reads it behind the region: but where sides are merged.
+    is_a_choice: else the tensor itself is written to, where the side is taken.
     """
     before, after = fake_of(old), fake_of(new)
-    is_older = not memory_of([tensor_node(old)]).isdisjoint(memory_of_inputs(trace.output.graph))
-    if is_older or before.dtype is not after.dtype:
+    if _is_older(trace, old) or before.dtype is not after.dtype:
         return False
     if before.requires_grad and not torch.is_grad_enabled():
         return False
@@ -179,15 +193,16 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable) -> bool:
         return False
     region = trace.compilation.of(Regions).open[-1]
     trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
-    trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new)))
+    bet = REPLACED.at(region.at) if is_a_choice and not after.requires_grad else None
+    trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new), bet))
     return True
 
 
 @dataclass
 class _Replaced:
-    """What stands for a tensor that is written to in a region: the region, the tensor, and what stands for it."""
+    """What stands for a tensor that is written to in a region: the region, the tensor, what stands for it, the bet."""
 
-    found: list[tuple[Region, torch.fx.Node, torch.fx.Node]] = field(default_factory=list)
+    found: list[tuple[Region, torch.fx.Node, torch.fx.Node, Bet | None]] = field(default_factory=list)
 
 
 def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> None:
@@ -195,12 +210,16 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
     order = {node: place for place, node in enumerate(nodes)}
     merges = {read.selected for read in compilation.of(Reads).found}
     trained = {*recorded(module, True)}
-    for region, old, new in compilation.of(_Replaced).found:
+    for region, old, new, bet in compilation.of(_Replaced).found:
         memory = memory_of([old])
         earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
         later = [node for node in nodes[order[new] + 1 :] if node not in region.made and node not in merges]
         is_read = any(not memory.isdisjoint(memory_of(node.all_input_nodes)) for node in later)
-        if is_read or any(may_save(node, memory) for node in earlier):
+        if not is_read and not any(may_save(node, memory) for node in earlier):
+            continue
+        if bet is not None:
+            compilation.without(bet, reason="what is written to in a region is read behind it")
+        else:
             region.give_up(compilation, (HARMFUL,))
 
 

@@ -113,17 +113,6 @@ def augmented(name: str, left: Any, right: Any) -> Any:
     return result
 
 
-def augment_item(name: str, items: Any, key: Any, value: Any) -> None:
-    """``items[key] += value``, as `augmented`; what is no dict is left to the trace."""
-    stores()
-    if type(items) is dict:
-        items[plain(key)] = augmented(name, current_item(items, key), value)
-        return
-    start = begun()
-    items[key] = getattr(operator, "i" + name.rstrip("_"))(items[key], value)
-    judged(start, None)
-
-
 def _is_little(name: str, left: Any, right: Any = None) -> bool:
     """Does the operation on values of Python take little memory and time?"""
     if name in ("pow", "lshift"):

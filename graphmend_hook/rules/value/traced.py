@@ -218,6 +218,16 @@ def settle(test: Any) -> Any:
     return decide(test) if queue.specialise else test
 
 
+def in_turn(test: Any) -> Any:
+    """An operand that Python looks at before the next one, as it was written: of one graph its inputs may decide it."""
+    return decide(test, _has_to_be_one_graph()) if queue.specialise else test
+
+
+@question(otherwise=False)
+def _has_to_be_one_graph(trace: Trace) -> bool:
+    return trace.compilation.one_graph
+
+
 def groupby(items: Any, key: Any) -> Any:
     """``itertools.groupby(items, key)`` of a list that nobody else has, in a form that Dynamo traces."""
     if not in_trace():

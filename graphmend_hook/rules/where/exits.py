@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...diagnostics import Refusal
+from ...source.deep_exits import Lifted
 from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
@@ -19,7 +20,6 @@ from ..base import Declined
 from ..shared.blocks import following, has_effect, leaves_loop, stored_in
 from ..shared.branch import Branch, BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
-from ..shared.identity import check_identity
 from ..shared.lower import Lowering, of_data
 from ..shared.side import Side, assigning, branch_of
 from ..shared.speculated import Lowers
@@ -41,6 +41,7 @@ _OTHERWISE = Template("if DONE is not False:\n    SELECTED\nelse:\n    ORELSE")
 _AFTER = Template("if DONE is not False:\n    SELECTED\n    return OUTCOME[0]")
 _ASSIGN = Template("TARGET = VALUE")
 _DONE = Template("DONE = GM.truth_like(TEST, LIKE)")
+_TESTED = Template("TESTED = TEST\nDONE = GM.truth_like(TESTED, LIKE)")
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
 
 
@@ -173,11 +174,10 @@ class Step(Side):
         if self.found.leaves:
             is_left = not isinstance(at.body[-1], ast.Continue)
             spelling = self.found.done if is_left else f"{self.found.done}_{at.lineno}"
-            like = self.value(name(self.found.done, at))
-            test = self.judged(at.test, self.test(at.test))
-            self.body += _DONE.fill(at, DONE=spelling, TEST=test, LIKE=like)
-            self.assigned.add(spelling)
-            taken = name(spelling, at)
+            like, tested = self.value(name(self.found.done, at)), f"{self.found.done}_{at.lineno}_tested"
+            test, taken = self.judged(at.test, self.test(at.test)), name(tested, at)  # Python may know that one
+            self.body += _TESTED.fill(at, TESTED=tested, TEST=test, DONE=spelling, LIKE=like)
+            self.assigned |= {tested, spelling}
         self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [_pass(at)]), at)])
 
 
@@ -216,7 +216,8 @@ class LoopCandidate:
         body = [*self.step, *bind, *(self._leaving(statement, names) for statement in mended.body)]
         target, orelse = name(self.target, self.at, ast.Store()), self.otherwise(mended.orelse)
         loop = ast.copy_location(ast.For(target, iterated, body, orelse), self.at)
-        return _LOOP.fill(self.at, KEEP=keep, DONE=self.done, LOOP=loop, AFTER=self.after, ORIGINAL=self.at)
+        original = self.at.as_written if isinstance(self.at, Lifted) else self.at
+        return _LOOP.fill(self.at, KEEP=keep, DONE=self.done, LOOP=loop, AFTER=self.after, ORIGINAL=original)
 
     def _iterated(self) -> tuple[list[ast.expr], ast.expr]:
         """What the loop goes over, each evaluated once, and with the names of these what is iterated."""
@@ -278,7 +279,6 @@ def _branch(statement: ast.If, found: Exits, lowering: Lowering) -> BranchCandid
     if found.leaves:
         inside, after = [_Left(not of_step), *inside], [_Left(False), *after]
     branch = assigning(statement, inside, after, Step(lowering, found), found.needed)
-    check_identity(place, set(branch.names) - {*found.own})
     if place.inside_try and has_effect(inside, after):
         raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
     line = constant(found.loop.lineno, statement)

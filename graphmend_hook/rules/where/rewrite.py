@@ -45,6 +45,7 @@ import ast
 import re
 
 from ...diagnostics import Refusal
+from ...source.deep_exits import says_whether_left
 from ...source.names import enclosed_in, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import Taint, evidence_of
@@ -52,7 +53,7 @@ from ...source.templates import Template, constant, expression, replaced
 from ..base import Declined, Ready, unsuitable
 from ..shared.blocks import following, has_effect, returns
 from ..shared.branch import BranchCandidate
-from ..shared.identity import check_identity
+from ..shared.identity import is_looked_at
 from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.shared_calls import Hoisted, split
 from ..shared.side import Side, assigning, returning, valued
@@ -70,6 +71,11 @@ _CONDITIONAL = (
 )
 
 
+# In an export nothing sees what is written to, or looked at as an object, behind the statement.
+_IN_DYNAMO = "GM.undecided(TEST) and GM.tracing()"
+_KEPT = "GM.undecided(TEST := CONDITION) and GM.tracing()"
+
+
 Found = BranchCandidate | LoopCandidate | Ready | Refusal | WhileCandidate
 
 
@@ -77,7 +83,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 25
+    version = 26
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
@@ -93,6 +99,8 @@ class Where:
             elif isinstance(statement, ast.If):
                 lowering = of_data(statement.test, place, scope, CODE)
                 found = self._branch(statement, place, lowering) if isinstance(lowering, Lowering) else lowering
+            elif isinstance(statement, ast.Assign) and says_whether_left(statement):
+                found = _left(statement, place, scope)
             else:
                 conditionals = _conditionals(place, scope)
                 tests = tests or [node.test for node in conditionals]
@@ -108,7 +116,7 @@ class Where:
         condition = lowering.test(statement.test)
         if isinstance(statement.test, ast.BoolOp):
             lowering.scope.lowered[statement.test] = condition
-        hoisted = Hoisted()
+        hoisted, is_of_export = Hoisted(), True
         if returns(statement):
             tail = following(place)
             then, orelse = statement.body + tail, statement.orelse + tail
@@ -117,7 +125,7 @@ class Where:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
             branch = assigning(statement, then, orelse, Side(lowering), needed, lazy=hoisted.lazy)
-            check_identity(place, branch.names)
+            is_of_export = not is_looked_at(place, branch.names)
         if place.inside_try and has_effect(then, orelse):
             raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
@@ -125,7 +133,7 @@ class Where:
             condition,
             branch,
             "GM.settle(TEST)",
-            when=_when(hoisted, statement),
+            when=_when(hoisted, statement) or (None if is_of_export else expression(_IN_DYNAMO, statement)),
             prepare=hoisted.before,
             finish=hoisted.after,
         )
@@ -137,6 +145,15 @@ def _when(hoisted: Hoisted, at: ast.If) -> ast.expr | None:
         return None
     owner, method = hoisted.shared.value, constant(hoisted.shared.attr, at)
     return expression("GM.undecided(TEST) and GM.is_of_module(OWNER, METHOD)", at, OWNER=owner, METHOD=method)
+
+
+def _left(statement: ast.Assign, place: Place, scope: ModuleScope) -> Ready | Refusal | None:
+    """The test of an exit that stands deeper in a loop."""
+    lowering = of_data(statement.value, place, scope, CODE)
+    if not isinstance(lowering, Lowering):
+        return lowering
+    tested = ast.copy_location(ast.Assign(statement.targets, lowering.test(statement.value)), statement)
+    return Ready([tested])
 
 
 def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:
@@ -167,11 +184,16 @@ def _conditional(found: list[ast.IfExp], place: Place, scope: ModuleScope) -> Re
         )
     (node,) = found
     stored = statement.targets if isinstance(statement, ast.Assign) else []
-    check_identity(place, (target.id for target in stored if isinstance(target, ast.Name)))
+    is_held = is_looked_at(place, (target.id for target in stored if isinstance(target, ast.Name)))
     condition = lowering.test(node.test)
     branch = valued(node, statement, Side(lowering))
     decided = {"CONDITION": condition, "BODY": node.body, "ORELSE": node.orelse}
-    value = expression(_CONDITIONAL, node, ARGUMENTS=branch.arguments, **decided)
+    value = expression(
+        _CONDITIONAL.replace("GM.undecided(TEST := CONDITION)", _KEPT) if is_held else _CONDITIONAL,
+        node,
+        ARGUMENTS=branch.arguments,
+        **decided,
+    )
     traced = replaced(statement, lambda part: value if part is node else None)
     sides = branch.definitions(statement)
     return Ready(_WITH_CONDITIONAL.fill(statement, SIDES=sides, TRACED=traced, ORIGINAL=statement))

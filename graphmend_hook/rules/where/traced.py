@@ -32,6 +32,7 @@ _CONTAINERS = (
     *(list, tuple, range, dict, set, frozenset, str, torch.Size, torch.Tensor, torch.nn.Parameter),
     *map(type, ({}.keys(), {}.values(), {}.items())),
 )
+FLAG = "gm\u01c3flag"  # before what only says whether a loop is left: True, False, or a tensor () of bool
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
 
@@ -213,6 +214,8 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         known.append((left, right, selected))
         return selected
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
+        if len(left) == 2 and _is_flag(left[0]) and left[1] is not right[1]:
+            return (FLAG, torch.where(predicate, truth_like(left[1], predicate), truth_like(right[1], predicate)))
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
     is_late = late_numbers.is_late_number(left) or late_numbers.is_late_number(right)
     if not is_late and _is_same(left, right):
@@ -221,6 +224,10 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         raise Unspeculable(VALUES_DIFFER)
     expect_success()
     return late_numbers.selected(predicate.clone(), left, right)
+
+
+def _is_flag(value: Any) -> bool:
+    return type(value) is str and value == FLAG
 
 
 def _is_same(left: Any, right: Any) -> bool:

@@ -18,7 +18,7 @@ from ...engine.door.variables import Variable, fake_of, is_plain_tensor, is_unre
 from ...engine.facts.operations import name_of
 from ...engine.facts.writes import fakes_of, has_plain_memory, memory_of
 from ...engine.numbers import late_numbers
-from ...engine.numbers.number_tensors import call
+from ...engine.numbers.captured_tensors import call
 from ...engine.region import Regions
 from ..shared.traced_selection import expect_unwritten
 from ..shared.traced_sides import is_harmful

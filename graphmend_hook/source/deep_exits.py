@@ -1,0 +1,246 @@
+"""Exits of a loop that stand deeper in its body, made exits of the body itself, in the copy that is traced.
+
+Before
+    for layer in layers:
+        if self.training:
+            if torch.rand(()) < self.layer_drop:
+                continue
+            x = x + noise
+        x = layer(x)
+
+After
+        LEFT = False
+        if self.training:
+            LEFT = torch.rand(()) < self.layer_drop
+            if not LEFT:
+                x = x + noise
+        if LEFT:
+            continue
+        x = layer(x)
+
+Python does the same in both, and asks the test for its truth up to three times instead of once.  So only traced code
+has the second form, and only where what ends the step may be data; the loop as it was written stands beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import cast
+
+from .names import DEFINITIONS, NamesIn, enclosed_in, walk
+from .scopes import ModuleScope
+from .taint import Taint, evidence_of
+from .templates import OWN, Template, constant, name, replaced
+
+_LEAVING = (ast.Break, ast.Continue, ast.Return)
+_PARTS_WITH_BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+LEFT = f"{OWN}left"  # how the names begin that say whether the loop is left
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FALSE = Template("LEFT = False")
+_NONE = Template("KEPT = None")
+_KEPT = Template("KEPT = VALUE")
+_TESTED = Template("LEFT = TEST")
+_LEFT = Template("if LEFT:\n    BODY")
+_REST = Template("if not LEFT:\n    BODY")
+_DONE_OR_REST = Template("if LEFT:\n    BODY\nelse:\n    REST")
+_NOT = Template("not TEST")
+
+
+class Lifted(ast.For):
+    """Such a loop.  as_written: the loop of the program; block, index: where that stood; exits: those of the body."""
+
+    as_written: ast.For
+    block: list[ast.stmt]
+    index: int
+    exits: list[ast.If]
+
+    def plain(self) -> ast.For:
+        """As the class that everybody knows."""
+        return ast.copy_location(ast.For(**dict(ast.iter_fields(self))), self)
+
+    def restore(self) -> None:
+        """Put the program's own loop back."""
+        self.block[self.index] = self.as_written
+
+
+class _Unknown(Exception):  # noqa: N818  control flow, not an error
+    """An exit stands where it cannot be lifted from."""
+
+
+def says_whether_left(statement: ast.stmt) -> bool:
+    """Does it bind such a name to a test, which is to be lowered as one?"""
+    match statement:
+        case ast.Assign([ast.Name(spelling)]):
+            return spelling.startswith(LEFT)
+    return False
+
+
+def lift(scope: ModuleScope) -> list[Lifted]:
+    """Change the tree of the module so; gives the loops."""
+    found: dict[ast.stmt, Lifted] = {}
+    for place in scope.places:
+        loop = place.statement
+        if not isinstance(loop, ast.For) or not found.keys().isdisjoint(place.inside):
+            continue
+        if not any(map(_has_exit_inside, loop.body)):
+            continue
+        evidence = evidence_of(place.function, scope)
+        if not any(evidence.of_test(each.test) is not Taint.NO for each in _tests_of_exits(loop.body)):
+            continue
+        try:
+            made = _lifted(loop)
+        except _Unknown:
+            continue
+        made.block, made.index = place.block, place.index
+        found[loop] = made
+    for each in found.values():
+        each.block[each.index] = each
+    return [*found.values()]
+
+
+def _has_exit_inside(statement: ast.stmt) -> bool:
+    """Stands an exit in the statement, but not as the end of an ``if`` without ``else``?"""
+    if isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _LEAVING):
+        return any(map(_leaves, statement.body[:-1]))
+    return _leaves(statement)
+
+
+def _leaves(statement: ast.AST) -> bool:
+    """Is it an exit of the loop around it, or contains one?"""
+    if isinstance(statement, _LEAVING):
+        return True
+    if isinstance(statement, _LOOPS):  # it may return in there
+        return any(isinstance(node, ast.Return) for node in walk(statement)) or any(map(_leaves, statement.orelse))
+    if isinstance(statement, DEFINITIONS):
+        return False
+    return any(_leaves(each) for each in ast.iter_child_nodes(statement) if isinstance(each, _PARTS_WITH_BLOCKS))
+
+
+def _tests_of_exits(block: Sequence[ast.stmt]) -> list[ast.If]:
+    """The ``if`` statements that end in an exit on one of their sides."""
+    branches = [node for node in walk(*block) if isinstance(node, ast.If)]
+    return [
+        each for each in branches if any(isinstance(side[-1], _LEAVING) for side in (each.body, each.orelse) if side)
+    ]
+
+
+def _lifted(loop: ast.For) -> Lifted:
+    exits: list[ast.If] = []
+    body: list[ast.stmt] = []
+    waiting = [*loop.body]
+    while waiting:
+        statement = waiting.pop(0)
+        if not _has_exit_inside(statement):
+            body.append(statement)
+            continue
+        flat = _flattened(statement)
+        if flat is not None:
+            exits.append(cast("ast.If", flat[0]))
+            waiting = [*flat, *waiting]
+            continue
+        left = f"{LEFT}{statement.lineno}_{statement.col_offset}"
+        leaving: list[ast.stmt] = []
+        _with_flag(statement, left, leaving, {})
+        if len({ast.dump(each) for each in leaving}) != 1:
+            raise _Unknown
+        kept = _kept_for(leaving[0], statement)
+        before = [*_FALSE.fill(statement, LEFT=left), *(_NONE.fill(statement, KEPT=each)[0] for each in kept.values())]
+        inside, leaving = _with_flag(statement, left, [], kept), [_of_kept(leaving[0], kept)]
+        (ending,) = cast("list[ast.If]", _LEFT.fill(statement, LEFT=left, BODY=leaving))
+        body += [*before, inside, ending]
+        exits.append(ending)
+    made = Lifted(loop.target, loop.iter, body, loop.orelse, loop.type_comment)
+    ast.copy_location(made, loop)
+    made.as_written, made.exits = loop, exits
+    return made
+
+
+def _flattened(statement: ast.stmt) -> list[ast.stmt] | None:
+    """``if test: ...; break`` with an ``else``, which follows where the loop goes on; None for anything else."""
+    if not isinstance(statement, ast.If) or not statement.orelse:
+        return None
+    test, body, orelse = statement.test, statement.body, statement.orelse
+    if not isinstance(body[-1], _LEAVING):
+        if not isinstance(orelse[-1], _LEAVING):
+            return None
+        (negated,) = _NOT.fill(statement, TEST=test)
+        test, body, orelse = cast("ast.Expr", negated).value, orelse, body
+    if any(map(_leaves, body[:-1])):
+        return None
+    return [ast.copy_location(ast.If(test, body, []), statement), *orelse]
+
+
+def _kept_for(leaving: ast.stmt, statement: ast.stmt) -> dict[str, str]:
+    """The names that a ``return`` reads and the statement binds, each with one of ours that is bound in any case."""
+    if not isinstance(leaving, ast.Return) or leaving.value is None:
+        return {}
+    read, bound = NamesIn.code(leaving.value).read, NamesIn.code(statement).bound
+    return {each: f"{OWN}kept{statement.lineno}_{each}" for each in sorted(read & bound)}
+
+
+def _of_kept(leaving: ast.stmt, kept: dict[str, str]) -> ast.stmt:
+    """The exit, which reads those names instead."""
+
+    def renamed(node: ast.AST) -> ast.AST | None:
+        return name(kept[node.id], node) if isinstance(node, ast.Name) and node.id in kept else None
+
+    if kept and enclosed_in(leaving):
+        raise _Unknown  # a name may be another one in a comprehension
+    return replaced(leaving, renamed)
+
+
+def _with_flag(statement: ast.stmt, left: str, leaving: list[ast.stmt], kept: dict[str, str]) -> ast.stmt:
+    """The statement, in which each exit sets the name instead; the exits are added to `leaving`."""
+    if isinstance(statement, ast.If):
+        parts = [_block(each, left, leaving, kept) for each in (statement.body, statement.orelse)]
+        return ast.copy_location(ast.If(statement.test, *parts), statement)
+    if isinstance(statement, ast.With):
+        return ast.copy_location(ast.With(statement.items, _block(statement.body, left, leaving, kept)), statement)
+    raise _Unknown
+
+
+def _block(block: Sequence[ast.stmt], left: str, leaving: list[ast.stmt], kept: dict[str, str]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    waiting = [*block]
+    while waiting:
+        statement = waiting.pop(0)
+        if not _leaves(statement):
+            made.append(statement)
+            continue
+        flat = _flattened(statement)
+        if flat is not None:
+            waiting = [*flat, *waiting]
+            continue
+        rest = _block(waiting, left, leaving, kept)
+        if (
+            isinstance(statement, ast.If)
+            and isinstance(statement.body[-1], _LEAVING)
+            and not _has_exit_inside(statement)
+        ):
+            leaving.append(statement.body[-1])
+            tested = _TESTED.fill(statement, LEFT=left, TEST=statement.test)
+            return [*made, *tested, *_keeping(kept, statement), *_done(statement, rest, left)]
+        if isinstance(statement, _LEAVING):
+            leaving.append(statement)
+            return [
+                *made,
+                *_keeping(kept, statement),
+                *_TESTED.fill(statement, LEFT=left, TEST=constant(True, statement)),
+            ]
+        made.append(_with_flag(statement, left, leaving, kept))
+        return [*made, *(_REST.fill(statement, LEFT=left, BODY=rest) if rest else ())]
+    return made
+
+
+def _keeping(kept: dict[str, str], at: ast.stmt) -> list[ast.stmt]:
+    return [_KEPT.fill(at, KEPT=spelling, VALUE=each)[0] for each, spelling in kept.items()]
+
+
+def _done(statement: ast.If, rest: list[ast.stmt], left: str) -> list[ast.stmt]:
+    """What is done where the loop is left there, and what where it goes on."""
+    if statement.body[:-1]:
+        if rest:
+            return _DONE_OR_REST.fill(statement, LEFT=left, BODY=statement.body[:-1], REST=rest)
+        return _LEFT.fill(statement, LEFT=left, BODY=statement.body[:-1])
+    return _REST.fill(statement, LEFT=left, BODY=rest) if rest else []

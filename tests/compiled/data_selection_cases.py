@@ -1,0 +1,403 @@
+"""Branches on how much the data selects, and sides that select: masks, places, experts."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Base(nn.Module):
+    """Has layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
+
+
+class SkipsAnEmptyExpertByItsCount(Base):
+    def forward(self, x):
+        idx = self.fc(x).argmax(-1)
+        out = torch.zeros_like(x)
+        for e in range(3):
+            mask = idx == e
+            n = int(mask.sum())
+            if n == 0:
+                continue
+            out[mask] = self.layers[e](x[mask])
+        return out
+
+
+class GoesIntoAnExpertByItsCount(Base):
+    def __init__(self):
+        super().__init__()
+        self.load = [0, 0, 0]
+
+    def forward(self, x):
+        idx = self.fc(x).argmax(-1)
+        out = torch.zeros_like(x)
+        for e in range(3):
+            mask = idx == e
+            n = int(mask.sum())
+            self.load[e] += n
+            if n > 0:
+                out[mask] = self.layers[e](x[mask])
+        return out
+
+
+class CountsTheLoadOfExperts(Base):
+    def __init__(self):
+        super().__init__()
+        self.load = [0, 0, 0]
+
+    def forward(self, x):
+        idx = self.fc(x).argmax(-1)
+        out = torch.zeros_like(x)
+        for e in range(3):
+            mask = idx == e
+            n = int(mask.sum())
+            self.load[e] += n
+            if n == 0:
+                continue
+            out[mask] = self.layers[e](x[mask])
+        return out
+
+
+class TrainsOnWhatAMaskSelects(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        if mask.any():
+            y = self.fc(x[mask]).sum()
+        else:
+            y = x.sum()
+        return y
+
+
+class AveragesWhatAMaskSelects(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        n = int(mask.sum())
+        if n > 0:
+            y = self.fc(x[mask]).sum() / n
+        else:
+            y = x.sum()
+        return y
+
+
+class BranchesOnACount(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        n = mask.sum().item()
+        if n > 2:
+            x = self.fc(x)
+        return x * 2
+
+
+class BranchesOnHowManyPlaces(Base):
+    def forward(self, x):
+        idx = torch.nonzero(x[:, 0] > 0).squeeze(1)
+        if idx.numel() > 0:
+            loss = self.fc(x[idx]).pow(2).mean()
+        else:
+            loss = x.sum() * 0
+        return loss
+
+
+class BranchesOnTheLongest(Base):
+    def forward(self, x):
+        lens = (x.abs().sum(1) * 2).long().clamp(1, 4)
+        m = lens.max().item()
+        if m < 3:
+            x = F.relu(x)
+        return self.fc(x) * m
+
+
+class ReturnsEarlyForNoRows(Base):
+    def forward(self, x):
+        keep = (x.abs().max(1)[0] > 0.5).nonzero().flatten()
+        if len(keep) == 0:
+            return x.new_zeros(3)
+        return self.fc(x[keep]).mean(0)
+
+
+class AddsALossOfSelectedRows(Base):
+    def forward(self, x):
+        loss = self.fc(x).sum()
+        fg = x[:, 0] > 0.2
+        num = int(fg.sum())
+        if num:
+            loss = loss + F.mse_loss(self.layers[0](x)[fg], x[fg])
+        return loss / max(num, 1)
+
+
+class AddsALossOfWhatIsSelectedLate(Base):
+    def forward(self, x):
+        loss = self.fc(x).sum()
+        fg = x[:, 0] > 0.2
+        if fg.any():
+            loss = loss + F.mse_loss(self.layers[0](x)[fg], x[fg])
+        return loss
+
+
+class DividesByACount(Base):
+    def forward(self, x):
+        loss = self.fc(x).sum()
+        fg = x[:, 0] > 0.2
+        num = int(fg.sum())
+        if num:
+            loss = loss + self.layers[0](x)[fg].pow(2).mean()
+        return loss / max(num, 1)
+
+
+class WeighsAMeanOfNothing(Base):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        fg = x[:, 0] > 0.5
+        loss = self.fc(x).sum() * self.a
+        if fg.any():
+            loss = loss + self.a * x[fg].mean()
+        return loss
+
+
+class WeighsASumOverACountOfZero(Base):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        fg = x[:, 0] > 0.5
+        n = int(fg.sum())
+        loss = self.fc(x).sum() * self.a
+        if n > 0:
+            loss = loss + self.a * (self.fc(x)[fg].sum() / n)
+        return loss
+
+
+class HasAViewOfWhatIsWritten(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        out = torch.zeros_like(x)
+        v = out[0]
+        if mask.any():
+            out[mask] = x[mask] * 2
+        return out + v
+
+
+class WritesToItsInput(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        if mask.any():
+            x[mask] = x[mask] * 2
+        return x + 1
+
+
+class AddsToItsInput(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        n = int(mask.sum())
+        if n > 2:
+            x[mask] += 1
+        return x + 1
+
+
+class DividesByZeroWhereNotTaken(Base):
+    def forward(self, x):
+        n = int((x[:, 0] > 0.5).sum())
+        if n > 0:
+            y = self.fc(x).sum() / n
+        else:
+            y = self.fc(x).sum()
+        return y
+
+
+class LeavesTheLastPlaceOut(Base):
+    def forward(self, x):
+        idx = (x[:, 0] > 0).nonzero().squeeze(1)
+        if idx.numel() > 1:
+            y = self.fc(x[idx[:-1]]).sum()
+        else:
+            y = self.fc(x).sum()
+        return y
+
+
+class LooksUpByRowsAndColumns(Base):
+    def forward(self, x):
+        rows, cols = torch.where(x > 0.7)
+        if len(rows):
+            y = x[rows, cols].sum() + self.fc(x)[rows].mean()
+        else:
+            y = x.sum()
+        return y
+
+
+class WritesUnderTwoMasks(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0
+        out = torch.zeros(4)
+        if keep.any():
+            out[keep] = x[keep].sum(-1)
+            out[~keep] = -1.0
+        return out, keep
+
+
+class WritesWithoutGradients(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0
+        w = torch.ones_like(x)
+        with torch.no_grad():
+            if keep.any():
+                w[keep] = x[keep].exp()
+                w[keep, 0] = 5.0
+        return self.fc(x) * w
+
+
+class DividesWhatIsWritten(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0
+        out = torch.zeros_like(x)
+        if keep.any():
+            out[keep] = x[keep].to(torch.float64).float()
+            n = keep.sum()
+            out = out / n
+        return out
+
+
+class WritesToAResultOfALayer(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0.4
+        out = self.fc(x)
+        if keep.any():
+            out[keep] = out[keep] * 3
+        return out
+
+
+class ViewsAnOddNumber(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        n = int(mask.sum())
+        if n > 0:
+            y = x[mask].view(2, -1).sum()
+        else:
+            y = x.sum()
+        return y
+
+
+class TakesTheSecondRow(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        n = int(mask.sum())
+        if n >= 2:
+            y = x[mask][1].sum()
+        else:
+            y = x.sum()
+        return y
+
+
+class ChangesTheMaskBetween(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        out = torch.zeros_like(x)
+        if mask.any():
+            y = x[mask]
+            mask[0] = False
+            mask[0] = True
+            out[mask] = y
+        return out
+
+
+class WritesWhatAnotherMaskSelects(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        m2 = mask.roll(1)
+        out = torch.zeros_like(x)
+        if mask.any():
+            out[mask] = x[m2]
+        return out
+
+
+class WritesWhatAFunctionSees(Base):
+    def forward(self, x):
+        mask = x[:, 0] > 0
+        out = torch.zeros_like(x)
+
+        def see():
+            return out * 2
+
+        if mask.any():
+            out[mask] = x[mask] * 2
+        return see()
+
+
+class LoopsOverACount(Base):
+    def forward(self, x):
+        n = int((x[:, 0] > 0.5).sum())
+        if n > 1:
+            for i in range(n):
+                x = x + i
+        return self.fc(x)
+
+
+class MakesAsManyAsCounted(Base):
+    def forward(self, x):
+        n = int((x[:, 0] > 0.5).sum())
+        if n > 0:
+            x = x + torch.zeros(n, 3).sum()
+        return self.fc(x)
+
+
+class SqueezesPlaces(Base):
+    def forward(self, x):
+        idx = (x[:, 0] > 0).nonzero()
+        if len(idx) == 1:
+            y = self.fc(x[idx.squeeze()]).sum()
+        else:
+            y = self.fc(x).sum()
+        return y
+
+
+class KeepsSomeRows(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0
+        if keep.sum() > 1:
+            x = x[keep]
+        return self.fc(x)
+
+
+class LossesOfClasses(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0
+        n = keep.sum()
+        if n > 1:
+            loss = F.cross_entropy(self.fc(x)[keep], x[keep].abs().argmax(-1))
+        else:
+            loss = self.fc(x).mean()
+        return loss
+
+
+class WritesWhatAutogradHasSaved(Base):
+    def forward(self, x):
+        keep = x[:, 0] > 0.4
+        out = self.fc(x)
+        z = out * out
+        if keep.any():
+            out[keep] = out[keep] * 3
+        return out + z
+
+
+STAY = (
+    ViewsAnOddNumber,
+    TakesTheSecondRow,
+    ChangesTheMaskBetween,
+    WritesWhatAnotherMaskSelects,
+    WritesWhatAFunctionSees,
+    LoopsOverACount,
+    MakesAsManyAsCounted,
+    SqueezesPlaces,
+    KeepsSomeRows,
+    LossesOfClasses,
+    WritesWhatAutogradHasSaved,
+)
