@@ -388,6 +388,22 @@ class WritesWhatAutogradHasSaved(Base):
         return out + z
 
 
+class SplitsByHowManyEachExpertGets(Base):
+    def forward(self, x):
+        choice = self.fc(x).argmax(-1)
+        counts = torch.bincount(choice, minlength=3)
+        order = choice.argsort()
+        parts = torch.split(x[order], counts.tolist())
+        found = [layer(part) for layer, part in zip(self.layers, parts)]
+        return torch.cat(found)[order.argsort()]
+
+
+class CountsMoreThanThereAre(Base):
+    def forward(self, x):
+        counts = torch.bincount(x.topk(2)[1].flatten(), minlength=5)
+        return self.fc(x) * counts[:3]
+
+
 STAY = (
     ViewsAnOddNumber,
     TakesTheSecondRow,

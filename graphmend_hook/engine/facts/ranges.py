@@ -75,6 +75,13 @@ def truth(trace: Trace, test: Variable) -> Any:
 
 
 @question(otherwise=False)
+def are_below(trace: Trace, tensor: Variable, bound: int) -> bool:
+    """Are all elements of it at least 0, and below the bound, whatever the data is?"""
+    found = None if is_as_written(trace) else range_of(trace, tensor_node(tensor))
+    return found is not None and found.low >= 0 and found.high < bound
+
+
+@question(otherwise=False)
 def is_drawn_before(_trace: Trace, test: Variable) -> bool:
     """Is it made of a number of Python's `random`?  Dynamo draws it before the graph, whether it is used or not."""
     return type(test).__name__ == "UnspecializedPythonVariable"
@@ -109,6 +116,11 @@ def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     if not isinstance(value, torch.Tensor):
         return None
+    found = _range_of_result(node, value, walk, depth)
+    return Range(0.0, 1.0) if found is None and value.dtype is torch.bool else found
+
+
+def _range_of_result(node: torch.fx.Node, value: torch.Tensor, walk: _Walk, depth: int) -> Range | None:
     call = getattr(getattr(node.meta.get("grapharg"), "source", None), "random_call_index", None)
     if call is None and (not node.op.startswith("call") or not facts_of(node).is_of_torch):
         return None
@@ -142,7 +154,7 @@ def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
 def _through(name: str, node: torch.fx.Node, operand: torch.fx.Node, inner: Range) -> Range | None:
     """What the operation makes of a range of its operand."""
     given, value = operand.meta["example_value"], node.meta["example_value"]
-    is_widened = value.dtype is torch.int64 and given.dtype in (torch.int32, torch.int16, torch.uint8)
+    is_widened = value.dtype is torch.int64 and given.dtype in (torch.int32, torch.int16, torch.uint8, torch.bool)
     if name in _HANDING_ON and (value.is_floating_point() or value.dtype is given.dtype or is_widened):
         if name == "view" and value.dtype is not given.dtype:
             return None
@@ -191,7 +203,7 @@ def _truths_of(operand: Any, walk: _Walk, depth: int) -> Range | None:
     value = operand.meta.get("example_value") if isinstance(operand, torch.fx.Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not torch.bool:
         return None
-    return _range_of(operand, walk, depth) or Range(0.0, 1.0)
+    return _range_of(operand, walk, depth)
 
 
 def _joined(name: str, operands: list[Range | None]) -> Range | None:

@@ -14,6 +14,7 @@ import torch
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace
 from ...engine.epilogue.deferral import is_in_a_body, is_transformed
+from ...engine.facts import ranges
 from ...engine.numbers import capture
 from ...engine.numbers.runtime_asserts import assert_on_host
 from ..shared.traced_conditions import are_same_shapes, has_elements, holds_data, is_left_alone
@@ -23,6 +24,8 @@ from . import traced_contents
 from .traced import as_tensor, is_asked, is_traced, item, on_host
 from .traced_contents import known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
+
+_MOST_COUNTED = 1 << 22  # comparisons, in the place of a count
 
 
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
@@ -193,6 +196,9 @@ def _has_a_count_each(tensor: Any, counts: Any, dim: Any) -> bool:
 def counted(tensor: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """``torch.bincount(tensor, weights, minlength)``."""
     if is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 and type(minlength) is int:
+        if weights is None and tensor.numel() * minlength <= _MOST_COUNTED and ranges.are_below(tensor, minlength):
+            expect_success()
+            return (tensor.unsqueeze(-1) == torch.arange(minlength, device=tensor.device)).sum(0)
         return _captured(torch.bincount, tensor, weights, minlength)
     return None
 
