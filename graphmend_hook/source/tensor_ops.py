@@ -147,6 +147,12 @@ def _operands(name: str) -> int:
 # In torch.nn.functional they take `inplace`, by position too.
 INPLACE = _names("elu hardsigmoid hardswish leaky_relu mish relu relu6 selu silu")
 
+# Methods that write to what they are called on, and change nothing else; without the last letter they make another one.
+WRITTEN_BY_METHODS = _names(
+    "add_ addcdiv_ addcmul_ clamp_ clamp_max_ clamp_min_ div_ index_add_ index_copy_ index_fill_ "
+    "index_put_ lerp_ masked_fill_ masked_scatter_ mul_ scatter_ scatter_add_ sub_"
+)
+
 # A call of one says that its result is a tensor that somebody tests.
 PREDICATES = _COMPARISONS | _QUESTIONS | _LOGIC
 

@@ -404,6 +404,58 @@ class CountsMoreThanThereAre(Base):
         return self.fc(x) * counts[:3]
 
 
+class AddsRowsOfExperts(Base):
+    def forward(self, x):
+        weights, chosen = self.fc(x).softmax(-1).topk(2)
+        out = torch.zeros_like(x)
+        for expert in range(3):
+            rows, place = torch.where(chosen == expert)
+            if rows.shape[0] == 0:
+                continue
+            y = self.layers[expert](x[rows]) * weights[rows, place, None]
+            out[rows] += y
+            self.fc(y)
+        return out
+
+
+class AddsRowsInPlace(Base):
+    def forward(self, x):
+        chosen = self.fc(x).argmax(-1)
+        out = torch.zeros_like(x)
+        for expert in range(3):
+            rows = (chosen == expert).nonzero().flatten()
+            if len(rows) > 0:
+                y = self.layers[expert](x[rows])
+                out.index_add_(0, rows, y)
+                self.fc(y)
+        return out
+
+
+class FillsInPlace(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        if x.mean() > 0:
+            y.masked_fill_(x < 0, 0.0)
+            y.mul_(2.0)
+        return y
+
+
+class FillsAViewThatIsReadLater(Base):
+    def forward(self, x):
+        y = x * 1
+        row = y[0]
+        if x.mean() > 0:
+            y.masked_fill_(x < 0, 0.0)
+        return self.fc(y) + row
+
+
+class AddsToWhatTheCallerHas(Base):
+    def forward(self, x):
+        if x.mean() > 0:
+            x.add_(1.0)
+        return self.fc(x)
+
+
 STAY = (
     ViewsAnOddNumber,
     TakesTheSecondRow,

@@ -35,10 +35,10 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
             return False
         weight = tensor_of(node.args[1])
         return weight is not None and _is_below(trace, node.args[0], weight.shape[0])
-    if name != "getitem":
+    if name not in ("getitem", "setitem"):
         return False
     table, index = tensor_of(node.args[0]), node.args[1]
-    parts = index if isinstance(index, tuple) else (index,)
+    parts = [part for part in (index if isinstance(index, tuple) else (index,)) if part is not None]
     if table is None or not all(isinstance(part, torch.fx.Node) or part == slice(None) for part in parts):
         return False
     return all(part == slice(None) or _is_below(trace, part, table.shape[place]) for place, part in enumerate(parts))

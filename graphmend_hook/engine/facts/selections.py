@@ -23,7 +23,52 @@ _CALCULATED = frozenset(
     {*(operator.add, operator.sub, operator.mul, operator.neg), *(torch.sym_max, torch.sym_min, torch.sym_not)}
     | {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.getitem}
 )
+# Comparisons that say whether there is anything, by what they give.
+_ASKING_FOR_SOME = {
+    True: {(operator.gt, 0), (operator.ne, 0), (operator.ge, 1)},
+    False: {(operator.eq, 0), (operator.lt, 1), (operator.le, 0)},
+}
+_HANDING_ON = frozenset({"clone", "reshape", "view"})
+_NEGATING = frozenset({operator.invert, torch.logical_not})
 _SIZES = frozenset({"numel", "shape", "size", "sym_size", "sym_numel"})
+
+
+def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
+    """The sizes, as symbols of sympy, that are 0 where the predicate is not what `holds` says."""
+    while name_of(predicate) in _HANDING_ON or predicate.target in _NEGATING:
+        holds ^= predicate.target in _NEGATING
+        predicate = predicate.args[0]
+    if name_of(predicate) == "any" and len(predicate.args) == 1:
+        return _sizes_selected_by(predicate.args[0]) if holds else set()
+    if (predicate.target, *predicate.args[1:]) in _ASKING_FOR_SOME[holds]:
+        return _sizes_counted_by(predicate.args[0])
+    return set()
+
+
+def _sizes_counted_by(count: Any) -> set[Any]:
+    """Those that are 0 where the count is, a tensor or a number."""
+    name = name_of(count) if isinstance(count, torch.fx.Node) else ""
+    if name in ("sum", "count_nonzero") and len(count.args) == 1:
+        return _sizes_selected_by(count.args[0])
+    if name in ("scalar_tensor", "item", "sym_int", *_HANDING_ON):
+        return _sizes_counted_by(count.args[0])
+    value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
+    if not isinstance(value, torch.SymInt):
+        return set()
+    size = value.node.expr
+    return {each for each in size.free_symbols if len(size.free_symbols) == 1 and (size / each).is_positive}
+
+
+def _sizes_selected_by(mask: Any) -> set[Any]:
+    """The numbers of rows that have been selected by the mask, or are its places."""
+    fake = tensor_of(mask)
+    if fake is None or fake.dtype is not torch.bool:
+        return set()
+    found = [user for user in mask.users if user.target is operator.getitem and user.args[1] is mask]
+    listing = [user for user in mask.users if name_of(user) in (*_PLACES, "where") and len(user.args) == 1]
+    found += [*listing, *(item for user in listing for item in user.users if item.target is operator.getitem)]
+    sizes = [each.shape[0] for user in found if (each := tensor_of(user)) is not None and each.dim() > 0]
+    return {symbol for size in sizes if isinstance(size, torch.SymInt) for symbol in size.node.expr.free_symbols}
 
 
 def has_open_sizes(node: torch.fx.Node) -> bool:
@@ -47,12 +92,37 @@ def is_harmless(trace: Trace, node: torch.fx.Node) -> bool:
     if name in ("getitem", "index_select"):
         indices = [each for each in node.all_input_nodes[1:] if tensor_of(each) is not None]
         return is_inside(trace, node) if indices else is_total(node)
-    return is_total(node)
+    return is_total(node) or adds_rows(trace, node)
+
+
+def adds_rows(trace: Trace, node: torch.fx.Node) -> bool:
+    """Is it ``index_add`` or ``index_copy`` of as many rows as there are places, each of which is there?"""
+    if name_of(node).rstrip("_") not in ("index_add", "index_copy") or len(node.args) != 4 or node.kwargs:
+        return False
+    target, index, source = (tensor_of(node.args[place]) for place in (0, 2, 3))
+    dimension: Any = node.args[1]
+    if target is None or index is None or source is None or not is_inside(trace, node) or index.dim() != 1:
+        return False
+    given = [*target.shape[:dimension], index.shape[0], *target.shape[dimension:][1:]]
+    return source.dtype is target.dtype and same_sizes(source.shape, given) is True
 
 
 def fills(trace: Trace, node: torch.fx.Node) -> bool:
-    """Is it ``target[mask] = value`` of as many rows as the mask selects, since the same mask has selected them?"""
-    if node.target is not operator.setitem or not (masks := _masks(node.args[1])) or not _fits(node, masks):
+    """Is it ``target[mask] = value`` of as many rows as the mask selects, since the same mask has selected them?
+
+    Or ``target[places] = value`` of as many rows as there are places, each of which is there.
+    """
+    if node.target is not operator.setitem:
+        return False
+    if not (masks := _masks(node.args[1])):
+        target, index, value = (tensor_of(each) for each in node.args[:3])
+        if target is None or index is None or not is_inside(trace, node):
+            return False
+        if not isinstance(node.args[2], torch.fx.Node):
+            return True
+        is_like = value is not None and value.dtype is target.dtype
+        return is_like and same_sizes(value.shape, (*index.shape, *target.shape[1:])) is True  # type: ignore[union-attr]
+    if not _fits(node, masks):
         return False
     mask, value = node.args[1], node.args[2]
     if not isinstance(mask, torch.fx.Node) or not isinstance(value, torch.fx.Node):

@@ -65,13 +65,13 @@ def _device_of(node: torch.fx.Node) -> torch.device | None:
 
 def _tensor_of(trace: Trace, node: Any, device: torch.device | None) -> Variable:
     """The tensor that a node which gives a number, or an answer, is calculated as."""
-    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else node
-    if type(value) is int or isinstance(value, torch.SymInt):
-        given = torch.fx.Proxy(node, trace.output.current_tracer) if isinstance(node, torch.fx.Node) else node
-        return call(trace, torch.scalar_tensor, given, dtype=torch.int64, device=device)
+    value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
+    if isinstance(value, torch.SymInt):
+        number = torch.fx.Proxy(node, trace.output.current_tracer)
+        return call(trace, torch.scalar_tensor, number, dtype=torch.int64, device=device)
     if not isinstance(value, torch.SymBool):
         return None
-    operands = [_tensor_of(trace, each, device) for each in node.args]
+    operands = [each if type(each) is int else _tensor_of(trace, each, device) for each in node.args]
     if any(operand is None for operand in operands):
         return None
     if node.target in _COMPARED or node.target in _JOINING:

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from ...diagnostics import Refusal
 from ...source.deep_exits import LEFT, says_whether_left
-from ...source.names import NamesIn, walk
+from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Place
 from ...source.templates import OWN, Template, constant, expression, name
+from ...source.tensor_ops import WRITTEN_BY_METHODS
 from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.kept import appended_to, is_new
@@ -241,6 +242,8 @@ class Side(Speculation):
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
+        if not isinstance(found, EffectCall) and self._writes_in_place(statement):
+            return
         if not isinstance(found, EffectCall):
             self.body.append(ast.copy_location(ast.Expr(self.whole(statement.value)), statement))
             return
@@ -251,6 +254,24 @@ class Side(Speculation):
         self.body += _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves
         )
+
+    def _writes_in_place(self, statement: ast.Expr) -> bool:
+        """``out.index_add_(0, rows, values)``: as an item that is written."""
+        match statement.value:
+            case ast.Call(ast.Attribute(ast.Name(owner) as target, method)) as call if (
+                method in WRITTEN_BY_METHODS and self._may_be_rebound(owner) and not unpacks(call)
+            ):
+                lowered = self.value(call)
+                assert isinstance(lowered, ast.Call)
+                self.rewritten.add(owner)
+                holes = {"ITEMS": self.value(target), "METHOD": constant(method, statement)}
+                made = expression("GM.write_by(ITEMS, METHOD)", statement, **holes)
+                assert isinstance(made, ast.Call)
+                made.args += lowered.args
+                made.keywords = lowered.keywords
+                self._store(statement, [self._target(name(owner, target, ast.Store()))], made)
+                return True
+        return False
 
     def leaf(self, node: ast.expr, apart: Late | None) -> ast.expr:
         """A value of an effect, which may be computed when that is delivered."""

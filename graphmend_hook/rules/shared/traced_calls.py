@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import at_most, is_much, is_unbacked, is_wrapper, without_hooks
+from ...engine.door.variables import at_most, is_much, is_unbacked, is_wrapper, tensor_node, without_hooks
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.lookups import is_inside
@@ -228,6 +228,7 @@ def _is_large(node: torch.fx.Node) -> bool:
 def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
     """The operation with which the multiplications come to too many, as far as sizes have been seen in the trace."""
     statements, work = trace.compilation.of(_Statements), 0.0
+    empty = _empty_where_not_taken(trace)
     for node in made:
         if name_of(node).rstrip("_") not in STEADY or (kind := _device_of(node)) is None:
             continue
@@ -236,12 +237,28 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
             call = node.target if callable(node.target) else getattr(torch.Tensor, str(node.target))
             call(*args, **options)
         count = counter.get_total_flops()
-        more = (float(count) if isinstance(count, int) else count.node.hint or at_most(count)) / 2
+        more = _seen(count, empty) / 2
         work, statements.work = work + more, statements.work + more
         most = _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES)
         if work > most or statements.work > _REGIONS * most:
             return node
     return None
+
+
+def _empty_where_not_taken(trace: Trace) -> set[Any]:
+    """The sizes that are 0 where an open region is not taken, as symbols."""
+    regions = [region for region in trace.compilation.of(Regions).open if region.predicate is not None]
+    found = [selections.empty_unless(tensor_node(each.predicate), each.is_where_true) for each in regions]
+    return set().union(*found)
+
+
+def _seen(count: Any, empty: set[Any]) -> float:
+    """As many as the sizes make that have been seen in the trace, and those that the data decides at most make."""
+    if isinstance(count, int):
+        return float(count)
+    if count.node.hint is not None:
+        return float(count.node.hint)
+    return 0.0 if empty and count.node.expr.subs(dict.fromkeys(empty, 0)) == 0 else at_most(count)
 
 
 def _device_of(node: torch.fx.Node) -> str | None:

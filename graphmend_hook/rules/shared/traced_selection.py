@@ -165,9 +165,10 @@ def has_gradient(_trace: Trace, value: Variable) -> bool:
 
 
 @question(otherwise=False)
-def may_be_replaced(trace: Trace, written: Variable, value: Variable) -> bool:
+def may_be_replaced(trace: Trace, written: Variable, given: Variable) -> bool:
     """Is another tensor to stand for one that the program writes to?  So if the trace made it, or for a gradient."""
-    if torch.is_grad_enabled() and value.is_tensor() and fake_of(value).requires_grad:
+    tensors = [each for each in given.realize().items if each.is_tensor()]
+    if torch.is_grad_enabled() and any(fake_of(each).requires_grad for each in tensors):
         return True
     region = trace.compilation.of(Regions).open[-1]
     return not _is_older(trace, written) and trace.compilation.allows(REPLACED, region.at)

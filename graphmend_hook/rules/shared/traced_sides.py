@@ -258,6 +258,12 @@ def open_sides(trace: Trace) -> int:
     return len(conditions(trace) or ())
 
 
+@question(otherwise=False)
+def is_in_region(trace: Trace) -> bool:
+    """Is what Python might not get to being traced?"""
+    return bool(trace.compilation.of(Regions).open)
+
+
 @question(otherwise=None)
 def predicate_of(trace: Trace, depth: int) -> Any:
     """The condition of the side that `depth` others stand around, a tensor () of bool."""

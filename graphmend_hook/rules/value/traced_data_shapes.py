@@ -17,6 +17,7 @@ from ...engine.epilogue.deferral import is_in_a_body, is_transformed
 from ...engine.facts import ranges
 from ...engine.numbers import capture
 from ...engine.numbers.runtime_asserts import assert_on_host
+from ..shared import traced_sides
 from ..shared.traced_conditions import are_same_shapes, has_elements, holds_data, is_left_alone
 from ..shared.traced_operations import has_known_shape, is_tensor
 from ..where import traced_rows
@@ -31,7 +32,7 @@ _MOST_COUNTED = 1 << 22  # comparisons, in the place of a count
 def nonzero(tensor: Any, as_tuple: bool) -> Any:
     """``tensor.nonzero(as_tuple=as_tuple)``."""
     if is_asked(tensor) and holds_data(tensor) and tensor.dim():
-        found = _places(tensor)
+        found = _places(tensor, not traced_sides.is_in_region())
         if found is not None:
             return found if as_tuple else torch.stack(found).t()  # laid out as `torch.nonzero` does
         return _captured(torch.nonzero, tensor, as_tuple=as_tuple)
@@ -40,6 +41,15 @@ def nonzero(tensor: Any, as_tuple: bool) -> Any:
 
 def taken(container: Any, index: Any) -> Any:
     """``container[index]``."""
+    return _taken(container, index, True)
+
+
+def taken_in_side(container: Any, mask: torch.Tensor) -> Any:
+    """The same in a side, which is traced once for all masks."""
+    return _taken(container, mask, False)
+
+
+def _taken(container: Any, index: Any, of_inputs: bool) -> Any:
     if not is_traced(container):
         return None
     number = as_tensor(index)
@@ -54,7 +64,7 @@ def taken(container: Any, index: Any) -> Any:
         return _captured(operator.getitem, container.unsqueeze(0), widened(index))
     if any([mask.dim() == 0 for mask in masks]):  # noqa: C419
         return None  # of which Dynamo has no shape
-    places = _positions(container, index)
+    places = _positions(container, index, of_inputs)
     selecting = index if places is None else places
     if any([_is_mask(part) for part in _parts(selecting)]):  # noqa: C419
         return _captured(operator.getitem, container, selecting)
