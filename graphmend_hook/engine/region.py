@@ -48,6 +48,7 @@ class Region:
 
     at: its place in the trace: a line, and how often the trace has reached it before.
     predicate: a tensor () of bool that says where it is taken, if that is known; is_where_true: where it is true?
+    turned_at: the last node of the side that was traced first, once the other one is.
     made: the nodes that were made in it, once it is closed.
     conditions: what says that the side is taken which is taken where the predicate is true, or false, if one was made.
     is_spoilt: has it operations that may not be made where it is not taken?
@@ -59,6 +60,7 @@ class Region:
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
         self.at, self.place, self.code, self.codes = at, trace.place, trace.code, codes
         self.predicate, self.is_where_true = predicate, True
+        self.turned_at: torch.fx.Node | None = None
         self.made: set[torch.fx.Node] = set()
         self.conditions: dict[bool, torch.fx.Node] = {}
         self.is_spoilt = False
@@ -67,11 +69,12 @@ class Region:
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
         self.stores = None if predicate is None else Stores(trace.output.side_effects, self._state)
 
-    def turn(self) -> None:
+    def turn(self, trace: Trace) -> None:
         """From here on, what is traced is the side that is taken where the predicate is false."""
         assert self.stores is not None
         self.stores.end_side()
         self.is_where_true = False
+        self.turned_at = next(reversed(trace.graph.nodes), None)
 
     def nodes(self, trace: Trace) -> list[torch.fx.Node]:
         """Those that were made in it so far."""

@@ -1201,7 +1201,7 @@ SPICES = {
             "for j$i in range(n):\n    if flag or j$i:\n        w$i = $e\n        if $p:\n            return $o + w$i.sum(), j$i\n        $o = $o + 1\n    $B",
             "c$i = 0\nfor j$i in range(n):\n    $z = $e\n    if $p:\n        c$i += 1\n    else:\n        c$i = 0\n    if c$i >= 2:\n        break\nself.k = c$i",
             "f$i = False\nfor j$i in range(n):\n    if $p:\n        f$i = True\n        break\n    $o = $e\nif not f$i:\n    $z = $e\nself.last = f$i",
-            "for j$i in range(n):\n    if $g:\n        self.k += 1\n        if $p:\n            self.k *= 2\n            continue\n        self.k -= 1\n    $z = $e",
+            "for j$i in range(n):\n    if $q:\n        self.k += 1\n        if $p:\n            self.k *= 2\n            continue\n        self.k -= 1\n    $z = $e",
         ],
     ),
 }

@@ -165,13 +165,17 @@ def has_gradient(_trace: Trace, value: Variable) -> bool:
 
 
 @question(otherwise=False)
-def may_be_replaced(trace: Trace, written: Variable, given: Variable) -> bool:
-    """Is another tensor to stand for one that the program writes to?  So if the trace made it, or for a gradient."""
+def brings_gradient(_trace: Trace, given: Variable) -> bool:
+    """Does one of the values require a gradient, where one is computed?"""
     tensors = [each for each in given.realize().items if each.is_tensor()]
-    if torch.is_grad_enabled() and any(fake_of(each).requires_grad for each in tensors):
-        return True
-    region = trace.compilation.of(Regions).open[-1]
-    return not _is_older(trace, written) and trace.compilation.allows(REPLACED, region.at)
+    return torch.is_grad_enabled() and any(fake_of(each).requires_grad for each in tensors)
+
+
+@question(otherwise=False)
+def is_to_be_replaced(trace: Trace, written: Variable) -> bool:
+    """Is another tensor to stand for one that the program writes to?  So, at first, for what the trace has made."""
+    regions = trace.compilation.of(Regions).open
+    return bool(regions) and not _is_older(trace, written) and trace.compilation.allows(REPLACED, regions[-1].at)
 
 
 def _is_older(trace: Trace, tensor: Variable) -> bool:
@@ -194,7 +198,7 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable, is_a_choice: 
         return False
     region = trace.compilation.of(Regions).open[-1]
     trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
-    bet = REPLACED.at(region.at) if is_a_choice and not after.requires_grad else None
+    bet = REPLACED.at(region.at) if is_a_choice else None
     trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new), bet))
     return True
 
@@ -214,7 +218,10 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
     for region, old, new, bet in compilation.of(_Replaced).found:
         memory = memory_of([old])
         earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
-        later = [node for node in nodes[order[new] + 1 :] if node not in region.made and node not in merges]
+        end = len(nodes) if region.turned_at is None else order.get(region.turned_at, -1)
+        is_other_side = order[new] < end < len(nodes)  # what is not, of the region, sees the write
+        others = {node for node in region.made if is_other_side and order.get(node, -1) > end}
+        later = [node for node in nodes[order[new] + 1 :] if node not in others and node not in merges]
         is_read = any(not memory.isdisjoint(memory_of(node.all_input_nodes)) for node in later)
         if not is_read and not any(may_save(node, memory) for node in earlier):
             continue

@@ -228,7 +228,7 @@ def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
 @question(otherwise=None)
 def enter_other_side(trace: Trace) -> None:
     """From here on, the side is traced that is taken where the predicate is false."""
-    trace.compilation.of(Regions).open[-1].turn()
+    trace.compilation.of(Regions).open[-1].turn(trace)
 
 
 @dataclass

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
+from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number
 from ..shared import traced_selection
 from ..shared.traced_calls import begun, judged
-from ..shared.traced_sides import Unspeculable
 from ..shared.traced_speculated import augmented, current_item, item_of, plain, stores
-from ..where.codes import HARMFUL
 from .traced import is_traced
 from .traced_data_shapes import taken_in_side
 
@@ -44,12 +43,13 @@ def augment_item(name: str, items: Any, key: Any, value: Any) -> Any:
 def write_by(written: Any, method: str, *given: Any, **named: Any) -> Any:
     """``written.<method>(...)``, of a method that writes; gives what stands for `written` from now on."""
     start = begun()
-    if isinstance(written, torch.Tensor) and traced_selection.may_be_replaced(written, (*given, *named.values())):
+    values = (*given, *named.values())
+    if _is_replaced(written, values):
         new = getattr(written, method.rstrip("_"))(*given, **named)
         judged(start, None)
-        if not traced_selection.stands_for_written(new, written, True):
-            raise Unspeculable(HARMFUL)
-        return new
+        if traced_selection.stands_for_written(new, written, not traced_selection.brings_gradient(values)):
+            return new
+        start = begun()
     getattr(written, method)(*given, **named)
     return judged(start, written)
 
@@ -57,20 +57,22 @@ def write_by(written: Any, method: str, *given: Any, **named: Any) -> Any:
 def write_item(items: Any, key: Any, value: Any) -> Any:
     """``items[key] = value``; gives what stands for `items` from now on.
 
-    A tensor is written to where the side is taken.  If a gradient comes in by that, another tensor is made instead of
-    one that this trace has made, if the rest of the program cannot tell.
+    A tensor is written to where the side is taken, or another one is made instead of one that this trace has made, if
+    the rest of the program cannot tell.
     """
     start = begun()
-    if (
-        not isinstance(items, torch.Tensor)
-        or is_late_number(value)
-        or not traced_selection.may_be_replaced(items, (value,))
-    ):
-        items[key] = value
-        return judged(start, items)
-    new = items.clone()
-    new[key] = value
-    judged(start, None)
-    if not traced_selection.stands_for_written(new, items, True):
-        raise Unspeculable(HARMFUL)
-    return new
+    if not is_late_number(value) and _is_replaced(items, (value,)):
+        new = items.clone()
+        new[key] = value
+        judged(start, None)
+        if traced_selection.stands_for_written(new, items, not traced_selection.brings_gradient((value,))):
+            return new
+        start = begun()
+    items[key] = value
+    return judged(start, items)
+
+
+def _is_replaced(written: Any, values: tuple[Any, ...]) -> bool:
+    if not isinstance(written, torch.Tensor) or not in_trace():
+        return False
+    return traced_selection.brings_gradient(values) or traced_selection.is_to_be_replaced(written)
