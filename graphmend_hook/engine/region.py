@@ -23,7 +23,7 @@ from .door.own_code import is_of_package
 from .door.trace_state import State
 from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
-from .facts.operations import divides_whole_numbers, is_plain, only_computes, only_writes_memory, written_nodes
+from .facts.operations import may_fail, only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 from .stores import Stores
@@ -208,8 +208,8 @@ def nodes_since(trace: Trace, last: torch.fx.Node | None) -> list[torch.fx.Node]
 
 
 def _is_as_if_not_made(node: torch.fx.Node) -> bool:
-    """Does it go away where nobody uses it?"""
-    return not node.op.startswith("call") or (is_plain(node) and not divides_whole_numbers(node))
+    """Can it stay where nobody uses it, and be as if it were not there: can it fail on no data, nor for want of any?"""
+    return not node.op.startswith("call") or not may_fail(node)
 
 
 def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:

@@ -456,6 +456,38 @@ class AddsToWhatTheCallerHas(Base):
         return self.fc(x)
 
 
+class WritesToAViewOfWhatItHasWritten(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        rows = y[1:]
+        if x.max() > 1:
+            y.mul_(2)
+            rows.mul_(2)
+        return y * 2
+
+
+class WritesToAViewOfALayersResult(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        rows, last = y[1:], y[-1]
+        if x.max() > 1:
+            rows.mul_(2)
+            y[0] = 1.0
+        return y + last, rows.exp()
+
+
+class ReadsWhatIsWrittenOnTheOtherSide(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        same = y
+        if x.mean() > 0:
+            y.mul_(2)
+            z = y + 1
+        else:
+            z = same * 3
+        return y + z
+
+
 STAY = (
     ViewsAnOddNumber,
     TakesTheSecondRow,

@@ -840,4 +840,21 @@ def f(self, x, y, n, flag):
         library="",
         seed=7819726696743617,
     ),
+    "what a side has computed that is not merged": Program(
+        """\
+def f(self, x, y, n, flag):
+    if (x > 0).sum() >= n:
+        b = y.max
+    else:
+        b = torch.zeros_like(y)
+    if (x > 0).all():
+        pass
+    elif b.max() <= 1:
+        pass
+    return y
+""",
+        shape=(0,),
+        other_shape=(0,),
+        vary=False,
+    ),
 }

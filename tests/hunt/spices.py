@@ -1188,6 +1188,8 @@ SPICES = {
             "w$i = [$t, None]\nif $p:\n    w$i[n - n] = $e\n$z = w$i[0]",
             "w$i = {'a': $t}\nu$i = 'a' if n > 2 else 'b'\nif $p:\n    w$i[u$i] = $e\n$z = w$i['a']",
             "w$i = $t.float().exp()\nm$i = w$i > 1\nif $p:\n    w$i[m$i] = w$i[m$i].log()\n$o = $o + w$i.sum()",
+            "w$i = $t.float() * 1\nv$i = w$i.reshape(-1)[1:]\nif $p:\n    w$i.mul_(2)\n    v$i.add_(1)\n$o = $o + w$i.sum()",
+            "w$i = $t.float() * 1\nv$i = w$i\nif $p:\n    w$i.add_(2)\n    $o = $o + v$i.sum()\nelse:\n    $o = $o - v$i.sum()",
         ],
     ),
     "left": Spice(  # exits that stand deeper in a loop, and counts and flags that data sets
