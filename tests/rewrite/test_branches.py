@@ -296,7 +296,7 @@ class Tracing:
     def compare(self, name: str, left: Any, right: Any, numbers: Any) -> Any:
         return getattr(operator, name)(left, right)
 
-    number = one_value = plain = settle = staticmethod(lambda value: value)
+    number = one_value = plain = settle = in_turn = staticmethod(lambda value: value)
     spared = staticmethod(lambda test, raises: None)
 
     def equal(self, left: Any, right: Any) -> Any:
@@ -307,7 +307,7 @@ class Tracing:
 
     unrelated = current
 
-    def item_of(self, container: Any, key: Any) -> Any:
+    def item_in_side(self, container: Any, key: Any) -> Any:
         return container[key]
 
     def begun(self) -> int:

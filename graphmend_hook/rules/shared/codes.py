@@ -114,7 +114,7 @@ BOTH_RAISE = of_rules(
 )
 LOOKED_AT = of_rules(
     "GM102-R17",
-    sentence="the result is not written in place later, nor looked at as an object (`is`, `in`, `.grad`, hooks)",
-    remedy="Do not write to the result in place, and do not look at it by `is`, `in`, `.grad` or hooks: `x = x + 1`, not `x += 1`.",
-    because="the result, or what may be a view of it, is written in place later, or looked at as an object (`is`, `in`, `id`, `.grad`, `._version`, hooks, `as_strided`)",
+    sentence="a side does not compare by identity (`is`)",
+    remedy="Compare before the branch: `same = y is x`, and in the side `if same:`.",
+    because="a side compares by identity (`is`)",
 )

@@ -1,15 +1,14 @@
-def f(x):
-    y = x
+def f(x, y):
+    z = x
     if x.sum() > 0:
-        y = x + 1
-    y.add_(2)
-    return y
+        z = x + 1 if y is x else x * 2
+    return z
 
 # becomes
 
-def f(x):
-    y = x
+def f(x, y):
+    z = x
+    same = y is x
     if x.sum() > 0:
-        y = x + 1
-    y = y + 2
-    return y
+        z = x + 1 if same else x * 2
+    return z
