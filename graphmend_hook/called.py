@@ -17,6 +17,7 @@ from .rules.shared.traced_conditions import (
     negate,
     one_value,
     operand,
+    tested,
     truth,
     undecided,
 )

@@ -115,7 +115,13 @@ def _apply(tree: ast.Module, source: bytes, rules: Sequence[Rule]) -> list[Chang
         found = _matched(ModuleScope(tree, source), optouts, rules)
     mending = _Mending([(place, each) for place, _, each in found if not isinstance(each, Refusal)])
     changes = []
+    of_loops: set[ast.stmt] = {place.statement for place, _, _ in found}
     for place, rule, candidate in found:
+        for around in place.inside:
+            if isinstance(around, deep_exits.Lifted) and around not in of_loops:
+                of_loops.add(around)
+                site = Site("where", place.function.qualname, around.lineno)
+                changes.append(Change(site, place.function, *mending.made[around]))
         statement, emitted = mending.made.get(place.statement, (place.statement, ()))
         site = Site(rule.name, place.function.qualname, place.statement.lineno)
         if isinstance(candidate, Refusal):
@@ -166,7 +172,9 @@ class _Mending:
             candidate = self._candidates.get(statement)
             if candidate is None and isinstance(statement, deep_exits.Lifted):
                 assert isinstance(copied, deep_exits.Lifted)
-                mended += _WHILE_TRACED.fill(statement, TRACED=copied.plain(), ORIGINAL=statement.as_written)
+                emitted = _WHILE_TRACED.fill(statement, TRACED=copied.plain(), ORIGINAL=statement.as_written)
+                self.made[statement] = copied, tuple(emitted)
+                mended += emitted
             elif candidate is None:
                 mended.append(copied)
             else:

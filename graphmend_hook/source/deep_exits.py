@@ -86,7 +86,8 @@ def lift(scope: ModuleScope) -> list[Lifted]:
         if not any(map(_has_exit_inside, loop.body)):
             continue
         evidence = evidence_of(place.function, scope)
-        if not any(evidence.of_test(each.test) is not Taint.NO for each in _tests_of_exits(loop.body)):
+        asked = [each.test for each in _tests_of_exits(loop.body) if evidence.of_test(each.test) is not Taint.NO]
+        if not asked or any(map(evidence.is_drawn, asked)):  # what follows a layer that is dropped draws, too
             continue
         try:
             made = _lifted(loop)

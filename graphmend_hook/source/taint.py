@@ -23,6 +23,7 @@ TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
 # What hardly anything but a tensor has.
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
+_DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
@@ -201,12 +202,21 @@ class Evidence:
         is_asked = isinstance(node, (ast.Name, ast.Compare, ast.BoolOp, ast.UnaryOp))
         return Taint.OPEN if is_asked and not self._implied.isdisjoint(_names_in(node)) else Taint.NO
 
+    def is_drawn(self, node: ast.expr) -> bool:
+        """Does it ask for a number that is drawn, as layers ask that are dropped at random?"""
+        return _draws(node) or not self._of_draws.isdisjoint(_names_in(node))
+
+    @cached_property
+    def _of_draws(self) -> frozenset[str]:
+        return frozenset(target for target, value in self._bindings if _draws(value))
+
     @cached_property
     def _implied(self) -> frozenset[str]:
         """The names that are bound to numbers of Python's, or counted up, where the test of a branch may be data."""
         found: set[str] = set()
         for branch in self.function.statements:
-            if isinstance(branch, ast.If) and self.of(branch.test) is not Taint.NO:
+            is_of_data = isinstance(branch, ast.If) and self.of(branch.test) is not Taint.NO
+            if isinstance(branch, ast.If) and is_of_data and not self.is_drawn(branch.test):
                 for node in walk(*branch.body, *branch.orelse):
                     if isinstance(node, ast.Assign) and _is_of_python(node.value):
                         found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
@@ -336,6 +346,10 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return is_comparison(node.left, known) or is_comparison(node.right, known)
     return False
+
+
+def _draws(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) and _bare_name(part.func) in _DRAWING for part in walk(node))
 
 
 def _is_of_python(node: ast.expr) -> bool:

@@ -83,6 +83,12 @@ def of_range(test: torch.Tensor) -> bool | None:
     return found
 
 
+def tested(test: Any) -> Any:
+    """What an exit asks that stands deeper in a loop: its truth, where the range of its numbers decides that."""
+    found = of_range(test) if undecided(test) and has_truth(test) else None
+    return test if found is None else found
+
+
 def may_join(test: Any) -> bool:
     """May a test join a condition as a tensor?"""
     return undecided(test) and has_truth(test) and not is_left_alone()

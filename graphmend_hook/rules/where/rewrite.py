@@ -152,8 +152,8 @@ def _left(statement: ast.Assign, place: Place, scope: ModuleScope) -> Ready | Re
     lowering = of_data(statement.value, place, scope, CODE)
     if not isinstance(lowering, Lowering):
         return lowering
-    tested = ast.copy_location(ast.Assign(statement.targets, lowering.test(statement.value)), statement)
-    return Ready([tested])
+    tested = expression("GM.tested(A)", statement, A=lowering.test(statement.value))
+    return Ready([ast.copy_location(ast.Assign(statement.targets, tested), statement)])
 
 
 def _conditionals(place: Place, scope: ModuleScope) -> list[ast.IfExp]:
