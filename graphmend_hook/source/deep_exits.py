@@ -1,21 +1,21 @@
 """Exits of a loop that stand deeper in its body, made exits of the body itself, in the copy that is traced.
 
 Before
-    for layer in layers:
-        if self.training:
-            if torch.rand(()) < self.layer_drop:
-                continue
+    for step, layer in enumerate(layers):
+        if step > 0:
+            if x.norm() < self.least:
+                break
             x = x + noise
         x = layer(x)
 
 After
         LEFT = False
-        if self.training:
-            LEFT = torch.rand(()) < self.layer_drop
+        if step > 0:
+            LEFT = x.norm() < self.least
             if not LEFT:
                 x = x + noise
         if LEFT:
-            continue
+            break
         x = layer(x)
 
 Python does the same in both, and asks the test for its truth up to three times instead of once.  So only traced code
@@ -25,8 +25,7 @@ has the second form, and only where what ends the step may be data; the loop as 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
 
 from .names import DEFINITIONS, NamesIn, enclosed_in, walk
 from .scopes import ModuleScope
@@ -44,7 +43,6 @@ _TESTED = Template("LEFT = TEST")
 _LEFT = Template("if LEFT:\n    BODY")
 _REST = Template("if not LEFT:\n    BODY")
 _DONE_OR_REST = Template("if LEFT:\n    BODY\nelse:\n    REST")
-_NOT = Template("not TEST")
 
 
 class Lifted(ast.For):
@@ -83,7 +81,7 @@ def lift(scope: ModuleScope) -> list[Lifted]:
         loop = place.statement
         if not isinstance(loop, ast.For) or not found.keys().isdisjoint(place.inside):
             continue
-        if not any(map(_has_exit_inside, loop.body)):
+        if all(_is_exit(each) or not _leaves(each) for each in loop.body):
             continue
         evidence = evidence_of(place.function, scope)
         asked = [each.test for each in _tests_of_exits(loop.body) if evidence.of_test(each.test) is not Taint.NO]
@@ -100,22 +98,27 @@ def lift(scope: ModuleScope) -> list[Lifted]:
     return [*found.values()]
 
 
-def _has_exit_inside(statement: ast.stmt) -> bool:
-    """Stands an exit in the statement, but not as the end of an ``if`` without ``else``?"""
-    if isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _LEAVING):
-        return any(map(_leaves, statement.body[:-1]))
-    return _leaves(statement)
+def _is_exit(statement: ast.stmt) -> bool:
+    """Is it an ``if`` without ``else`` that ends in an exit, the only one in it?"""
+    is_one = isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _LEAVING)
+    return is_one and not any(map(_leaves, statement.body[:-1]))  # type: ignore[attr-defined]
 
 
-def _leaves(statement: ast.AST) -> bool:
+def _leaves(statement: ast.stmt) -> bool:
     """Is it an exit of the loop around it, or contains one?"""
+    return any(True for _ in _leaving_in(statement))
+
+
+def _leaving_in(statement: ast.AST) -> Iterator[ast.AST]:
+    """Those exits."""
     if isinstance(statement, _LEAVING):
-        return True
-    if isinstance(statement, _LOOPS):  # it may return in there
-        return any(isinstance(node, ast.Return) for node in walk(statement)) or any(map(_leaves, statement.orelse))
-    if isinstance(statement, DEFINITIONS):
-        return False
-    return any(_leaves(each) for each in ast.iter_child_nodes(statement) if isinstance(each, _PARTS_WITH_BLOCKS))
+        yield statement
+    elif isinstance(statement, _LOOPS):  # it may return in there
+        yield from (node for node in walk(statement) if isinstance(node, ast.Return))
+        yield from (found for each in statement.orelse for found in _leaving_in(each))
+    elif not isinstance(statement, DEFINITIONS):
+        blocks = (each for each in ast.iter_child_nodes(statement) if isinstance(each, _PARTS_WITH_BLOCKS))
+        yield from (found for each in blocks for found in _leaving_in(each))
 
 
 def _tests_of_exits(block: Sequence[ast.stmt]) -> list[ast.If]:
@@ -127,52 +130,42 @@ def _tests_of_exits(block: Sequence[ast.stmt]) -> list[ast.If]:
 
 
 def _lifted(loop: ast.For) -> Lifted:
-    exits: list[ast.If] = []
     body: list[ast.stmt] = []
-    waiting = [*loop.body]
-    while waiting:
-        statement = waiting.pop(0)
-        if not _has_exit_inside(statement):
+    for statement in _flat(loop.body):
+        if _is_exit(statement) or not _leaves(statement):
             body.append(statement)
             continue
-        flat = _flattened(statement)
-        if flat is not None:
-            exits.append(cast("ast.If", flat[0]))
-            waiting = [*flat, *waiting]
-            continue
-        left = f"{LEFT}{statement.lineno}_{statement.col_offset}"
-        leaving: list[ast.stmt] = []
-        _with_flag(statement, left, leaving, {})
+        left, leaving = f"{LEFT}{statement.lineno}_{statement.col_offset}", [*_leaving_in(statement)]
         if len({ast.dump(each) for each in leaving}) != 1:
             raise _Unknown
         kept = _kept_for(leaving[0], statement)
-        before = [*_FALSE.fill(statement, LEFT=left), *(_NONE.fill(statement, KEPT=each)[0] for each in kept.values())]
-        inside, leaving = _with_flag(statement, left, [], kept), [_of_kept(leaving[0], kept)]
-        (ending,) = cast("list[ast.If]", _LEFT.fill(statement, LEFT=left, BODY=leaving))
-        body += [*before, inside, ending]
-        exits.append(ending)
+        body += _FALSE.fill(statement, LEFT=left)
+        body += [_NONE.fill(statement, KEPT=each)[0] for each in kept.values()]
+        body.append(_with_flag(statement, left, kept))
+        body += _LEFT.fill(statement, LEFT=left, BODY=[_of_kept(leaving[0], kept)])
     made = Lifted(loop.target, loop.iter, body, loop.orelse, loop.type_comment)
     ast.copy_location(made, loop)
-    made.as_written, made.exits = loop, exits
+    made.as_written = loop
+    made.exits = [each for each in body if isinstance(each, ast.If) and _is_exit(each) and each not in loop.body]
     return made
 
 
-def _flattened(statement: ast.stmt) -> list[ast.stmt] | None:
-    """``if test: ...; break`` with an ``else``, which follows where the loop goes on; None for anything else."""
+def _flat(block: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements, with what an ``if`` that leaves has in its ``else`` behind it: there the loop goes on."""
+    return [part for statement in block for part in _flattened(statement)]
+
+
+def _flattened(statement: ast.stmt) -> list[ast.stmt]:
     if not isinstance(statement, ast.If) or not statement.orelse:
-        return None
+        return [statement]
     test, body, orelse = statement.test, statement.body, statement.orelse
     if not isinstance(body[-1], _LEAVING):
-        if not isinstance(orelse[-1], _LEAVING):
-            return None
-        (negated,) = _NOT.fill(statement, TEST=test)
-        test, body, orelse = cast("ast.Expr", negated).value, orelse, body
-    if any(map(_leaves, body[:-1])):
-        return None
-    return [ast.copy_location(ast.If(test, body, []), statement), *orelse]
+        test, body, orelse = ast.copy_location(ast.UnaryOp(ast.Not(), test), test), orelse, body
+    alone = ast.copy_location(ast.If(test, body, []), statement)
+    return [alone, *_flat(orelse)] if _is_exit(alone) else [statement]
 
 
-def _kept_for(leaving: ast.stmt, statement: ast.stmt) -> dict[str, str]:
+def _kept_for(leaving: ast.AST, statement: ast.stmt) -> dict[str, str]:
     """The names that a ``return`` reads and the statement binds, each with one of ours that is bound in any case."""
     if not isinstance(leaving, ast.Return) or leaving.value is None:
         return {}
@@ -180,7 +173,7 @@ def _kept_for(leaving: ast.stmt, statement: ast.stmt) -> dict[str, str]:
     return {each: f"{OWN}kept{statement.lineno}_{each}" for each in sorted(read & bound)}
 
 
-def _of_kept(leaving: ast.stmt, kept: dict[str, str]) -> ast.stmt:
+def _of_kept(leaving: ast.AST, kept: dict[str, str]) -> ast.AST:
     """The exit, which reads those names instead."""
 
     def renamed(node: ast.AST) -> ast.AST | None:
@@ -191,47 +184,31 @@ def _of_kept(leaving: ast.stmt, kept: dict[str, str]) -> ast.stmt:
     return replaced(leaving, renamed)
 
 
-def _with_flag(statement: ast.stmt, left: str, leaving: list[ast.stmt], kept: dict[str, str]) -> ast.stmt:
-    """The statement, in which each exit sets the name instead; the exits are added to `leaving`."""
+def _with_flag(statement: ast.stmt, left: str, kept: dict[str, str]) -> ast.stmt:
+    """The statement, in which each exit sets the name instead."""
     if isinstance(statement, ast.If):
-        parts = [_block(each, left, leaving, kept) for each in (statement.body, statement.orelse)]
+        parts = [_block(each, left, kept) for each in (statement.body, statement.orelse)]
         return ast.copy_location(ast.If(statement.test, *parts), statement)
     if isinstance(statement, ast.With):
-        return ast.copy_location(ast.With(statement.items, _block(statement.body, left, leaving, kept)), statement)
+        return ast.copy_location(ast.With(statement.items, _block(statement.body, left, kept)), statement)
     raise _Unknown
 
 
-def _block(block: Sequence[ast.stmt], left: str, leaving: list[ast.stmt], kept: dict[str, str]) -> list[ast.stmt]:
-    made: list[ast.stmt] = []
-    waiting = [*block]
-    while waiting:
-        statement = waiting.pop(0)
-        if not _leaves(statement):
-            made.append(statement)
-            continue
-        flat = _flattened(statement)
-        if flat is not None:
-            waiting = [*flat, *waiting]
-            continue
-        rest = _block(waiting, left, leaving, kept)
-        if (
-            isinstance(statement, ast.If)
-            and isinstance(statement.body[-1], _LEAVING)
-            and not _has_exit_inside(statement)
-        ):
-            leaving.append(statement.body[-1])
-            tested = _TESTED.fill(statement, LEFT=left, TEST=statement.test)
-            return [*made, *tested, *_keeping(kept, statement), *_done(statement, rest, left)]
-        if isinstance(statement, _LEAVING):
-            leaving.append(statement)
-            return [
-                *made,
-                *_keeping(kept, statement),
-                *_TESTED.fill(statement, LEFT=left, TEST=constant(True, statement)),
-            ]
-        made.append(_with_flag(statement, left, leaving, kept))
-        return [*made, *(_REST.fill(statement, LEFT=left, BODY=rest) if rest else ())]
-    return made
+def _block(block: Sequence[ast.stmt], left: str, kept: dict[str, str]) -> list[ast.stmt]:
+    statements = _flat(block)
+    first = next((place for place, each in enumerate(statements) if _leaves(each)), None)
+    if first is None:
+        return statements
+    made, statement = statements[:first], statements[first]
+    if isinstance(statement, _LEAVING):
+        tested = _TESTED.fill(statement, LEFT=left, TEST=constant(True, statement))
+        return [*made, *_keeping(kept, statement), *tested]
+    rest = _block(statements[first + 1 :], left, kept)
+    if isinstance(statement, ast.If) and _is_exit(statement):
+        tested = _TESTED.fill(statement, LEFT=left, TEST=statement.test)
+        return [*made, *tested, *_keeping(kept, statement), *_done(statement, rest, left)]
+    made.append(_with_flag(statement, left, kept))
+    return [*made, *(_REST.fill(statement, LEFT=left, BODY=rest) if rest else ())]
 
 
 def _keeping(kept: dict[str, str], at: ast.stmt) -> list[ast.stmt]:

@@ -145,6 +145,10 @@ class Evidence:
                     if isinstance(node, ast.comprehension):
                         yield node.target, node.iter
 
+    def _unpacked_calls(self) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Targets, and the calls whose results they are bound to: ``a, b = function(x)``."""
+        return ((s.targets[0], s.value) for s in self.function.statements if _unpacks_call(s))
+
     @cached_property
     def _bindings(self) -> list[tuple[str, ast.expr]]:
         found: list[tuple[str, ast.expr]] = []
@@ -215,24 +219,18 @@ class Evidence:
         """The names that are bound to numbers of Python's, or counted up, where the test of a branch may be data."""
         found: set[str] = set()
         for branch in self.function.statements:
-            is_of_data = isinstance(branch, ast.If) and self.of(branch.test) is not Taint.NO
-            if isinstance(branch, ast.If) and is_of_data and not self.is_drawn(branch.test):
-                for node in walk(*branch.body, *branch.orelse):
-                    if isinstance(node, ast.Assign) and _is_of_python(node.value):
-                        found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-                    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                        found |= {node.target.id} if _is_of_python(node.value) else set()
+            if not isinstance(branch, ast.If) or self.of(branch.test) is Taint.NO or self.is_drawn(branch.test):
+                continue
+            for node in walk(*branch.body, *branch.orelse):
+                if isinstance(node, (ast.Assign, ast.AugAssign)) and _is_of_python(node.value):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    found |= {target.id for target in targets if isinstance(target, ast.Name)}
         return frozenset(found)
 
     @cached_property
     def _shaped(self) -> frozenset[str]:
         """The names of tensors whose sizes the data decides."""
-        unpacked = [
-            (name, statement.value)
-            for statement in self.function.statements
-            if _unpacks_call(statement)
-            for name in _names_in(statement.targets[0])
-        ]
+        unpacked = [(name, call) for target, call in self._unpacked_calls() for name in _names_in(target)]
         return data_shapes.names_shaped_by_data([*self._bindings, *unpacked], self.may_be_mask)
 
     @cached_property
@@ -259,10 +257,7 @@ class Evidence:
 
     @cached_property
     def _unknown(self) -> Unknown:
-        unpacked = [
-            *self._unpackings(),
-            *((s.targets[0], s.value) for s in self.function.statements if _unpacks_call(s)),
-        ]
+        unpacked = [*self._unpackings(), *self._unpacked_calls()]
         bindings = [*self._bindings, *((name, value) for target, value in unpacked for name in _names_in(target))]
         return Unknown(
             self.function.node, bindings, lambda node: self.of(node) is not Taint.NO, self._scope.imports.qualified

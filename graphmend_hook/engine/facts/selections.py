@@ -25,8 +25,8 @@ _CALCULATED = frozenset(
 )
 # Comparisons that say whether there is anything, by what they give.
 _ASKING_FOR_SOME = {
-    True: {(operator.gt, 0), (operator.ne, 0), (operator.ge, 1)},
-    False: {(operator.eq, 0), (operator.lt, 1), (operator.le, 0)},
+    True: {operator.gt: 0, operator.ne: 0, operator.ge: 1},
+    False: {operator.eq: 0, operator.lt: 1, operator.le: 0},
 }
 _HANDING_ON = frozenset({"clone", "reshape", "view"})
 _NEGATING = frozenset({operator.invert, torch.logical_not})
@@ -40,7 +40,8 @@ def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
         predicate = predicate.args[0]
     if name_of(predicate) == "any" and len(predicate.args) == 1:
         return _sizes_selected_by(predicate.args[0]) if holds else set()
-    if (predicate.target, *predicate.args[1:]) in _ASKING_FOR_SOME[holds]:
+    least = _ASKING_FOR_SOME[holds].get(predicate.target)
+    if least is not None and predicate.args[1:] == (least,):
         return _sizes_counted_by(predicate.args[0])
     return set()
 

@@ -242,10 +242,9 @@ class Side(Speculation):
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")
-        if not isinstance(found, EffectCall) and self._writes_in_place(statement):
-            return
         if not isinstance(found, EffectCall):
-            self.body.append(ast.copy_location(ast.Expr(self.whole(statement.value)), statement))
+            if not self._writes_in_place(statement):
+                self.body.append(ast.copy_location(ast.Expr(self.whole(statement.value)), statement))
             return
         if found.shown is not None:
             raise Declined(EFFECT_IN_SIDE, "the effect may show one of its callers")

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import at_most, is_much, is_unbacked, is_wrapper, tensor_node, without_hooks
+from ...engine.door.variables import at_most, is_much, is_wrapper, tensor_node, without_hooks
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.lookups import is_inside
@@ -166,7 +166,7 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if name_of(node).rstrip("_") in tensor_ops.STORING:
         return _stores_anywhere(node) or selections.fills(trace, node)
     if selections.has_open_sizes(node):
-        return selections.is_harmless(trace, node) or (_fails_before(node, made) and not _has_open_sizes(node))
+        return selections.is_harmless(trace, node) or _fails_before(node, made)
     return _cannot_fail(node) or is_inside(trace, node)
 
 
@@ -182,10 +182,6 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
         return False
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
-
-
-def _has_open_sizes(node: torch.fx.Node) -> bool:
-    return any(is_unbacked(fake.shape) for fake in fakes_of(node))
 
 
 def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
@@ -228,7 +224,6 @@ def _is_large(node: torch.fx.Node) -> bool:
 def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
     """The operation with which the multiplications come to too many, as far as sizes have been seen in the trace."""
     statements, work = trace.compilation.of(_Statements), 0.0
-    empty = _empty_where_not_taken(trace)
     for node in made:
         if name_of(node).rstrip("_") not in STEADY or (kind := _device_of(node)) is None:
             continue
@@ -237,7 +232,7 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
             call = node.target if callable(node.target) else getattr(torch.Tensor, str(node.target))
             call(*args, **options)
         count = counter.get_total_flops()
-        more = _seen(count, empty) / 2
+        more = _seen(trace, count) / 2
         work, statements.work = work + more, statements.work + more
         most = _MOST_WORK.get(kind, _MOST_WORK_OF_DEVICES)
         if work > most or statements.work > _REGIONS * most:
@@ -252,13 +247,14 @@ def _empty_where_not_taken(trace: Trace) -> set[Any]:
     return set().union(*found)
 
 
-def _seen(count: Any, empty: set[Any]) -> float:
+def _seen(trace: Trace, count: Any) -> float:
     """As many as the sizes make that have been seen in the trace, and those that the data decides at most make."""
     if isinstance(count, int):
         return float(count)
     if count.node.hint is not None:
         return float(count.node.hint)
-    return 0.0 if empty and count.node.expr.subs(dict.fromkeys(empty, 0)) == 0 else at_most(count)
+    empty = _empty_where_not_taken(trace)
+    return 0.0 if count.node.expr.subs(dict.fromkeys(empty, 0)) == 0 else at_most(count)
 
 
 def _device_of(node: torch.fx.Node) -> str | None:

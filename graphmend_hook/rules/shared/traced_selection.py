@@ -159,12 +159,6 @@ def _called(node: torch.fx.Node) -> str:
 
 
 @question(otherwise=False)
-def has_gradient(_trace: Trace, value: Variable) -> bool:
-    """Is it a tensor that requires a gradient, where one is computed?"""
-    return torch.is_grad_enabled() and value.is_tensor() and bool(fake_of(value).requires_grad)
-
-
-@question(otherwise=False)
 def brings_gradient(_trace: Trace, given: Variable) -> bool:
     """Does one of the values require a gradient, where one is computed?"""
     tensors = [each for each in given.realize().items if each.is_tensor()]

@@ -104,7 +104,7 @@ def augmented(name: str, left: Any, right: Any) -> Any:
         if kind is not int and kind is not float and kind is not bool and kind is not str and kind is not tuple:
             raise Unspeculable(HARMFUL)
         return judged(begun(), grown(name, left, right))
-    if not (is_late_number(right) or traced_selection.has_gradient(right)):
+    if not (is_late_number(right) or traced_selection.brings_gradient((right,))):
         judged(begun(), getattr(operator, "i" + name.rstrip("_"))(left, right))
         return left
     result = judged(begun(), getattr(operator, name)(left, right))

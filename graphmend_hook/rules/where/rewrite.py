@@ -65,15 +65,12 @@ CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
 _WITH_CONDITIONAL = Template("if GM.compiling():\n    SIDES\n    TRACED\nelse:\n    ORIGINAL")
 _CONDITIONAL = (
-    "OUTCOME[0] if GM.undecided(TEST := CONDITION)"
+    "OUTCOME[0] if WHEN"
     " and (OUTCOME := GM.select(TEST, (THEN, ELSE), (ARGUMENTS,), None)) is not None"
     " else BODY if GM.settle(TEST) else ORELSE"
 )
-
-
-# In an export nothing sees what is written to, or looked at as an object, behind the statement.
-_IN_DYNAMO = "GM.undecided(TEST) and GM.tracing()"
-_KEPT = "GM.undecided(TEST := CONDITION) and GM.tracing()"
+# Where what a branch binds is written to, or looked at as an object, behind it: in an export nothing sees that.
+_IN_DYNAMO = " and GM.tracing()"
 
 
 Found = BranchCandidate | LoopCandidate | Ready | Refusal | WhileCandidate
@@ -116,7 +113,7 @@ class Where:
         condition = lowering.test(statement.test)
         if isinstance(statement.test, ast.BoolOp):
             lowering.scope.lowered[statement.test] = condition
-        hoisted, is_of_export = Hoisted(), True
+        hoisted, is_held = Hoisted(), False
         if returns(statement):
             tail = following(place)
             then, orelse = statement.body + tail, statement.orelse + tail
@@ -125,7 +122,7 @@ class Where:
             then, orelse, hoisted = split(statement, lowering)
             needed = place.function.flow.needed_after(statement) | hoisted.needed
             branch = assigning(statement, then, orelse, Side(lowering), needed, lazy=hoisted.lazy)
-            is_of_export = not is_looked_at(place, branch.names)
+            is_held = is_looked_at(place, branch.names)
         if place.inside_try and has_effect(then, orelse):
             raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
         return BranchCandidate(
@@ -133,16 +130,16 @@ class Where:
             condition,
             branch,
             "GM.settle(TEST)",
-            when=_when(hoisted, statement) or (None if is_of_export else expression(_IN_DYNAMO, statement)),
+            when=_when(hoisted, is_held, statement),
             prepare=hoisted.before,
             finish=hoisted.after,
         )
 
 
-def _when(hoisted: Hoisted, at: ast.If) -> ast.expr | None:
+def _when(hoisted: Hoisted, is_held: bool, at: ast.If) -> ast.expr | None:
     """When the sides are asked, if not for every tensor: a call that they share is one of a method of torch's."""
     if hoisted.shared is None:
-        return None
+        return expression("GM.undecided(TEST)" + _IN_DYNAMO, at) if is_held else None
     owner, method = hoisted.shared.value, constant(hoisted.shared.attr, at)
     return expression("GM.undecided(TEST) and GM.is_of_module(OWNER, METHOD)", at, OWNER=owner, METHOD=method)
 
@@ -187,13 +184,9 @@ def _conditional(found: list[ast.IfExp], place: Place, scope: ModuleScope) -> Re
     is_held = is_looked_at(place, (target.id for target in stored if isinstance(target, ast.Name)))
     condition = lowering.test(node.test)
     branch = valued(node, statement, Side(lowering))
-    decided = {"CONDITION": condition, "BODY": node.body, "ORELSE": node.orelse}
-    value = expression(
-        _CONDITIONAL.replace("GM.undecided(TEST := CONDITION)", _KEPT) if is_held else _CONDITIONAL,
-        node,
-        ARGUMENTS=branch.arguments,
-        **decided,
-    )
+    decided = {"BODY": node.body, "ORELSE": node.orelse}
+    when = expression("GM.undecided(TEST := CONDITION)" + _IN_DYNAMO * is_held, node, CONDITION=condition)
+    value = expression(_CONDITIONAL, node, WHEN=when, ARGUMENTS=branch.arguments, **decided)
     traced = replaced(statement, lambda part: value if part is node else None)
     sides = branch.definitions(statement)
     return Ready(_WITH_CONDITIONAL.fill(statement, SIDES=sides, TRACED=traced, ORIGINAL=statement))
