@@ -15,6 +15,7 @@ from .rules.shared.traced_conditions import (
     every,
     is_bool,
     negate,
+    of_number,
     one_value,
     operand,
     tested,

@@ -190,6 +190,17 @@ class ModuleScope:
             }
         return frozenset(found)
 
+    @cached_property
+    def assigned(self) -> dict[str, list[tuple[Function, ast.expr]]]:
+        """What the functions of the module assign to attributes, by the attribute's name."""
+        found: dict[str, list[tuple[Function, ast.expr]]] = {}
+        for place in self.places:
+            if isinstance(place.statement, ast.Assign):
+                for target in place.statement.targets:
+                    if isinstance(target, ast.Attribute):
+                        found.setdefault(target.attr, []).append((place.function, place.statement.value))
+        return found
+
     def _makes(self, value: ast.expr | None) -> bool:
         """Is it a call that makes a tensor, or a buffer?"""
         made = self.imports.qualified(value.func) if isinstance(value, ast.Call) else ""

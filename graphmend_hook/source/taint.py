@@ -25,6 +25,7 @@ STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # 
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
 _DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
+OF_NUMBERS = frozenset(f"math.{name}" for name in ("isfinite", "isinf", "isnan"))
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
 
@@ -251,9 +252,29 @@ class Evidence:
             return Taint.OPEN if self._unknown.compares(node) or self._unknown.looks_in(node) else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._of_open_test(node.operand)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
-            return self._of_open_test(node.args[0])
+        if isinstance(node, ast.Call):
+            if getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
+                return self._of_open_test(node.args[0])
+            return Taint.OPEN if self._unknown.answers(node) else Taint.NO
+        if isinstance(node, ast.Name):
+            return Taint.OPEN if node.id in self._answers or self._unknown.is_handed_in(node.id) else Taint.NO
+        if isinstance(node, ast.Attribute):
+            return Taint.OPEN if self._is_answer(node) else Taint.NO
         return max(map(self._of_open_test, node.values)) if isinstance(node, ast.BoolOp) else Taint.NO
+
+    def _is_answer(self, node: ast.Attribute) -> bool:
+        """Does the module store in the attribute what may be data, or what a function answers: ``if self.overflow``?"""
+        for function, value in self._scope.assigned.get(node.attr, ()):
+            evidence = evidence_of(function, self._scope)
+            if evidence.of(value) or (isinstance(value, ast.Call) and evidence._unknown.answers(value)):
+                return True
+        return False
+
+    @cached_property
+    def _answers(self) -> frozenset[str]:
+        """The names that are bound to what functions answer that are asked about tensors."""
+        calls = [(target, value) for target, value in self._bindings if isinstance(value, ast.Call)]
+        return frozenset(target for target, value in calls if self._unknown.answers(value))
 
     @cached_property
     def _unknown(self) -> Unknown:
@@ -275,7 +296,8 @@ class Evidence:
             return self._of_call(node)
         if isinstance(node, ast.Compare):
             if is_membership(node):
-                return self.of(node.comparators[0])
+                container = node.comparators[0]
+                return self.of(node.left if isinstance(container, (ast.List, ast.Tuple)) else container)
             if not all(isinstance(op, COMPARED) for op in node.ops):
                 return Taint.NO
             return max(map(self.of, (node.left, *node.comparators)))
@@ -304,7 +326,7 @@ class Evidence:
                 return Taint.YES if sure else Taint.MAYBE
         if name in _USUAL_OF_TENSORS and isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
             return self.of(call.func.value)
-        if name in _BUILTINS and isinstance(call.func, ast.Name):
+        if qualified in OF_NUMBERS or (name in _BUILTINS and isinstance(call.func, ast.Name)):
             return max(map(self.of, call.args), default=Taint.NO)
         if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
             counted = call.func.value  # ``x[mask].numel()`` counts data; any other size does not

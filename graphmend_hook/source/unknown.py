@@ -66,6 +66,32 @@ class Unknown:
             return False
         return any(map(self.holds, operands))
 
+    def answers(self, call: ast.Call) -> bool:
+        """Is it a function of the program's that is asked about what may be a tensor: ``if self.has_overflow(x)``?"""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if not name or name in _PLAIN_METHODS or self._qualified(call.func) in _PLAIN_FUNCTIONS:
+            return False
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        for each in given:
+            given += each.elts if isinstance(each, (ast.List, ast.Tuple)) else ()
+        return not self._qualified(call.func).startswith("torch.") and any(map(self.holds, given))
+
+    def is_handed_in(self, name: str) -> bool:
+        """Is it a parameter that each caller gives, of which nothing says what it is: ``if overflow``?"""
+        return name in self._handed_in
+
+    @cached_property
+    def _handed_in(self) -> frozenset[str]:
+        given = self._node.args
+        positional = [*given.posonlyargs, *given.args]
+        required = positional[: len(positional) - len(given.defaults)]
+        required += [each for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+        return frozenset(
+            each.arg
+            for place, each in enumerate(required)
+            if each.annotation is None and _says_no_number(each.arg) and (place or each.arg not in ("self", "cls"))
+        )
+
     def looks_in(self, node: ast.Compare) -> bool:
         """Does it look for a number in what may be a tensor?"""
         return is_membership(node) and self._comparable(node.left) and self.holds(node.comparators[0])

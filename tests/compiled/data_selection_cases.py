@@ -488,7 +488,59 @@ class ReadsWhatIsWrittenOnTheOtherSide(Base):
         return y + z
 
 
+class WritesToWhatABranchHasSelected(Base):
+    def forward(self, x):
+        a = self.fc(x).detach()
+        b = a * 3
+        y = a
+        if x.mean() > 0:
+            y = b
+        if x.max() > 1:
+            y.mul_(2)
+        return y, a.sum(), b
+
+
+class WritesToWhatTheStateMayHold(Base):
+    def __init__(self):
+        super().__init__()
+        self.kept = torch.zeros(4, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = self.fc(x)
+            if y.max() > 1:
+                self.kept = y
+            if y.mean() > 0:
+                y.mul_(2)
+        return x + 1
+
+
+class WritesWhereASideTakesIt(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        same, taken = y, x
+        if x.max() > 0.5:
+            y.mul_(2)
+            taken = same
+        return y, taken
+
+
+class WritesBeforeASideTakesIt(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        same, taken = y, x
+        if x.max() > 0.1:
+            y.mul_(2)
+        if x.mean() > -0.5:
+            taken = same
+        return y, taken
+
+
 STAY = (
+    WritesToWhatABranchHasSelected,
+    WritesToWhatTheStateMayHold,
+    WritesWhereASideTakesIt,
+    WritesBeforeASideTakesIt,
     ViewsAnOddNumber,
     TakesTheSecondRow,
     ChangesTheMaskBetween,

@@ -1,8 +1,7 @@
-"""Branches on how much the data selects, sides that select, and exits that stand deeper in a loop."""
+"""Branches on how much the data selects, sides that select, exits deeper in a loop, and what functions answer."""
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterator
 from types import ModuleType
@@ -12,7 +11,11 @@ import pytest
 import torch
 from observing import Counting, both
 
-CASES = {"selections": both("data_selection_cases"), "exits": both("deep_exit_cases")}
+CASES = {
+    "selections": both("data_selection_cases"),
+    "exits": both("deep_exit_cases"),
+    "answers": both("answer_cases"),
+}
 RECORDS: list[str] = []
 
 
@@ -32,7 +35,14 @@ def made(kind: Any) -> Any:
     return kind()
 
 
-def seen(module: Any, function: Any, call: int) -> Any:
+def shown(value: Any, is_exact: bool) -> str:
+    """Its text; of a float that Inductor may have calculated in another order, its type and five digits."""
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__}({', '.join(shown(each, is_exact) for each in value)})"
+    return repr(value) if is_exact or not isinstance(value, float) else f"float {value:.5g}"
+
+
+def seen(module: Any, function: Any, call: int, is_exact: bool = True) -> Any:
     """What it gives or raises, the gradients, what the module holds, what was logged, and the random stream."""
     torch.manual_seed(call)
     x = torch.randn(4, 3) * (0.4 + call % 4)
@@ -44,10 +54,10 @@ def seen(module: Any, function: Any, call: int) -> Any:
         trained = [each.sum() for each in results if isinstance(each, torch.Tensor) and each.requires_grad]
         if trained:
             sum(trained).backward()
-        given = [each.detach() if isinstance(each, torch.Tensor) else repr(each) for each in results]
+        given = [each.detach() if isinstance(each, torch.Tensor) else shown(each, is_exact) for each in results]
     except Exception as error:
         given = [type(error).__name__]
-    held = repr({name: copy.copy(value) for name, value in vars(module).items() if not name.startswith("_")})
+    held = [(name, shown(value, is_exact)) for name, value in vars(module).items() if not name.startswith("_")]
     gradients = [None if each.grad is None else each.grad.clone() for each in module.parameters()]
     return given, x, gradients, (held, RECORDS[:], torch.get_rng_state().tolist())
 
@@ -71,7 +81,8 @@ def test_equal_to_eager(group: str, name: str, backend: str) -> None:
     runs = []
     for call in range(10):
         counting.runs = 0
-        expected, found = seen(eager, eager, call), seen(module, compiled, call)
+        is_exact = backend != "inductor"
+        expected, found = seen(eager, eager, call, is_exact), seen(module, compiled, call, is_exact)
         assert found[-1] == expected[-1]
         for other, one in zip(found[0], expected[0], strict=True):
             if isinstance(one, torch.Tensor):
@@ -81,14 +92,30 @@ def test_equal_to_eager(group: str, name: str, backend: str) -> None:
         torch.testing.assert_close(found[1:3], expected[1:3], equal_nan=True)
         runs.append(counting.runs)
     stays = name in {each.__name__ for each in plain.STAY}
-    assert stays or (counting.graphs, {*runs}) == (1, {1})
+    most = getattr(plain, "AGAIN", {}).get(getattr(plain, name), 1)
+    assert stays or (counting.graphs <= most and {*runs} == {1})
 
 
-WHOLE = [name for name in names_in(CASES["exits"][0]) if getattr(CASES["exits"][0], name) not in CASES["exits"][0].STAY]
+WHOLE = [
+    (group, name)
+    for group in ("exits", "answers")
+    for name in names_in(CASES[group][0])
+    if getattr(CASES[group][0], name) not in CASES[group][0].STAY
+]
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_one_graph(name: str) -> None:
-    module = made(getattr(CASES["exits"][1], name))
+@pytest.mark.parametrize(("group", "name"), WHOLE)
+def test_one_graph(group: str, name: str) -> None:
+    module = made(getattr(CASES[group][1], name))
     torch._dynamo.reset()
     torch.compile(module, backend="eager", fullgraph=True)(torch.randn(4, 3))
+
+
+def test_it_gives_that_very_tensor() -> None:
+    module = made(CASES["answers"][1].WritesToWhatItFinds)
+    torch._dynamo.reset()
+    compiled = torch.compile(module, backend="aot_eager")
+    for scale in (0.01, 100.0):
+        given, found = compiled(torch.ones(4, 3) * scale)
+        assert found is (given if found is not None else None)
+    assert found is not None

@@ -27,6 +27,7 @@ _STANDS_FOR = (
     | {
         "unique": "_unique2",
         "type": "to",
+        "_get_data_attr": "detach",
         "from_numpy": "as_tensor",
         "ndimension": "dim",
         "nelement": "numel",
@@ -56,8 +57,9 @@ _WRAPPING = frozenset(
 _THIN = frozenset({"split", "unique", "unique_consecutive"})
 _COMPOSITES = ("torch.functional", "torch.nn.functional")  # modules of functions in Python that only compute
 _REFERENCES = "torch._refs"  # of functions in Python that are what operators are; Dynamo traces `torch.tensor` so
-# Attributes of a tensor by the operation that they are; from torch 2.14 on an operator stands for `T`.
-_ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose"}
+# Attributes of a tensor by the operation that they are; from torch 2.14 on an operator stands for `T`, and for `data`
+# always does.
+_ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose", "_get_data_attr": "detach"}
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
 _CONVERTING = Facts(aliases=True, communicates=True)  # between a tensor of several processes and one of this
 _STORING = Facts(frozenset({0}))  # an item
@@ -195,7 +197,7 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 def may_fail(node: torch.fx.Node) -> bool:
     """May the operation fail on the data, or for want of any, where tracing it did not?  So may what is not known."""
-    if is_of_numpy(node):
+    if is_of_numpy(node) or _reads_input(node):
         return False
     if not is_plain(node) or divides_whole_numbers(node):
         return True
@@ -211,6 +213,12 @@ def may_fail(node: torch.fx.Node) -> bool:
     if finds_extreme(node) or facts.is_reduction:
         return any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
+
+
+def _reads_input(node: torch.fx.Node) -> bool:
+    """Does it read a number of Python's, which the frame has as an input?  Dynamo hands a float in as a tensor ()."""
+    given = node.args[0].meta.get("grapharg") if node.target == "item" and isinstance(node.args[0], torch.fx.Node) else None
+    return given is not None and given.pass_arg_as_tensor and not given.is_tensor
 
 
 def is_steady(node: torch.fx.Node) -> bool:

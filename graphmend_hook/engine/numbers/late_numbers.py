@@ -22,15 +22,26 @@ import torch
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, attempts_now
+from ..door.own_code import OWN_FILES
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import PLAIN, can_be_loaded, guard_exact_type, guard_type
-from ..door.variables import Variable, is_unbacked, is_unread, tensor_node, tuple_of, type_of
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unbacked, is_unread, tensor_node, tuple_of, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
 
 _NUMBERS = (bool, int, float)
+
+
+class Real:
+    """The kind of a number that is a float or a whole number, as the data decides: ``max(self.scale / 2, 1)``."""
+
+
+class Either:
+    """The kind of what may be None, as the data decides, else a tensor or a number: nobody may look at it but ``is``."""
+
+
 # What does not fail on any numbers.  A division does not where it is of floats, by what is not 0.
 _PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
 _DIVISIONS = (operator.truediv, operator.itruediv)
@@ -45,6 +56,7 @@ _LEFT = (
 ADDITIONS = (operator.add, operator.iadd)
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
+_OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
@@ -235,8 +247,9 @@ def _add_handlers(kind: Any) -> None:
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_computed, kind, function)
+    every = _all_kinds()
     for function in (operator.is_, operator.is_not):
-        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+        for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
             handlers[function, one, other] = functools.partial(_identified, function)
     for function in (operator.is_, operator.is_not):
         for lazy in (LazyConstantVariable, LazyVariableTracker):
@@ -249,6 +262,60 @@ def _add_handlers(kind: Any) -> None:
         handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
     for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
         handlers[round, kind, places] = _rounded
+    handlers[type, kind] = _type
+    _let_functions_take(kind)
+    for other in every:
+        handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
+
+
+def _let_functions_take(kind: Any) -> None:
+    """Let Dynamo's functions of torch, to which it counts those of `math`, take a late number."""
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    otherwise = TorchInGraphFunctionVariable.call_function
+
+    @functools.wraps(otherwise)
+    def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
+        if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in _OF_FLOATS:
+            return _computed(kind, function.value, translator, list(args), {})
+        return otherwise(function, translator, args, kwargs)
+
+    TorchInGraphFunctionVariable.call_function = call
+
+
+def _all_kinds() -> list[type]:
+    """The kinds of variables that Dynamo has."""
+    from torch._dynamo.variables.base import VariableTracker
+
+    found = [VariableTracker]
+    for kind in found:
+        found += [each for each in kind.__subclasses__() if each not in found]
+    return found
+
+
+def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    if args[0].kind in (Real, Either) and translator.f_code.co_filename not in OWN_FILES:
+        give_up(args[0])
+    return BuiltinVariable(type).call_type(translator, args[0])
+
+
+def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``isinstance(x, float)``: of a `Real` only where the answer is the same for a float and a whole number."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    if args[0].kind is Either:
+        give_up(args[0])
+    if args[0].kind is not Real:
+        return BuiltinVariable(function).call_isinstance(translator, *args)
+    given = args[1].realize()
+    kinds = given.as_python_constant() if given.is_python_constant() else float
+    if isinstance(1, kinds) is not isinstance(1.0, kinds):
+        give_up(args[0])
+    return ConstantVariable.create(isinstance(1, kinds))
 
 
 def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
@@ -264,9 +331,26 @@ def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: d
     from torch._dynamo.variables.constant import ConstantVariable
 
     one, other = (arg.realize() for arg in args)
-    if one is not other and type_of(one) is bool and type_of(other) is bool:
+    kinds = {kind_of(one), kind_of(other)}
+    if Either in kinds:
+        return _is_none_late(function, one, other)
+    if one is not other and kinds == {bool}:
         give_up(one if hasattr(one, "lines") else other)
     return ConstantVariable.create(function(one, other))
+
+
+def _is_none_late(function: Any, one: Variable, other: Variable) -> Any:
+    """``best is None``, of what may be None: True or False behind the graph."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    chosen, asked = (one, other) if kind_of(one) is Either else (other, one)
+    if not asked.is_constant_none() or any(kind_of(side) is Either for side in chosen.operands[1:]):
+        give_up(chosen)
+    predicate, *sides = chosen.operands
+    answers = [
+        ConstantVariable.create((kind_of(side) is type(None)) is (function is operator.is_)) for side in sides
+    ]
+    return kind_of_variable()(select, [predicate, *answers], bool, chosen.lines)
 
 
 def _is_none(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
@@ -302,7 +386,7 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     kinds = [*map(kind_of, given)]
     if any(is_late(each) and each.depth >= _MOST_DEPTH for each in given):
         return None
-    if not {*kinds} <= {*_NUMBERS} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
+    if not {*kinds} <= {*_NUMBERS, Real} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
         return None
     for each in filter(is_unread, given):
         guard_type(trace, each)
@@ -313,8 +397,14 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
         if not tensors.divides(trace, given[1]):
             return None
         function = divide
-    example = function(*[each(1) for each in kinds])
-    return kind_of_variable()(function, given, type(example), frozenset().union(*lines))
+    return kind_of_variable()(function, given, _kind_of_result(function, kinds), frozenset().union(*lines))
+
+
+def _kind_of_result(function: Any, kinds: list[type]) -> type:
+    if function in (min, max):
+        return kinds[0] if kinds[0] is kinds[1] else Real
+    found = {type(function(*[real(1) if each is Real else each(1) for each in kinds])) for real in (int, float)}
+    return found.pop() if len(found) == 1 else Real
 
 
 def _collected(function: Any, given: list[Variable]) -> list[Variable]:
@@ -364,12 +454,14 @@ def _is_never_zero(variable: Variable) -> bool:
 def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]) -> bool:
     """Can the function not fail on these, whatever the late ones are?  And it gives a number of one type."""
     if function in (min, max):
-        return len({*kinds}) == 1
+        return kinds[0] is kinds[1] or bool not in kinds
     if function in _DIVISIONS:
         return float in kinds or all(state.is_bounded(trace, each) for each in given)
+    if function in _OF_FLOATS:
+        return kinds in ([bool], [float]) or state.is_bounded(trace, given[0])
     if function is int:
-        return float not in kinds  # of infinity there is none
-    return function is not float or kinds != [int]
+        return float not in kinds and Real not in kinds  # of infinity there is none
+    return function is not float or kinds in ([bool], [float])
 
 
 @question(otherwise=None)
@@ -390,7 +482,20 @@ def late_of(trace: Trace, tensor: Variable, warns: bool = False) -> Variable:
 def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
     """Are both numbers, or both texts, which generated code can load, and may the choice wait for the graph's end?"""
     is_plain = may_wait_here(trace) and _is_plain(left) and _is_plain(right)
-    return is_plain and kind_of(left) is kind_of(right)
+    kinds = {kind_of(left), kind_of(right)}
+    if is_plain and (len(kinds) == 1 or kinds <= {float, int, Real}):
+        return True
+    return may_wait_here(trace) and type(None) in kinds and all(map(_may_be_either, (left, right)))
+
+
+def _may_be_either(value: Variable) -> bool:
+    """Is it None, a number, or a tensor that is not trained?"""
+    if is_unread(value):
+        return may_stay_unread(value)
+    value = value.realize()
+    if value.is_tensor():
+        return is_plain_tensor(value) and not (torch.is_grad_enabled() and fake_of(value).requires_grad)
+    return value.is_constant_none() or is_number(value)
 
 
 @question(otherwise=None)
@@ -401,7 +506,9 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
         guard_type(trace, each)
     lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in given))
     trace.compilation.judge(Verdict.LATE, _judge)
-    return kind_of_variable()(select, [predicate.realize(), *given], kind_of(given[0]), lines)
+    kinds = {*map(kind_of, given)}
+    kind = kinds.pop() if len(kinds) == 1 else Real if kinds <= {float, int, Real} else Either
+    return kind_of_variable()(select, [predicate.realize(), *given], kind, lines)
 
 
 def _is_plain(value: Variable) -> bool:
@@ -413,8 +520,10 @@ def _is_plain(value: Variable) -> bool:
 
 
 def kind_of(value: Variable) -> type:
-    """Its type, also of one that the trace has not looked at."""
-    return value.peek_type() if is_unread(value) else type_of(value)
+    """Its type, also of one that the trace has not looked at; or `Real`."""
+    if is_unread(value):
+        return value.peek_type()  # type: ignore[no-any-return]
+    return getattr(value.realize(), "kind", None) if is_late(value) else type_of(value)  # type: ignore[return-value]
 
 
 def may_wait_here(trace: Trace) -> bool:
@@ -458,6 +567,12 @@ def may_be_late(trace: Trace, tensor: Variable, is_shown: bool = False) -> bool:
 def is_late_number(_trace: Trace, value: Variable) -> bool:
     """Is it a number that exists behind the graph, or a list of such?"""
     return is_late(value)
+
+
+@question(otherwise=False)
+def has_text(_trace: Trace, value: Variable) -> bool:
+    """Is it a late number, and none that may be a tensor?  That may be written to before its text is made."""
+    return is_late(value) and kind_of(value) not in (Either, list)
 
 
 def is_late_list(value: Variable) -> bool:

@@ -29,8 +29,9 @@ from ..region import Regions
 from ..shelter import taken_at
 from . import captured_tensors, late_numbers
 from .captured_tensors import call
+from .late_numbers import Real
 
-_DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64}
+_DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64, Real: torch.float64}
 _OF_TENSORS = (torch.float32, torch.float64)
 _CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.add: operator.add,
@@ -44,6 +45,10 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
     late_numbers.divide: operator.truediv,
     operator.neg: operator.neg,
     abs: torch.abs,
+    math.fabs: torch.abs,
+    math.isnan: torch.isnan,
+    math.isinf: torch.isinf,
+    math.isfinite: torch.isfinite,
 }
 _MOST = (1 << 63) - 1  # of a whole number in a tensor
 _SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
@@ -100,6 +105,8 @@ def _made(trace: Trace, number: Variable) -> Variable:
         return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
     if kind is int and _most(number) > _MOST:
         raise _NoTensorError  # Python's whole numbers have no end
+    if kind is Real and not _is_exact(number):
+        raise _NoTensorError
     if function is late_numbers.select:
         predicate, *sides = operands
         return call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))
@@ -110,7 +117,7 @@ def _made(trace: Trace, number: Variable) -> Variable:
         part = _part(trace, operands[0])
         return part if function is bool else call(trace, torch.logical_not, part)
     is_whole = kinds == {int} and function in _OF_WHOLE and all(map(_fits, operands))
-    if kinds != {float} and not is_whole and not (kinds == {float, int} and all(map(_is_exact, operands))):
+    if kinds != {float} and not is_whole and not (kinds <= {float, int, Real} and all(map(_is_exact, operands))):
         raise _NoTensorError
     parts = [_part(trace, each) for each in operands]
     if function in (min, max):
@@ -134,9 +141,12 @@ def _is_of_graph(number: Variable) -> bool:
 
 
 def _is_exact(operand: Variable) -> bool:
-    """Is it a float, or a constant whole number that a float can be?"""
-    if late_numbers.kind_of(operand) is float:
+    """Is it a float, or a constant whole number that a float can be, or one of these?"""
+    kind = late_numbers.kind_of(operand)
+    if kind is float:
         return True
+    if kind is Real and (operand.function is late_numbers.select or operand.function in (min, max)):
+        return all(map(_is_exact, operand.operands[-2:]))
     if is_unread(operand) or not operand.is_python_constant():
         return False
     return bool(abs(operand.as_python_constant()) < 1 << 53)
@@ -176,7 +186,7 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
     part = _part(trace, operand)
     if part.is_tensor():
         return part
-    if not part.is_python_constant() or type(part.as_python_constant()) is not kind:
+    if not part.is_python_constant() or (type(part.as_python_constant()) is not kind and kind is not Real):
         raise _NoTensorError
     return call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
 
@@ -220,7 +230,7 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     trace = Trace(translator)
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
-    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind is float and _may_meet(tensor)
+    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind in (float, Real) and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)

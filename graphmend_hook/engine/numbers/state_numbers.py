@@ -201,6 +201,10 @@ def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bo
     is_product = number.function in _PRODUCTS and number.kind is int  # of floats one may be zero
     if number.function is late_numbers.same or is_product:
         return all(_is_sign(trace, each, holds) for each in operands)
+    if number.function is late_numbers.select:
+        return all(_is_sign(trace, each, holds) for each in number.operands[1:])
+    if number.function is max and any(_is_sign(trace, each, holds) for each in operands):
+        return True
     if number.function not in late_numbers.ADDITIONS or not all(
         _is_sign(trace, each, _is_not_below) for each in operands
     ):

@@ -18,7 +18,7 @@ from ...engine.door.variables import Variable, is_unread
 from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
-from ...engine.numbers.late_numbers import is_late_list
+from ...engine.numbers.late_numbers import has_text, is_late_list
 from .codes import MAY_CHANGE
 from .traced import append, refusal_here
 from .traced_texts import kept
@@ -68,7 +68,7 @@ def _is_copied(value: Any, is_new: bool) -> bool:
 
 def _is_plain(value: Any) -> bool:
     """Is it a number or a text, of which nobody asks which object it is?"""
-    if is_unread_plain(value):
+    if is_unread_plain(value) or has_text(value):
         return True
     kind = type(value)
     return kind is str or kind is int or kind is float or kind is bool

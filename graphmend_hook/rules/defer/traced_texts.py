@@ -5,6 +5,7 @@ Dynamo inlines these functions and folds their tests.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -15,7 +16,7 @@ from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
 from ...engine.door.variables import Variable, fake_of, is_unread, python_of
 from ...engine.epilogue import deferral, queue
-from ...engine.numbers.late_numbers import function_of, is_late_number, operands_of
+from ...engine.numbers.late_numbers import Real, function_of, has_text, is_late_number, operands_of
 from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
 
 # What a container may hold, and how deep: every item costs tracing time.
@@ -28,8 +29,10 @@ def _why_it_differs(value: object, depth: int) -> str:
 
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
-    if is_unread_plain(value) or is_late(value) or is_late_number(value):
+    if is_unread_plain(value) or is_late(value):
         return ""
+    if is_late_number(value):
+        return "" if has_text(value) or type(value) is list else MAY_CHANGE
     if deferral.is_drawn(value):
         return MAY_CHANGE
     kind = type(value)
@@ -111,7 +114,9 @@ def text_fails(_trace: Trace, delivery: Variable, values: Variable) -> bool:
     It is made of values of the same types and shapes.
     """
     try:
-        delivery.realize().get_function()(NOBODY, [*map(_example, values.realize().items)])
+        for kind in (float, int):
+            example = functools.partial(_example, of_real=kind)
+            delivery.realize().get_function()(NOBODY, [*map(example, values.realize().items)])
     except Exception as error:
         log.debug("the text of a record fails: %s", error)
         return True
@@ -129,20 +134,24 @@ class _Nobody:
 NOBODY = _Nobody()
 
 
-def _example(variable: Variable) -> Any:
-    """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at."""
+def _example(variable: Variable, of_real: type) -> Any:
+    """A value of the kind that the variable stands for; a text that the trace has not looked at is not looked at.
+
+    of_real: the type of a number that is a float or a whole number, as the data decides.
+    """
     if is_unread(variable):
         return variable.peek_value()
+    example = functools.partial(_example, of_real=of_real)
     late = late_items(variable)
     if late is not None:
-        return late[0].realize().get_function()(*map(_example, late[1:]))
+        return late[0].realize().get_function()(*map(example, late[1:]))
     variable = variable.realize()
     if hasattr(variable, "lines"):  # a late one
-        return variable.kind()
+        return of_real() if variable.kind is Real else variable.kind()
     if type(variable).__name__ in ("TupleVariable", "ListVariable"):
-        return variable.python_type()(map(_example, variable.items))
+        return variable.python_type()(map(example, variable.items))
     if type(variable).__name__ == "ConstDictVariable":
-        return {python_of(key.vt): _example(item) for key, item in variable.items.items()}
+        return {python_of(key.vt): example(item) for key, item in variable.items.items()}
     value = fake_of(variable)
     if isinstance(value, torch.Tensor):
         return torch.zeros([_number(size) for size in value.shape], dtype=value.dtype, device="cpu")

@@ -85,13 +85,13 @@ def _always_raises(block: Sequence[ast.stmt]) -> bool:
 
 
 def following(place: Place) -> list[ast.stmt]:
-    """What follows an early return, up to the end of the function."""
-    if any(isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers") for outer in place.inside):
-        raise Declined(LEAVES_EARLY, "the branch returns from inside a loop, a `with` or a `try`")
+    """What follows an early return, up to the statement that leaves the function in any case."""
     tail = place.block[place.index + 1 :]
     inside = [*place.inside]
     while inside and not (tail and isinstance(tail[-1], (ast.Return, ast.Raise))):
         outer = inside.pop()
+        if isinstance(outer, _LOOPS_AND_BLOCKS) or hasattr(outer, "handlers"):
+            raise Declined(LEAVES_EARLY, "the branch returns from inside a loop, a `with` or a `try`")
         around = inside[-1] if inside else place.function.node
         block = next((block for block in _blocks_of(around) if outer in block), None)
         if block is None:

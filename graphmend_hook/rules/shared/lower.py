@@ -15,7 +15,7 @@ from ...diagnostics import Refusal
 from ...source.draws import is_draw
 from ...source.names import item_of, root_name, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import Taint, evidence_of
+from ...source.taint import OF_NUMBERS, Taint, evidence_of
 from ...source.templates import OWN, constant, expression, name, replaced
 from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
 from ...source.unknown import is_membership
@@ -237,10 +237,20 @@ class Lowering:
             return ast.copy_location(ast.Call(expression("GM.close", node), node.args, node.keywords), node)
         if (owner := item_of(node)) is not None:
             return expression("GM.one_value(A)", node, A=self._value(owner, side))
+        if plain and len(node.args) == 1 and self.scope.names_one_of(node.func, OF_NUMBERS, function):
+            return self._of_number(node, qualified, side)
         called = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if called in REDUCTIONS_TO_PYTHON and self.taint(node) is not Taint.NO:
             raise Declined(NOT_SPECULABLE, f"`{called}` of a tensor gives Python what only the graph knows")
         return self._value(node, side)
+
+    def _of_number(self, node: ast.Call, function: str, side: Speculation | None) -> ast.expr:
+        """``math.isfinite(loss.item())``, of a number or of a tensor that holds one."""
+        (given,) = node.args
+        read = item_of(given)
+        value = self._value(given if read is None else read, side)
+        name, is_read = constant(function.rpartition(".")[2], node), constant(read is not None, node)
+        return expression("GM.of_number(NAME, A, READ)", node, NAME=name, A=value, READ=is_read)
 
     def _is_close(self, node: ast.Call) -> bool:
         """Is it a call of `torch.allclose` as its signature has it, the tensors by position?"""

@@ -6,6 +6,7 @@ Where a graph break lies in one, it runs as Python too, for real: what nobody tr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -154,6 +155,13 @@ def is_bool(test: torch.Tensor) -> bool:
 def one_value(tensor: Any) -> Any:
     """``tensor.item()`` for the sake of its truth."""
     return tensor if may_join(tensor) else tensor.item()
+
+
+def of_number(name: str, given: Any, is_read: bool) -> Any:
+    """``math.isnan(given)``, by its name, which `math` and torch share; is_read: of ``given.item()``."""
+    if isinstance(given, torch.Tensor) and may_join(given):
+        return getattr(torch, name)(given)
+    return getattr(math, name)(given.item() if is_read else given)
 
 
 def early(join: Callable[[Any, Any], Any], left: Any, right: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -11,6 +11,7 @@ import torch
 
 from .traced_conditions import (
     are_same_shapes,
+    either,
     fit,
     has_elements,
     is_left_alone,
@@ -19,6 +20,8 @@ from .traced_conditions import (
     undecided,
 )
 from .traced_speculated import plain
+
+_MOST_NUMBERS = 8  # that an element is compared with, each by an operation
 
 
 def equal(left: Any, right: Any) -> Any:
@@ -47,6 +50,11 @@ def contains(element: Any, container: Any, in_side: bool = False) -> Any:
             return (element == container).any()
         if may_join(element) and element.device == container.device:
             return (element == container).any()
+    elif _holds_numbers(container) and may_join(element):
+        found = False
+        for number in container:
+            found = either(found, element == number)
+        return found
     return plain(element) in plain(container) if in_side else element in container
 
 
@@ -58,6 +66,13 @@ def truths(name: str, items: Any, in_side: bool = False) -> Any:
         return items.all() if name == "all" else items.any()
     known = plain(items) if in_side else items
     return all(known) if name == "all" else any(known)
+
+
+def _holds_numbers(container: Any) -> bool:
+    """Is it a list or tuple of a few of Python's numbers, with which Python compares one after the other?"""
+    if isinstance(container, (list, tuple)) and len(container) <= _MOST_NUMBERS:
+        return all([type(item) is int or type(item) is float for item in container])  # noqa: C419  Dynamo
+    return False
 
 
 def _may_be_looked_at(tensor: Any) -> bool:

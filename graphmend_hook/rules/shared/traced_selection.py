@@ -128,7 +128,7 @@ def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Var
     fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
     if len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) != 1:
         return False
-    _expect(trace, (left, right), selected)
+    _expect(trace, (left, right), selected, trace.compilation.of(Regions).last)
     return True
 
 
@@ -190,27 +190,46 @@ def stands_for_written(trace: Trace, new: Variable, old: Variable, is_a_choice: 
         return False
     if not same_sizes(before.shape, after.shape) or not same_sizes(before.stride(), after.stride()):
         return False
-    region = trace.compilation.of(Regions).open[-1]
+    regions = trace.compilation.of(Regions).open
     trace.compilation.judge(Verdict.REPLACED, _judge_replaced)
-    bet = REPLACED.at(region.at) if is_a_choice else None
-    trace.compilation.of(_Replaced).found.append((region, tensor_node(old), tensor_node(new), bet))
+    bet = REPLACED.at(regions[-1].at) if is_a_choice else None
+    sides = {region: region.is_where_true for region in regions}
+    trace.compilation.of(_Replaced).found.append(_Write(sides, tensor_node(old), tensor_node(new), bet))
     return True
+
+
+@dataclass(frozen=True)
+class _Write:
+    """A tensor that is written to in a region, and what stands for it from there on.
+
+    sides: the regions around the write, the innermost last, and whether it stands where their predicate is true.
+    """
+
+    sides: dict[Region, bool]
+    old: torch.fx.Node
+    new: torch.fx.Node
+    bet: Bet | None
+
+    @property
+    def region(self) -> Region:
+        return [*self.sides][-1]
 
 
 @dataclass
 class _Replaced:
-    """What stands for a tensor that is written to in a region: the region, the tensor, what stands for it, the bet."""
-
-    found: list[tuple[Region, torch.fx.Node, torch.fx.Node, Bet | None]] = field(default_factory=list)
+    found: list[_Write] = field(default_factory=list)
 
 
 def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     nodes = [*module.graph.nodes]
     order = {node: place for place, node in enumerate(nodes)}
-    merges = {read.selected for read in compilation.of(Reads).found}
-    trained = {*recorded(module, True)}
-    for region, old, new, bet in compilation.of(_Replaced).found:
-        memory = memory_of([old])
+    reads = compilation.of(Reads).found
+    writes = compilation.of(_Replaced).found
+    trained = {*recorded(module, True)} - {write.new for write in writes}  # what writes saves nothing that it writes
+    for write in writes:
+        region, new = write.region, write.new
+        memory = _standing_for(write.old, [read for read in reads if order.get(read.selected, -1) < order[new]])
+        merges = {read.selected for read in reads if _merges(read, write, memory)}
         earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
         end = len(nodes) if region.turned_at is None else order.get(region.turned_at, -1)
         is_other_side = order[new] < end < len(nodes)  # what is not, of the region, sees the write
@@ -219,10 +238,34 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
         is_read = any(not memory.isdisjoint(memory_of(node.all_input_nodes)) for node in later)
         if not is_read and not any(may_save(node, memory) for node in earlier):
             continue
-        if bet is not None:
-            compilation.without(bet, reason="what is written to in a region is read behind it")
+        if write.bet is not None:
+            compilation.without(write.bet, reason="what is written to in a region is read behind it")
         else:
             region.give_up(compilation, (HARMFUL,))
+
+
+def _standing_for(node: torch.fx.Node, reads: list[_Read]) -> set[int]:
+    """The memory of the tensor, and of all that it has been selected from, or that has been selected from it.
+
+    Of these one is, for the program, the same tensor.
+    """
+    found = {*memory_of([node])}
+    while True:
+        before = len(found)
+        for read in reads:
+            memory = memory_of([*read.sources, read.selected])
+            if not found.isdisjoint(memory):
+                found |= memory
+        if len(found) == before:
+            return found
+
+
+def _merges(read: _Read, write: _Write, memory: set[int]) -> bool:
+    """Is it where the sides are merged, and is it the other side that gives the tensor as it was?"""
+    if read.region not in write.sides:
+        return False
+    written = read.sources[0 if write.sides[read.region] else 1]
+    return memory.isdisjoint(memory_of([written]))
 
 
 @question(otherwise=None)
@@ -231,12 +274,24 @@ def expect_no_alias(trace: Trace, table: Variable, item: Variable) -> None:
     _expect(trace, (table,), item, is_part=True)
 
 
-def _expect(trace: Trace, sources: tuple[Variable, ...], selected: Variable, *, is_part: bool = False) -> None:
-    expect_unwritten(trace, tuple(map(tensor_node, sources)), tensor_node(selected), is_part=is_part)
+def _expect(
+    trace: Trace,
+    sources: tuple[Variable, ...],
+    selected: Variable,
+    region: Region | None = None,
+    *,
+    is_part: bool = False,
+) -> None:
+    expect_unwritten(trace, tuple(map(tensor_node, sources)), tensor_node(selected), region, is_part=is_part)
 
 
 def expect_unwritten(
-    trace: Trace, sources: tuple[torch.fx.Node, ...], selected: torch.fx.Node, *, is_part: bool = False
+    trace: Trace,
+    sources: tuple[torch.fx.Node, ...],
+    selected: torch.fx.Node,
+    region: Region | None = None,
+    *,
+    is_part: bool = False,
 ) -> None:
     """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
 
@@ -246,17 +301,21 @@ def expect_unwritten(
     line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
     trace.compilation.judge(Verdict.SELECTED, _judge_writes)
     before_questions(trace.compilation, _judge_question)
-    trace.compilation.of(Reads).found.append(_Read(line, code, sources, selected, is_part))
+    trace.compilation.of(Reads).found.append(_Read(line, code, sources, selected, region, is_part))
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What a branch at `line` of `code` selects from, and what it selects; is_part: it stands for a part of that."""
+    """What a branch at `line` of `code` selects from, and what it selects.
+
+    region: that of the branch whose sides are merged so; is_part: it stands for a part of that.
+    """
 
     line: SourceLine | None
     code: CodeType | None
     sources: tuple[torch.fx.Node, ...]
     selected: torch.fx.Node
+    region: Region | None = None
     is_part: bool = False
 
 

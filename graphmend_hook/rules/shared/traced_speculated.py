@@ -100,8 +100,9 @@ def augmented(name: str, left: Any, right: Any) -> Any:
     one that this trace has made, if the rest of the program cannot tell.
     """
     if not isinstance(left, torch.Tensor):
-        kind = type(left)
-        if kind is not int and kind is not float and kind is not bool and kind is not str and kind is not tuple:
+        kind, is_late = type(left), is_late_number(left)
+        is_value = kind is int or kind is float or kind is bool or kind is str or kind is tuple
+        if not is_late and not is_value:
             raise Unspeculable(HARMFUL)
         return judged(begun(), grown(name, left, right))
     if not (is_late_number(right) or traced_selection.brings_gradient((right,))):

@@ -235,6 +235,8 @@ def _is_same(left: Any, right: Any) -> bool:
     kind = type(left)
     if kind is not type(right) or kind is tuple:  # Dynamo cannot tell whether two tuples are one
         return False
+    if kind is float and in_trace() and (_is_symbol(left) or _is_symbol(right)):
+        return _are_one(left, right)
     if kind is float:
         return str(left) == str(right)  # of -0.0 and 0.0, which are equal, the sign can be seen
     if kind is str and in_trace() and not (traced_sides.is_spelled_out(left) and traced_sides.is_spelled_out(right)):
@@ -242,6 +244,21 @@ def _is_same(left: Any, right: Any) -> bool:
     if kind is int or kind is bool or kind is str:
         return bool(left == right)
     return left is None or left is right
+
+
+@question(otherwise=False)
+def _is_symbol(_trace: Trace, number: Variable) -> bool:
+    return _is_symbol_of(number)
+
+
+def _is_symbol_of(number: Variable) -> bool:
+    return isinstance(getattr(number.realize(), "sym_num", None), torch.SymFloat)
+
+
+@question(otherwise=False)
+def _are_one(_trace: Trace, left: Variable, right: Variable) -> bool:
+    """Is it the same node of the graph that gives both?"""
+    return _is_symbol_of(left) and _is_symbol_of(right) and left.realize().as_proxy().node is right.realize().as_proxy().node
 
 
 def never(_line: int) -> bool:
