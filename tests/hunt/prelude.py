@@ -4,6 +4,7 @@ import collections
 import contextlib
 import itertools
 import logging
+import math
 import mmap
 import random
 import threading

@@ -1190,7 +1190,35 @@ SPICES = {
             "w$i = $t.float().exp()\nm$i = w$i > 1\nif $p:\n    w$i[m$i] = w$i[m$i].log()\n$o = $o + w$i.sum()",
             "w$i = $t.float() * 1\nv$i = w$i.reshape(-1)[1:]\nif $p:\n    w$i.mul_(2)\n    v$i.add_(1)\n$o = $o + w$i.sum()",
             "w$i = $t.float() * 1\nv$i = w$i\nif $p:\n    w$i.add_(2)\n    $o = $o + v$i.sum()\nelse:\n    $o = $o - v$i.sum()",
+            "w$i = $t.float() * 1\nv$i = w$i * 3\nu$i = w$i\nif $p:\n    u$i = v$i\nif $q:\n    u$i.mul_(2)\n$o = $o + u$i.sum() + w$i.mean()",
+            "w$i = $t.float() * 1\nv$i = w$i\nu$i = w$i * 0\nif $p:\n    w$i.mul_(2)\n$B\nif $q:\n    u$i = v$i\n$o = $o + u$i.sum() + w$i.mean()",
+            "w$i = $t.float() * 1\nv$i, u$i = w$i, w$i * 2\nif $p:\n    w$i.mul_(2)\n    u$i = v$i\n$o = $o + u$i.sum() + w$i.mean()",
         ],
+    ),
+    "answered": Spice(  # what functions answer, and values of several types of which the data decides for one
+        [
+            "def a$i(w):\n    if w.sum() > 1:\n        return True\n    return False\n\nif a$i($t):\n    $o = $e\n    $B",
+            "def a$i(w):\n    c$i = float(w.float().sum())\n    if c$i == float('inf') or c$i > 2 or c$i != c$i:\n        return True\n    return False\n\n"
+            "self.last = a$i($t)\nif self.last:\n    $z = $e\nelse:\n    $B",
+            "def a$i(ws):\n    for w in ws:\n        if w is not None and w.data.sum() > $k:\n            return True\n    return False\n\n"
+            "if a$i([$t, None, $t * 2]):\n    $o = $e",
+            "def a$i(w):\n    try:\n        c$i = w.float().mean().item()\n    except ValueError:\n        return 1\n    else:\n        if c$i > 0.5:\n            return 1\n        return 2\n\n"
+            "f$i = a$i($t)\nif f$i == 1:\n    $z = $e",
+            "def a$i(w):\n    with torch.no_grad():\n        if w.sum() > $k:\n            return w * 2\n        return w - 1\n\n$o = $o + a$i($t).sum()",
+            "f$i = $t.float().sum().item()\nif f$i in [1.0, 0, 3]:\n    $o = $e\nself.last = f$i",
+            "if math.isfinite($t.float().sum().item()) and not math.isnan($t.float().mean()):\n    $o = $e\n    $B",
+            "f$i = float($t.float().sum())\nself.last = math.fabs(f$i)\nif math.isinf(f$i) or f$i > $k:\n    $o = $o + 1",
+            "f$i = 0\nif $p:\n    f$i = $t.float().sum().item()\n$B\nself.last = f$i * 2 + 1\nlogger.info('log $i %s', f$i)",
+            "f$i = 0\nfor j$i in range(n):\n    f$i = max(f$i, $t.float().mean().item() - j$i)\n    $B\nif f$i > 0.5:\n    $o = $e",
+            "f$i = n\nif $p:\n    f$i = $t.float().sum().item() / 2\n$o = $o + f$i\nself.items.append(f$i)",
+            "self.k = max(self.k / 2, 1)\nif $p:\n    self.k = $t.float().sum().item()\n    $B",
+            "f$i = None\nif $p:\n    f$i = $t.detach() + 1\nself.last = f$i is None\nself.cache = f$i",
+            "f$i = None\nif $p:\n    f$i = $t.float().sum().item()\n$B\nself.last = f$i",
+            "f$i = $t.detach() * 1\nu$i = None\nif $p:\n    u$i = f$i\nif $q:\n    f$i.mul_(2)\nself.cache = u$i\nself.last = u$i is f$i",
+            "if $p:\n    self.cache = $t.detach() * 1\nif $q:\n    self.last = self.cache is None\n$B",
+            "f$i = 1\nif $p:\n    f$i = $t.float().sum().item()\nself.last = isinstance(f$i, int)\n$v = f'{f$i}'",
+        ],
+        tests=["self.k > 1", "self.cache is None"],
     ),
     "left": Spice(  # exits that stand deeper in a loop, and counts and flags that data sets
         [
