@@ -10,18 +10,25 @@ _COUNTING = frozenset({"numel", "size", "__len__"})
 
 
 def names_shaped_by_data(
-    bindings: Iterable[tuple[str, ast.expr]], selects: Callable[[ast.expr], bool]
+    bindings: Iterable[tuple[str, ast.expr]],
+    selects: Callable[[ast.expr], bool],
+    gives: Callable[[ast.Call], bool],
 ) -> frozenset[str]:
-    """The names that are bound to such tensors.  selects: may an index be a mask?"""
+    """The names that are bound to such tensors.  selects: may an index be a mask?  gives: does a function give one?"""
     pairs, found = [*bindings], set[str]()
     while True:
         before = len(found)
-        found |= {target for target, value in pairs if _is_shaped(value, found, selects)}
+        found |= {target for target, value in pairs if _is_shaped(value, found, selects, gives)}
         if len(found) == before:
             return frozenset(found)
 
 
-def _is_shaped(node: ast.expr, known: Collection[str], selects: Callable[[ast.expr], bool]) -> bool:
+def _is_shaped(
+    node: ast.expr,
+    known: Collection[str],
+    selects: Callable[[ast.expr], bool],
+    gives: Callable[[ast.Call], bool],
+) -> bool:
     match node:
         case ast.Name(spelling):
             return spelling in known
@@ -29,11 +36,13 @@ def _is_shaped(node: ast.expr, known: Collection[str], selects: Callable[[ast.ex
             return True
         case ast.Call(ast.Attribute(_, "where"), [_], []):
             return True
-        case ast.Call(ast.Attribute(owner)):
-            return _is_shaped(owner, known, selects)
+        case ast.Call(ast.Attribute(owner)) as call:
+            return gives(call) or _is_shaped(owner, known, selects, gives)
+        case ast.Call() as call:
+            return gives(call)
         case ast.Subscript(owner, index):
             is_picked = selects(index) or (isinstance(index, ast.Name) and index.id in known)
-            return is_picked or _is_shaped(owner, known, selects)
+            return is_picked or _is_shaped(owner, known, selects, gives)
     return False
 
 

@@ -201,6 +201,15 @@ class ModuleScope:
                         found.setdefault(target.attr, []).append((place.function, place.statement.value))
         return found
 
+    @cached_property
+    def inherited(self) -> dict[str, Function]:
+        """The methods of which one class of the module alone has one of that name, by the name."""
+        found: dict[str, list[Function]] = {}
+        for qualname, function in self.functions.items():
+            if qualname.count(".") == 1:
+                found.setdefault(function.node.name, []).append(function)
+        return {name: functions[0] for name, functions in found.items() if len(functions) == 1}
+
     def _makes(self, value: ast.expr | None) -> bool:
         """Is it a call that makes a tensor, or a buffer?"""
         made = self.imports.qualified(value.func) if isinstance(value, ast.Call) else ""

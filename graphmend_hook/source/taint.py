@@ -232,7 +232,19 @@ class Evidence:
     def _shaped(self) -> frozenset[str]:
         """The names of tensors whose sizes the data decides."""
         unpacked = [(name, call) for target, call in self._unpacked_calls() for name in _names_in(target)]
-        return data_shapes.names_shaped_by_data([*self._bindings, *unpacked], self.may_be_mask)
+        return data_shapes.names_shaped_by_data([*self._bindings, *unpacked], self.may_be_mask, self._gives_shaped)
+
+    def _gives_shaped(self, call: ast.Call) -> bool:
+        """Is it a function of the module that returns such a tensor, alone or among others?"""
+        helper = self._helper(call.func)
+        return helper is not None and evidence_of(helper, self._scope).returns_shaped
+
+    @cached_property
+    def returns_shaped(self) -> bool:
+        self.__dict__["returns_shaped"] = False  # for a function that calls itself
+        returned = [node.value for node in self.function.statements if isinstance(node, ast.Return) and node.value]
+        parts = [part for value in returned for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
+        return any(isinstance(part, ast.Name) and part.id in self._shaped for part in parts)
 
     @cached_property
     def _counts(self) -> frozenset[str]:
@@ -348,7 +360,7 @@ class Evidence:
             return self._scope.functions.get(callee.id)
         if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name) and callee.value.id == "self":
             prefix = self.function.qualname.rpartition(".")[0]
-            return self._scope.functions.get(f"{prefix}.{callee.attr}")
+            return self._scope.functions.get(f"{prefix}.{callee.attr}") or self._scope.inherited.get(callee.attr)
         return None
 
 

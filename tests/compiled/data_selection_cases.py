@@ -488,6 +488,166 @@ class ReadsWhatIsWrittenOnTheOtherSide(Base):
         return y + z
 
 
+class LeavesOutWhatIsNoNumber(Base):
+    """As the metrics of torchmetrics do."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.tensor(0.0))
+        self.register_buffer("weight", torch.tensor(0.0))
+        self.updates = 0
+
+    def checked(self, x, weight=None):
+        is_nan = torch.isnan(x)
+        if weight is not None:
+            has_no_weight = torch.isnan(weight)
+        else:
+            has_no_weight = torch.zeros_like(is_nan).bool()
+            weight = torch.ones_like(x)
+        if is_nan.any() or has_no_weight.any():
+            x = x[~(is_nan | has_no_weight)]
+            weight = weight[~(is_nan | has_no_weight)]
+        return x, weight
+
+    def forward(self, x):
+        value, weight = self.checked(x[:, 0].contiguous().log())
+        if value.numel() == 0:
+            return self.total * 1
+        self.total += (value * weight).sum()
+        self.weight += weight.sum()
+        self.updates += 1
+        return self.total / self.weight
+
+
+class KeepsTheRowsThatAreGood(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = y[keep]
+        return y.sum()
+
+
+class KeepsWhatIsFinite(Base):
+    def forward(self, x):
+        y = x[:, 0].contiguous().log()
+        y = y if torch.isfinite(y).all() else y[torch.isfinite(y)]
+        return y.sum()
+
+
+class GivesTheRowsThatAreGood(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        bad = (y[:, 0] < -0.5) | (y[:, 1] > 0.5)
+        if bad.any():
+            y = y[~bad]
+        return y
+
+
+class KeepsTheOtherRows(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = y[~keep]
+        return y.sum()
+
+
+class KeepsRowsOfWhichItHasAskedForSome(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        bad = y[:, 0] < -0.5
+        if bad[:2].any():
+            y = y[~bad]
+        return y.sum()
+
+
+class KeepsRowsThatAnotherMaskSelects(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        bad, worse = y[:, 0] < -0.5, y[:, 1] < -0.5
+        if bad.any() or worse.any():
+            y = y[~(bad & worse)]
+        if bad.any() and worse.any():
+            y = y * 2
+        return y.sum()
+
+
+class KeepsRowsIfBothAreBad(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        bad, worse = y[:, 0] < -0.5, y[:, 1] < -0.5
+        if bad.any() and worse.any():
+            y = y[~(bad | worse)]
+        return y.sum()
+
+
+class ChangesTheRowsToKeep(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        keep = y[:, 0] > -0.5
+        is_bad = not keep.all()
+        keep[0] = False
+        if is_bad:
+            y = y[keep]
+        return y.sum()
+
+
+class WritesToTheRowsThatItKeeps(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        same = y
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = y[keep]
+        y.add_(1)
+        return y.sum(), same
+
+
+class KeepsRowsOfAnotherTensor(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = x[keep]
+        return y.sum()
+
+
+class KeepsRowsAcrossMemory(Base):
+    def forward(self, x):
+        y = self.fc(x).t()
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = y[keep]
+        return y.sum(), y.stride()
+
+
+class AsksWhetherItHasKeptAll(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        same = y
+        keep = y[:, 0] > -0.5
+        if not keep.all():
+            y = y[keep]
+        return y.sum(), y is same
+
+
+class SelectsByEqualMasks(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        one, other = y[y[:, 0] > 0], x[y[:, 0] > 0]
+        return (one * other).sum(), len(one) == len(other)
+
+
+class SelectsByMasksOfWhatIsWritten(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        one = y[y[:, 0] > 0]
+        y.mul_(-1)
+        other = y[y[:, 0] > 0]
+        return one.sum(), other.sum()
+
+
 class WritesToWhatABranchHasSelected(Base):
     def forward(self, x):
         a = self.fc(x).detach()
@@ -537,6 +697,15 @@ class WritesBeforeASideTakesIt(Base):
 
 
 STAY = (
+    KeepsTheOtherRows,
+    KeepsRowsOfWhichItHasAskedForSome,
+    KeepsRowsThatAnotherMaskSelects,
+    KeepsRowsIfBothAreBad,
+    ChangesTheRowsToKeep,
+    WritesToTheRowsThatItKeeps,
+    KeepsRowsOfAnotherTensor,
+    KeepsRowsAcrossMemory,
+    AsksWhetherItHasKeptAll,
     WritesToWhatABranchHasSelected,
     WritesToWhatTheStateMayHold,
     WritesWhereASideTakesIt,

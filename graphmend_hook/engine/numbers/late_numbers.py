@@ -39,7 +39,7 @@ class Real:
 
 
 class Either:
-    """The kind of what may be None, as the data decides, else a tensor or a number: nobody may look at it but ``is``."""
+    """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
 
 
 # What does not fail on any numbers.  A division does not where it is of floats, by what is not 0.
@@ -347,9 +347,7 @@ def _is_none_late(function: Any, one: Variable, other: Variable) -> Any:
     if not asked.is_constant_none() or any(kind_of(side) is Either for side in chosen.operands[1:]):
         give_up(chosen)
     predicate, *sides = chosen.operands
-    answers = [
-        ConstantVariable.create((kind_of(side) is type(None)) is (function is operator.is_)) for side in sides
-    ]
+    answers = [ConstantVariable.create((kind_of(side) is type(None)) is (function is operator.is_)) for side in sides]
     return kind_of_variable()(select, [predicate, *answers], bool, chosen.lines)
 
 

@@ -103,10 +103,8 @@ def _made(trace: Trace, number: Variable) -> Variable:
         if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
         return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
-    if kind is int and _most(number) > _MOST:
+    if (kind is int and _most(number) > _MOST) or (kind is Real and not _is_exact(number)):
         raise _NoTensorError  # Python's whole numbers have no end
-    if kind is Real and not _is_exact(number):
-        raise _NoTensorError
     if function is late_numbers.select:
         predicate, *sides = operands
         return call(trace, torch.where, predicate, *(_whole(trace, each, kind) for each in sides))

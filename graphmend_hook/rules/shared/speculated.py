@@ -307,8 +307,10 @@ def _has_known_form(node: ast.Call, bare: str, in_torch: bool) -> bool:
 
 
 def may_be_of_data(index: ast.expr) -> bool:
-    """May it be a whole number that the data decides?"""
-    return not isinstance(index, (ast.Constant, ast.Slice, ast.Tuple, ast.UnaryOp))
+    """May it be a whole number that the data decides, or a mask?"""
+    if isinstance(index, ast.UnaryOp):
+        return isinstance(index.op, ast.Invert)
+    return not isinstance(index, (ast.Constant, ast.Slice, ast.Tuple))
 
 
 def _grows_little(node: ast.BinOp) -> bool:

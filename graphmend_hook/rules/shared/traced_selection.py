@@ -20,6 +20,7 @@ from ...engine.door.variables import (
     fake_of,
     is_contiguous,
     is_known,
+    is_plain_tensor,
     same_sizes,
     tensor_node,
     type_of,
@@ -27,6 +28,7 @@ from ...engine.door.variables import (
 from ...engine.facts.gradient_flow import may_save, recorded
 from ...engine.facts.object_identity import before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
+from ...engine.facts.truths import selects_all
 from ...engine.facts.writes import (
     are_apart,
     example_of,
@@ -111,6 +113,23 @@ def _differ_in_values(
     if left.requires_grad and not torch.is_grad_enabled():
         return False  # what is selected without gradients requires none
     return bool(same_sizes(left.shape, right.shape) and same_sizes(left.stride(), right.stride()))
+
+
+@question(otherwise=0, elsewhere=lambda *_given: 0)
+def holds_all(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> int:
+    """Is the one tensor what a mask has selected from the other, all of it where that is taken: ``x = x[~bad]``?
+
+    1: then `left` stands for both; -1: then `right` does; 0: neither.
+    """
+    if not all(is_plain_tensor(each) for each in (left, right)):
+        return 0
+    asked, nodes = tensor_node(predicate), (tensor_node(left), tensor_node(right))
+    for selected, whole, is_left in (*zip(nodes, nodes[::-1], (True, False), strict=True),):
+        if selects_all(trace, selected, whole, asked, not is_left):
+            chosen = left if is_left else right
+            _expect(trace, (left, right), chosen, trace.compilation.of(Regions).last)
+            return 1 if is_left else -1
+    return 0
 
 
 @question(otherwise=False, elsewhere=lambda *_given: True)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from ...engine.attempt.restart import expect_success
-from ...engine.door.question import in_trace
+from ...engine.door.question import in_trace, question
+from ...engine.door.tracer import Trace
+from ...engine.door.variables import Variable, tensor_node
 from ...engine.epilogue.deferral import is_in_a_body, is_transformed
 from ...engine.facts import ranges
+from ...engine.facts.truths import is_same_mask
 from ...engine.numbers import capture
 from ...engine.numbers.runtime_asserts import assert_on_host
 from ..shared import traced_sides
@@ -65,10 +69,38 @@ def _taken(container: Any, index: Any, of_inputs: bool) -> Any:
     if any([mask.dim() == 0 for mask in masks]):  # noqa: C419
         return None  # of which Dynamo has no shape
     places = _positions(container, index, of_inputs)
-    selecting = index if places is None else places
+    selecting = (_known_mask(index) if masks[0] is index else index) if places is None else places
     if any([_is_mask(part) for part in _parts(selecting)]):  # noqa: C419
         return _captured(operator.getitem, container, selecting)
     return None if places is None else container[places]
+
+
+@dataclass
+class _Masks:
+    """The masks that have selected in an attempt."""
+
+    found: list[Variable] = field(default_factory=list)
+
+
+@question(otherwise=None)
+def _find_mask(trace: Trace, mask: Variable) -> Any:
+    """A mask that has selected before, and is the same; None if there is none.
+
+    So the data decides one number of what both select.
+    """
+    if trace.is_in_a_body or mask.is_python_constant():
+        return None
+    masks, node = trace.compilation.of(_Masks).found, tensor_node(mask)
+    for known in masks:
+        if is_same_mask(trace, tensor_node(known), node):
+            return known
+    masks.append(mask.realize())
+    return None
+
+
+def _known_mask(mask: Any) -> Any:
+    found = _find_mask(mask) if in_trace() else None
+    return mask if found is None else found
 
 
 def _row(table: Any, index: Any) -> Any:

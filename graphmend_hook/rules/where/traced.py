@@ -203,6 +203,10 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         for one, other, selected in known:
             if one is left and other is right:
                 return selected
+        all_of_it = traced_selection.holds_all(predicate, left, right)
+        if all_of_it:
+            known.append((left, right, left if all_of_it > 0 else right))
+            return known[-1][2]
         why = traced_selection.why_not_selected(predicate, left, right)
         if why:
             raise Unspeculable(*why)
@@ -258,7 +262,11 @@ def _is_symbol_of(number: Variable) -> bool:
 @question(otherwise=False)
 def _are_one(_trace: Trace, left: Variable, right: Variable) -> bool:
     """Is it the same node of the graph that gives both?"""
-    return _is_symbol_of(left) and _is_symbol_of(right) and left.realize().as_proxy().node is right.realize().as_proxy().node
+    return (
+        _is_symbol_of(left)
+        and _is_symbol_of(right)
+        and left.realize().as_proxy().node is right.realize().as_proxy().node
+    )
 
 
 def never(_line: int) -> bool:
