@@ -14,18 +14,15 @@ from . import data_shapes, tensor_ops
 from .draws import DRAWING
 from .names import root_name, walk
 from .scopes import Function, ModuleScope
-from .unknown import COMPARED, Unknown, is_membership
+from .unknown import COMPARED, OF_NUMBERS, STRANGERS, TORCH, Unknown, is_membership
 
 # ``torch.Tensor``, ``Optional[torch.LongTensor]`` or ``torch.Tensor | None``; not a container of tensors.
 _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|Bool|Int|Half)?Tensor\]?(?:\|None)?")
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
-TORCH = "torch."  # how a name of the tensor library begins
-STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
 # What hardly anything but a tensor has.
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
 _DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset({"abs", "all", "any", "bool", "float", "int", "max", "min"})  # of a tensor: what its data decides
-OF_NUMBERS = frozenset(f"math.{name}" for name in ("isfinite", "isinf", "isnan"))
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
 
@@ -267,7 +264,7 @@ class Evidence:
         if isinstance(node, ast.Call):
             if getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
                 return self._of_open_test(node.args[0])
-            return Taint.OPEN if self._unknown.answers(node) else Taint.NO
+            return Taint.OPEN if self._may_answer(node) else Taint.NO
         if isinstance(node, ast.Name):
             return Taint.OPEN if node.id in self._answers or self._unknown.is_handed_in(node.id) else Taint.NO
         if isinstance(node, ast.Attribute):
@@ -278,15 +275,29 @@ class Evidence:
         """Does the module store in the attribute what may be data, or what a function answers: ``if self.overflow``?"""
         for function, value in self._scope.assigned.get(node.attr, ()):
             evidence = evidence_of(function, self._scope)
-            if evidence.of(value) or (isinstance(value, ast.Call) and evidence._unknown.answers(value)):
+            if evidence.of(value) or (isinstance(value, ast.Call) and evidence._may_answer(value)):
                 return True
         return False
+
+    def _may_answer(self, call: ast.Call) -> bool:
+        """Does it ask a function about tensors that may answer by their data, as far as its text is known?"""
+        if not self._unknown.answers(call):
+            return False
+        helper = self._helper(call.func)
+        return helper is None or evidence_of(helper, self._scope).decides
+
+    @cached_property
+    def decides(self) -> bool:
+        """Does the function return what may be data, or branch on such?"""
+        self.__dict__["decides"] = False  # for a function that calls itself
+        tests = [each.test for each in self.function.statements if isinstance(each, ast.If)]
+        return self.returned is not Taint.NO or any(self.of_test(test) is not Taint.NO for test in tests)
 
     @cached_property
     def _answers(self) -> frozenset[str]:
         """The names that are bound to what functions answer that are asked about tensors."""
         calls = [(target, value) for target, value in self._bindings if isinstance(value, ast.Call)]
-        return frozenset(target for target, value in calls if self._unknown.answers(value))
+        return frozenset(target for target, value in calls if self._may_answer(value))
 
     @cached_property
     def _unknown(self) -> Unknown:

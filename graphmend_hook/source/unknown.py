@@ -32,6 +32,9 @@ _PLAIN_FUNCTIONS = frozenset(
         *("issubclass", "len", "ord", "range", "repr", "round", "str", "type", "version.parse"),
     }
 )
+TORCH = "torch."  # how a name of the tensor library begins
+STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
+OF_NUMBERS = frozenset(f"math.{name}" for name in ("isfinite", "isinf", "isnan"))  # that may be asked of a tensor, too
 _CONFIGURATION = re.compile(r"(?:.*_)?(?:args|cfg|conf|config|kwargs|options|opts)")
 # Names that by custom stand for a number, or text, of Python.
 _NUMBER = re.compile(
@@ -69,12 +72,14 @@ class Unknown:
     def answers(self, call: ast.Call) -> bool:
         """Is it a function of the program's that is asked about what may be a tensor: ``if self.has_overflow(x)``?"""
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if not name or name in _PLAIN_METHODS or self._qualified(call.func) in _PLAIN_FUNCTIONS:
+        qualified = self._qualified(call.func)
+        if not name or name in _PLAIN_METHODS or qualified in _PLAIN_FUNCTIONS:
             return False
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         for each in given:
             given += each.elts if isinstance(each, (ast.List, ast.Tuple)) else ()
-        return not self._qualified(call.func).startswith("torch.") and any(map(self.holds, given))
+        is_of_library = qualified.startswith((TORCH, *STRANGERS)) and qualified not in OF_NUMBERS
+        return not is_of_library and any(map(self.holds, given))
 
     def is_handed_in(self, name: str) -> bool:
         """Is it a parameter that each caller gives, of which nothing says what it is: ``if overflow``?"""
@@ -101,7 +106,7 @@ class Unknown:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
         if isinstance(node, ast.Attribute):
-            return node.attr not in _PLAIN_ATTRIBUTES and not self._qualified(node).startswith("torch.")
+            return node.attr not in _PLAIN_ATTRIBUTES and not self._qualified(node).startswith(TORCH)
         return not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr))
 
     def holds(self, node: ast.expr) -> bool:

@@ -30,8 +30,8 @@ DECLINED = {
     "GM102-R05": ["if x.any():\n    k = 1\nreturn k", "if x.any():\n    k = 1\nelse:\n    x = 2\nwhile n:\n    n = k"],
     "GM102-R06": [
         "while n:\n    if x.any():\n        return n\nreturn x",
-        "with torch.no_grad():\n    if x.any():\n        return n\n    return x",
-        "try:\n    if x.any():\n        return n\n    return x\nfinally:\n    n = 1",
+        "with torch.no_grad():\n    if x.any():\n        return n\nreturn x",
+        "try:\n    if x.any():\n        return n\nfinally:\n    n = 1\nreturn x",
     ],
     "GM102-R07": [
         "if x.any():\n" + "    x = x + 1\n" * 61 + "return x",
@@ -58,7 +58,7 @@ DECLINED = {
         "x = 1 if x.any() else 2\nreturn eval('x')",
     ],
     "GM102-R13": ["if x.any():\n    x = n\nelse:\n    x = x + 1\n    raise\nreturn x"],
-    "GM102-R14": ["if x.any():\n    x = n\n    if n:\n        raise ValueError(k := 1)\nreturn x"],
+    "GM102-R14": ["if x.any():\n    x = n\n    if n is None:\n        raise ValueError(k := 1)\nreturn x"],
     "GM102-R15": ["if x.any():\n    x = n\n    raise ValueError\nelse:\n    raise KeyError"],
     "GM102-R16": [
         "try:\n    if x.any():\n        x = n\n        raise ValueError\nexcept ValueError:\n    pass\nreturn x",
@@ -67,7 +67,7 @@ DECLINED = {
     "GM102-R17": ["if x.any():\n    x = x is n\nreturn x"],
     "GM102-R18": ["return (1 if x.any() else 2) + (3 if x.all() else 4)"],
     "GM102-R19": [
-        "while x.any():\n    x = x - 1\n    if n:\n        x = n\nreturn x",
+        "while x.any():\n    x = x - 1\n    if n is None:\n        x = n\nreturn x",
         "while x.any():\n    x = x - 1\nelse:\n    x = n\nreturn x",
         "while x.any():\n    x = x - 1\n    k = x\nreturn k",
         "while x.any():\n    n(x)\nreturn x",
@@ -89,7 +89,7 @@ DECLINED = {
     "GM103-R11": ["if x.any():\n    raise ValueError\nreturn vars()", "torch._check(bool(x.any()))\nreturn dir()"],
     "GM103-R13": ["if x.any():\n    raise"],
     "GM103-R14": [
-        "if x.any():\n    if n:\n        raise ValueError(k := 1)",
+        "if x.any():\n    if n is None:\n        raise ValueError(k := 1)",
     ],
     "GM103-R15": ["if x.any():\n    raise ValueError\nelse:\n    raise KeyError"],
     "GM103-R16": [
@@ -131,6 +131,8 @@ LEFT_TO_THE_TRACE = [
     "if x.any():\n    x = x + 1\nk = n or x\nk += 1\nreturn x",
     "if x.any():\n    x = x + 1\nk = helper(n, x)\nk += 1\nreturn x",
     "for i in x:\n    if x.any():\n        return i\nreturn x",
+    "with torch.no_grad():\n    if x.any():\n        return n\n    return x",
+    "try:\n    if x.any():\n        return n\n    return x\nfinally:\n    n = 1",
     "for i in n:\n    if x.any():\n        break\nreturn x",
     "if x.any():\n    for i in n: x = x + 1\nreturn x",
     "if x.any():\n    with torch.no_grad(): x = x + 1\nreturn x",

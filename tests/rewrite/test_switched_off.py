@@ -65,7 +65,7 @@ def test_settings_choose_the_rules(value: str, expected: list[str]) -> None:
 def test_exception_groups_are_handlers() -> None:
     text = "import torch\ndef f(x, n):\n    try:\n        torch._check(bool(x.any()))\n    except* ValueError:\n        n = 1\n    return x\n"
     assert codes(text) == ["GM103-R16"]
-    text = "import torch\ndef f(x):\n    try:\n        if x.any():\n            return 1\n        return 2\n    except* ValueError:\n        pass\n"
+    text = "import torch\ndef f(x):\n    try:\n        if x.any():\n            return 1\n    except* ValueError:\n        pass\n    return 2\n"
     assert codes(text) == ["GM102-R06"]
 
 

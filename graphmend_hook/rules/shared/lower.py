@@ -15,10 +15,10 @@ from ...diagnostics import Refusal
 from ...source.draws import is_draw
 from ...source.names import item_of, root_name, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import OF_NUMBERS, Taint, evidence_of
+from ...source.taint import Taint, evidence_of
 from ...source.templates import OWN, constant, expression, name, replaced
 from ...source.tensor_ops import REDUCTIONS_TO_PYTHON
-from ...source.unknown import is_membership
+from ...source.unknown import OF_NUMBERS, is_membership
 from ..base import Declined, unsuitable
 from .codes import CHAINED, NOT_SPECULABLE, TOO_BIG
 from .speculated import COMPARISONS, Speculation

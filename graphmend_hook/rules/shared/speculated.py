@@ -15,8 +15,8 @@ from typing import Protocol
 from ...source import tensor_ops
 from ...source.names import NamesIn, free_names, item_of, root_of, unpacks, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import TORCH
 from ...source.templates import OWN, constant, expression, name
+from ...source.unknown import TORCH
 from ..base import Declined
 from ..value.forms import Question, called, shaped_by_data
 from .codes import LOOKED_AT, MAY_BE_UNBOUND, NOT_SPECULABLE

@@ -9,8 +9,8 @@ from string import ascii_uppercase
 from typing import TypeGuard
 
 from ...source.scopes import Function, ModuleScope
-from ...source.taint import TORCH
 from ...source.templates import expression, replaced
+from ...source.unknown import TORCH
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
 ADDED = "GM.item(A, is_added=True)"  # to what an object holds

@@ -9,9 +9,9 @@ from typing import Any
 from ...source.draws import is_draw
 from ...source.names import enclosed_in, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import STRANGERS, Taint, evidence_of, is_comparison
+from ...source.taint import Taint, evidence_of, is_comparison
 from ...source.templates import OWN, name
-from ...source.unknown import is_held_by_self, is_membership
+from ...source.unknown import STRANGERS, is_held_by_self, is_membership
 from . import forms, groups, sizes
 from .forms import Question
 

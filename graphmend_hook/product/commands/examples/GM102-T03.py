@@ -1,15 +1,15 @@
 def f(x):
     if x.sum() > 0:
-        factor = 1.0
+        over = [0]
     else:
-        factor = 2
-    return x * factor
+        over = []
+    return x.flip(over)
 
 # becomes
 
 def f(x):
     if x.sum() > 0:
-        y = x * 1.0
+        y = x.flip([0])
     else:
-        y = x * 2
+        y = x.clone()
     return y
