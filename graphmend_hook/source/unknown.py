@@ -117,7 +117,7 @@ class Unknown:
             root = root_name(node)
             return node.attr not in _PLAIN_ATTRIBUTES and not _CONFIGURATION.fullmatch(root) and self.holds(node.value)
         if isinstance(node, ast.Call):
-            return self._called(node)
+            return self._called(node) or self._is_tensor(node)
         if isinstance(node, ast.Subscript):
             return self.holds(node.value) or is_held_by_self(node.value)
         if isinstance(node, _OPERATED):

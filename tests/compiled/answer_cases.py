@@ -465,8 +465,127 @@ class ScalesTheLoss(AsksAboutSeveralTensors):
         return loss
 
 
+def clamped(value, least=None, most=None):
+    if least is not None:
+        value = max(value, least)
+    if most is not None:
+        value = min(value, most)
+    return value
+
+
+class AveragesItsWeights(Base):
+    """As ema-pytorch does: a number that a buffer holds decides, and how fast the average moves is a power of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.average = nn.Linear(3, 3).requires_grad_(False)
+        self.after, self.speed = 2, 2 / 3
+        self.register_buffer("begun", torch.Tensor([False]))
+        self.register_buffer("step", torch.tensor([0]))
+
+    def copied(self):
+        for average, weight in zip(self.average.parameters(), self.fc.parameters()):
+            average.data.copy_(weight.data)
+
+    def decay(self):
+        epoch = clamped(self.step.item() - self.after - 1, least=0.0)
+        value = 1 - (1 + epoch / 1.0) ** -self.speed
+        if epoch <= 0:
+            return 0.0
+        return clamped(value, least=0.0, most=0.999)
+
+    def update(self):
+        step = self.step.item()
+        self.step += 1
+        if (step % 2) != 0:
+            return
+        if step <= self.after:
+            self.copied()
+            return
+        if not self.begun.item():
+            self.copied()
+            self.begun.data.copy_(torch.Tensor([True]))
+        self.move()
+
+    @torch.no_grad()
+    def move(self):
+        decay = self.decay()
+        for average, weight in zip(self.average.parameters(), self.fc.parameters()):
+            difference = average.data - weight.data
+            difference.mul_(1.0 - decay)
+            average.sub_(difference)
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.fc.weight.add_(x.mean(0), alpha=0.1)
+        self.update()
+        return self.average(x)
+
+
+class ClipsByHand(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        total = 0.0
+        for each in (y, x):
+            total += each.detach().norm(2).item() ** 2
+        total = total ** (1.0 / 2)
+        coefficient = 1.0 / (total + 1e-6)
+        if coefficient < 0.4:
+            y = y * coefficient
+        return y, total
+
+
+class RaisesNumbers(Base):
+    def forward(self, x):
+        value = self.fc(x).mean().item()
+        return x + 1, value**2, value**3, abs(value) ** 0.5, (abs(value) + 0.1) ** -1.5, value**0
+
+
+class RaisesNumbersThatAreNone(Base):
+    def forward(self, x):
+        value = ((x - x) / (x - x).abs().sum()).mean().item()
+        infinite = (x[0, 0] / 0).item()
+        return x + 1, value**2, max(value, 0.5) + 1, abs(infinite) ** 0.5, infinite**3
+
+
+class RaisesANumberThatMayBeZero(Base):
+    def forward(self, x):
+        value = torch.relu(self.fc(x).mean()).item()
+        return x + 1, value**-1 if value else 0.0
+
+
+class RaisesTheGreaterOfWhatMayBeNone(Base):
+    """Of NaN and a number the greater is either, as they come."""
+
+    def forward(self, x):
+        value = (x.mean() / (x[0, 0] > 5)).item()
+        return x + 1, max(1.0, value) ** 2, max(value, 1.0) ** 2
+
+
+class RoundsAndDecides(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        value = y.mean().item()
+        if round(value, 1) > 0.1:
+            y = y * 2
+        if round(value * 3, 1) ** 2 > 0.3:
+            y = y + 1
+        return y
+
+
+class CountsAndDecides(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        count = (y > 0).sum().item()
+        rate = max(count - 3, 0.0)
+        if (1 + rate) ** -0.5 < 0.6:
+            y = y * (1 + rate) ** -0.5
+        return y, rate
+
+
 # Declined: what they need nobody knows before the graph has run.
 STAY = (
+    RaisesANumberThatMayBeZero,
     ReturnsInALoopThatGoesOn,
     ShowsEitherInAWayThatFails,
     AsksForItsType,

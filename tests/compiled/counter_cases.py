@@ -66,6 +66,15 @@ class TakesTheLarger(Counts):
         return x + rate, rate
 
 
+class TakesTheLargerFloat(Counts):
+    """So it does of the larger of a whole number that is a symbol, and a float."""
+
+    def forward(self, x):
+        rate = max(self.calls, 1.5)
+        self.calls += 1
+        return x + rate, rate
+
+
 class HasASize(Counts):
     """It does not count: what nothing adds to stays a constant."""
 

@@ -70,7 +70,7 @@ def test_what_needs_the_number_itself_is_compiled_as_without_the_hook() -> None:
     assert (counting.graphs, counting.runs) == (original.graphs, original.runs)
 
 
-@pytest.mark.parametrize("name", ["TakesARemainder", "TakesTheLarger"])
+@pytest.mark.parametrize("name", ["TakesARemainder", "TakesTheLarger", "TakesTheLargerFloat"])
 def test_a_float_that_a_counter_makes_is_what_it_is_in_eager(name: str) -> None:
     mended, plain = torch.compile(getattr(MENDED, name)(), backend="eager"), getattr(PLAIN, name)()
     for _ in range(12):

@@ -36,10 +36,10 @@ def made(kind: Any) -> Any:
 
 
 def shown(value: Any, is_exact: bool) -> str:
-    """Its text; of a float that Inductor may have calculated in another order, its type and five digits."""
+    """Its text; of a float that Inductor may have calculated in another order, its type and three digits."""
     if isinstance(value, (list, tuple)):
         return f"{type(value).__name__}({', '.join(shown(each, is_exact) for each in value)})"
-    return repr(value) if is_exact or not isinstance(value, float) else f"float {value:.5g}"
+    return repr(value) if is_exact or not isinstance(value, float) else f"float {value:.3g}"
 
 
 def seen(module: Any, function: Any, call: int, is_exact: bool = True) -> Any:

@@ -55,11 +55,14 @@ def watch() -> None:
 def _of_floats(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
     """``n % 3``, ``max(n, 3)``: of a float that is a symbol PyTorch finds no remainder above 2, and no whole number.
 
-    A number that is no symbol without us is none then.
+    So it makes a float of ``max(n, 0.5)``, where `n` is a symbol, and a whole number.  A number that is no symbol
+    without us is none then.
     """
-    floats = [isinstance(getattr(arg, "sym_num", None), torch.SymFloat) for arg in args]
-    whole = [arg.python_type() is int for arg in args]
-    if any(floats) and (any(whole) or function not in (min, max)):
+    symbols = [getattr(arg, "sym_num", None) for arg in args]
+    whole = {arg.python_type() is int for arg in args}
+    is_mixed = len(whole) > 1 and any(isinstance(each, (torch.SymInt, torch.SymFloat)) for each in symbols)
+    is_float = any(isinstance(each, torch.SymFloat) for each in symbols)
+    if is_mixed if function in (min, max) else is_float:
         with contextlib.suppress(NotTracingError):
             compilation = compilation_of(translator.output)
             if compilation.of(_Counted).names and compilation.allows(_COUNTER):

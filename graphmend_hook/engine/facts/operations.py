@@ -197,7 +197,7 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 def may_fail(node: torch.fx.Node) -> bool:
     """May the operation fail on the data, or for want of any, where tracing it did not?  So may what is not known."""
-    if is_of_numpy(node) or _reads_input(node):
+    if is_of_numpy(node) or _reads_input(node) or getattr(node.target, "_opname", "") == "calculated":
         return False
     if not is_plain(node) or divides_whole_numbers(node):
         return True
@@ -265,6 +265,8 @@ def name_of(node: torch.fx.Node) -> str:
     if isinstance(node.target, str):
         return node.target.strip("_") if node.target in _COMPARISONS else node.target
     name: str = getattr(node.target, "__name__", "")
+    if node.target is torch.Tensor and len(node.args) == 1 and isinstance(node.args[0], (list, tuple)):
+        return "tensor"
     if node.target is getattr:
         return _ATTRIBUTES.get(str(node.args[1]), name)
     names = _OPERATORS if getattr(node.target, "__module__", "") == _OPERATOR else _ATTRIBUTES
@@ -314,7 +316,7 @@ def _of_function(node: torch.fx.Node) -> Facts:
         if home not in (*_COMPOSITES, _REFERENCES) or getattr(sys.modules[home], name, None) is not target:
             return UNKNOWN
         return _named(name, node) if name in _THIN or home == _REFERENCES else _watched(target, node)
-    return _named(name, node) if isinstance(target, (BuiltinFunctionType, type)) else UNKNOWN
+    return _named(name_of(node), node) if isinstance(target, (BuiltinFunctionType, type)) else UNKNOWN
 
 
 def _named(name: str, node: torch.fx.Node) -> Facts:

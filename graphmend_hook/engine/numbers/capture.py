@@ -78,6 +78,13 @@ def begin(trace: Trace, tensor: Variable) -> bool:
 
 
 @question(otherwise=False)
+def is_given_up(trace: Trace, tensor: Variable) -> bool:
+    """Does the tensor hold a whole number, which was captured in an attempt that was given up?"""
+    is_whole = tensor_node(tensor).meta["example_value"].dtype in _WHOLE
+    return is_whole and not trace.compilation.allows(CAPTURE)
+
+
+@question(otherwise=False)
 def begin_shape(trace: Trace) -> bool:
     """Switch it on for an operation whose result has a shape that the data decides."""
     return _switch_on(trace, "dynamic_output_shape_ops")

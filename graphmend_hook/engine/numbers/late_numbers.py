@@ -109,6 +109,14 @@ class Tensors(Protocol):
     def add_handlers(self, kind: Any) -> None: ...
 
 
+class Bounds(Protocol):
+    """Between which numbers a late number lies (`bounds`, which rests on this module)."""
+
+    def may_be_raised(self, base: Variable, exponent: Any) -> bool: ...
+
+    def is_above_zero(self, operand: Variable) -> bool: ...
+
+
 class State(Protocol):
     """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
 
@@ -121,6 +129,7 @@ class State(Protocol):
 
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
+bounds: Bounds = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -323,7 +332,22 @@ def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kw
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(kind, function, translator, [args[0], by], kwargs)
+    if function in (operator.pow, operator.ipow) and by.is_python_constant() and is_late(args[0]):
+        exponent = by.as_python_constant()
+        _look_at(args[0])
+        if bounds.may_be_raised(args[0], exponent):
+            kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
+            return kind(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
     give_up(next(arg for arg in args if hasattr(arg, "lines")))
+
+
+def _look_at(number: Variable) -> None:
+    """Let the trace look at the numbers of the state that it is made of, which are guarded then."""
+    for operand in number.realize().operands:
+        if is_unread(operand):
+            operand.realize()
+        elif is_late(operand):
+            _look_at(operand)
 
 
 def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
@@ -391,11 +415,16 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
     if function in ADDITIONS and kinds == [int, int]:
         given = _collected(function, given)
-    if function in _DIVISIONS and not _is_never_zero(given[1]) and not state.is_not_zero(trace, given[1]):
+    is_division = function in _DIVISIONS and not bounds.is_above_zero(given[1])
+    if is_division and not _is_never_zero(given[1]) and not state.is_not_zero(trace, given[1]):
         if not tensors.divides(trace, given[1]):
             return None
         function = divide
     return kind_of_variable()(function, given, _kind_of_result(function, kinds), frozenset().union(*lines))
+
+
+def _numbers_of(kind: type) -> tuple[type, ...]:
+    return (int, float) if kind is Real else (kind,)
 
 
 def _kind_of_result(function: Any, kinds: list[type]) -> type:

@@ -27,7 +27,7 @@ from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import captured_tensors, late_numbers
+from . import bounds, captured_tensors, late_numbers, python_operator
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -90,8 +90,27 @@ def tensor_of(trace: Trace, number: Variable) -> Variable:
 def _tensor_of(trace: Trace, number: Variable) -> Variable:
     made = getattr(number, "tensor", None)
     if made is None:
-        made = number.tensor = _made(trace, number)
+        try:
+            made = _made(trace, number)
+        except _NoTensorError:
+            made = _made_by_python(trace, number)
+        number.tensor = made
     return made
+
+
+def _made_by_python(trace: Trace, number: Variable) -> Variable:
+    """The tensor of what Python calculates in the graph."""
+    dtype = python_operator.dtype_of(number.kind)
+    if dtype is None or late_numbers.is_reading(number.function) or not _is_of_graph(number):
+        raise _NoTensorError
+    try:
+        formula, tensors = python_operator.formula_of(number)
+    except python_operator.NoFormulaError:
+        raise _NoTensorError from None
+    if any(fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) for tensor in tensors):
+        raise _NoTensorError
+    read = [tensor.as_proxy() for tensor in tensors]
+    return call(trace, python_operator.calculated(), formula, read, dtype)
 
 
 def _made(trace: Trace, number: Variable) -> Variable:
@@ -273,6 +292,8 @@ def _cannot_be_zero(number: Variable) -> bool:
     """Is it ``max(s, c)`` with a constant above zero, or ``-`` of such?"""
     if is_unread(number) or not hasattr(number, "lines"):
         return False
+    if bounds.is_above_zero(number):
+        return True
     if number.function is operator.neg:
         return _cannot_be_zero(number.operands[0])
     constants = [each for each in number.operands if not is_unread(each) and each.is_python_constant()]

@@ -57,6 +57,8 @@ def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_added: b
         number = tensor.item()
         capture.end()
         return number
+    if may_wait and capture.is_given_up(tensor) and _may_be_late(tensor, True):
+        return _late(tensor)
     traced_contents.refuse()
     return None
 
