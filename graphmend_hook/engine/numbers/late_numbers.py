@@ -54,6 +54,11 @@ _LEFT = (
     *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
 )
 ADDITIONS = (operator.add, operator.iadd)
+LAZIES = (
+    "LazyConstantVariable",
+    "LazyVariableTracker",
+    "ComputedLazyConstantVariable",
+)  # Dynamo's, as far as it has them
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
@@ -246,12 +251,13 @@ def _attempt() -> Compilation:
 
 def _add_handlers(kind: Any) -> None:
     """Let Dynamo's builtins of numbers take a late one."""
+    from torch._dynamo.variables import lazy
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
-    from torch._dynamo.variables.lazy import LazyConstantVariable, LazyVariableTracker
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    others = (kind, ConstantVariable, LazyConstantVariable, LazyVariableTracker, SymNodeVariable)
+    lazies = [getattr(lazy, name) for name in LAZIES if hasattr(lazy, name)]
+    others = (kind, ConstantVariable, *lazies, SymNodeVariable)
     handlers = BuiltinVariable.call_function_handler_cache
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
@@ -261,15 +267,15 @@ def _add_handlers(kind: Any) -> None:
         for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
             handlers[function, one, other] = functools.partial(_identified, function)
     for function in (operator.is_, operator.is_not):
-        for lazy in (LazyConstantVariable, LazyVariableTracker):
-            for key in ((function, lazy, ConstantVariable), (function, ConstantVariable, lazy)):
+        for unread in lazies:
+            for key in ((function, unread, ConstantVariable), (function, ConstantVariable, unread)):
                 handlers[key] = functools.partial(_is_none, function)
     for function in _LEFT:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_divided, kind, function)
     for of_one in _OF_ONE:
         handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
-    for places in (ConstantVariable, LazyConstantVariable, LazyVariableTracker):
+    for places in (ConstantVariable, *lazies):
         handlers[round, kind, places] = _rounded
     handlers[type, kind] = _type
     _let_functions_take(kind)

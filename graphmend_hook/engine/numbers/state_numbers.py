@@ -49,15 +49,12 @@ def watch() -> None:
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    lazies = [getattr(lazy, name) for name in _LAZIES if hasattr(lazy, name)]
+    lazies = [getattr(lazy, name) for name in late_numbers.LAZIES if hasattr(lazy, name)]
     others = (ConstantVariable, SymNodeVariable, *lazies)
     pairs = [(owner, other) for owner in lazies[:2] for other in others]
     for function in (*_GROWING, *_OF_TWO):
         for left, right in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs if function in _OF_TWO)]):
             answer_before(function, left, right, _grown)
-
-
-_LAZIES = ("LazyConstantVariable", "LazyVariableTracker", "ComputedLazyConstantVariable")
 
 
 def _grown(
