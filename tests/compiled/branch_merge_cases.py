@@ -30,7 +30,7 @@ def h3_different_dtypes(x: torch.Tensor) -> torch.Tensor:
     return x.double() if x.sum() > 0 else x
 
 
-@case(declined="GM102-T03")
+@case()
 def h3_an_int_and_a_float(x: torch.Tensor) -> Any:
     return x, (1 if x.sum() > 0 else 1.0)
 
