@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ...source import tensor_ops
+from ...source.library_functions import NAMESPACE
 from ..door.variables import is_known, is_unbacked, is_wrapper
 from . import fake_runs, schemas
 from .schemas import NOTHING, UNKNOWN, Facts
@@ -197,7 +198,7 @@ def is_plain(node: torch.fx.Node) -> bool:
 
 def may_fail(node: torch.fx.Node) -> bool:
     """May the operation fail on the data, or for want of any, where tracing it did not?  So may what is not known."""
-    if is_of_numpy(node) or _reads_input(node) or getattr(node.target, "_opname", "") == "calculated":
+    if is_of_numpy(node) or _reads_input(node) or str(node.target) == f"{NAMESPACE}.calculated.default":
         return False
     if not is_plain(node) or divides_whole_numbers(node):
         return True
