@@ -260,7 +260,8 @@ class Evidence:
 
     def _of_open_test(self, node: ast.expr) -> Taint:
         if isinstance(node, ast.Compare):
-            return Taint.OPEN if self._unknown.compares(node) or self._unknown.looks_in(node) else Taint.NO
+            is_open = self._unknown.compares(node) or self._unknown.looks_in(node) or self._compares_made(node)
+            return Taint.OPEN if is_open else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._of_open_test(node.operand)
         if isinstance(node, ast.Call):
@@ -272,6 +273,17 @@ class Evidence:
         if isinstance(node, ast.Attribute):
             return Taint.OPEN if self._is_answer(node) else Taint.NO
         return max(map(self._of_open_test, node.values)) if isinstance(node, ast.BoolOp) else Taint.NO
+
+    def _compares_made(self, node: ast.Compare) -> bool:
+        """Does it compare what a function has made of data: ``epoch = clamp(step.item() - 3)``, ``if epoch <= 0``?"""
+        operands = (node.left, *node.comparators)
+        is_asked = any(isinstance(each, ast.Name) and each.id in self._made for each in operands)
+        return is_asked and all(isinstance(op, COMPARED) for op in node.ops)
+
+    @cached_property
+    def _made(self) -> frozenset[str]:
+        calls = [(target, value) for target, value in self._bindings if isinstance(value, ast.Call)]
+        return frozenset(target for target, value in calls if self._unknown.makes_of_data(value))
 
     def _is_answer(self, node: ast.Attribute) -> bool:
         """Does the module store in the attribute what may be data, or what a function answers: ``if self.overflow``?"""

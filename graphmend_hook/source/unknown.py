@@ -75,11 +75,12 @@ class Unknown:
         qualified = self._qualified(call.func)
         if not name or name in _PLAIN_METHODS or qualified in _PLAIN_FUNCTIONS:
             return False
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        for each in given:
-            given += each.elts if isinstance(each, (ast.List, ast.Tuple)) else ()
         is_of_library = qualified.startswith((TORCH, *STRANGERS)) and qualified not in OF_NUMBERS
-        return not is_of_library and any(map(self.holds, given))
+        return not is_of_library and any(self.holds(each) or self._is_tensor(each) for each in _given(call))
+
+    def makes_of_data(self, call: ast.Call) -> bool:
+        """Is it such a function, and is it given what certainly is data?"""
+        return self.answers(call) and any(map(self._is_tensor, _given(call)))
 
     def is_handed_in(self, name: str) -> bool:
         """Is it a parameter that each caller gives, of which nothing says what it is: ``if overflow``?"""
@@ -117,7 +118,7 @@ class Unknown:
             root = root_name(node)
             return node.attr not in _PLAIN_ATTRIBUTES and not _CONFIGURATION.fullmatch(root) and self.holds(node.value)
         if isinstance(node, ast.Call):
-            return self._called(node) or self._is_tensor(node)
+            return self._called(node)
         if isinstance(node, ast.Subscript):
             return self.holds(node.value) or is_held_by_self(node.value)
         if isinstance(node, _OPERATED):
@@ -170,6 +171,14 @@ class Unknown:
             for argument, default in pairs
             if argument.arg not in ("self", "cls") and _may_hold(argument, default)
         }
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    """What the call is given, and what stands in lists and tuples of it."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    for each in given:
+        given += each.elts if isinstance(each, (ast.List, ast.Tuple)) else ()
+    return given
 
 
 def is_membership(node: ast.Compare) -> bool:

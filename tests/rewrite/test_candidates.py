@@ -43,7 +43,7 @@ TESTS = {
     "if x.shape[0] > n: pass": OPEN,
     "if x.config.begin > 0: pass": NO,
     "if self.config.begin > 0: pass": NO,
-    "num_x = unknown(y)\nif num_x > 0: pass": NO,
+    "num_x = unknown(y)\nif num_x > 0: pass": OPEN,
     "if x: pass": OPEN,
     "if n: pass": NO,
     "if x is None: pass": NO,
