@@ -583,8 +583,132 @@ class CountsAndDecides(Base):
         return y, rate
 
 
+class KeepsRowsWithoutGradients(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        with torch.no_grad():
+            bad = y[:, 0] < -0.7
+            if bad.any():
+                y = y[~bad]
+        return y.sum()
+
+
+class AsksWhichNumberItIs(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        start = 0
+        worst = start
+        if y.max() > 0.5:
+            worst = y.max().item()
+        return y, worst is start, worst is not start
+
+
+class JoinsMasksByName(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        bad, worse = y[:, 0] < -0.7, y[:, 1] < 0
+        keep = ~bad.logical_or(other=worse)
+        if bad.any():
+            y = y[keep]
+        return y.sum()
+
+
+class JoinsMasksOfNoElements(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        m, none = y[:, 0] > 0, y[:0, :1] > 9
+        if (m | none).any():
+            y = y[~m]
+        return y * 1
+
+
+class LooksForTheVeryNumber(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        v = x[0, 0].log().item()
+        w = v
+        if v in (w, 7.0):
+            y = y * 2
+        return y, v
+
+
+class AsksWhetherAComplexNumberIsNone(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        z = torch.complex(y.sum(), y.mean())
+        try:
+            if math.isnan(z.item()):
+                y = y * 0
+        except TypeError:
+            y = y + 1
+        return y
+
+
+class CalculatesWithWhatIsTooGreat(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        n = 10**400
+        if y.max() > 0.5:
+            n = y.max().item()
+        try:
+            z = n * 2.0
+        except OverflowError:
+            z = -1.0
+        return y, z
+
+
+class AsksWhetherItIsATensor(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        found = None
+        if y.max() > 1:
+            found = y.detach() * 2
+        return y, torch.is_tensor(found), found
+
+
+class DividesANumber(Base):
+    def forward(self, x):
+        y = self.fc(x).detach() * 1e-39
+        s = y.abs().max().item()
+        return s / y, torch.isinf(s / y)
+
+
+class AsksWhichIsTheGreater(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        v = y.max().item()
+        worst, least = max(0, v), min(v, 0.5)
+        return y, worst, least, worst is v, least is v
+
+
+class RaisesWhereAContextSwallows(Base):
+    class Quiet:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, *rest):
+            return kind is ValueError
+
+    def forward(self, x):
+        y = self.fc(x)
+        with self.Quiet():
+            if y.mean() > 0:
+                return y * 2
+            raise ValueError("low")
+        return x
+
+
 # Declined: what they need nobody knows before the graph has run.
 STAY = (
+    KeepsRowsWithoutGradients,
+    AsksWhichNumberItIs,
+    JoinsMasksByName,
+    JoinsMasksOfNoElements,
+    LooksForTheVeryNumber,
+    AsksWhetherAComplexNumberIsNone,
+    CalculatesWithWhatIsTooGreat,
+    AsksWhetherItIsATensor,
+    RaisesWhereAContextSwallows,
     RaisesANumberThatMayBeZero,
     ReturnsInALoopThatGoesOn,
     ShowsEitherInAWayThatFails,

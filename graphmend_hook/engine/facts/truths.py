@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..door.tracer import Trace
-from ..door.variables import is_contiguous
+from ..door.variables import is_contiguous, same_sizes
 from .lookups import tensor_of
 from .operations import is_plain, name_of
 from .writes import memory_of, written_by
@@ -50,9 +50,9 @@ def _said(predicate: torch.fx.Node, holds: bool) -> Iterator[tuple[torch.fx.Node
     """What the predicate, a tensor of one element, says of masks."""
     if _is_made_by(predicate, _HANDING_ON) and predicate.op == "call_method":
         yield from _said(predicate.args[0], holds)
-    elif predicate.target in _NEGATING:
+    elif predicate.target in _NEGATING and len(predicate.args) == 1:
         yield from _said(predicate.args[0], not holds)
-    elif _JOINING.get(predicate.target) is holds:
+    elif _joins(predicate, holds):
         for operand in predicate.all_input_nodes:
             yield from _said(operand, holds)
     elif _OF_ALL.get(name_of(predicate)) is holds and len(predicate.args) == 1 and not predicate.kwargs:
@@ -63,11 +63,12 @@ def _said_of_elements(mask: torch.fx.Node, value: bool) -> Iterator[tuple[torch.
     yield mask, value
     if not _is_mask(mask):
         return
-    if mask.target in _NEGATING:
+    if mask.target in _NEGATING and len(mask.args) == 1:
         yield from _said_of_elements(mask.args[0], not value)
-    elif _JOINING.get(mask.target) is value:
+    elif _joins(mask, value):
         for operand in mask.all_input_nodes:
-            yield from _said_of_elements(operand, value)
+            if _has_shape_of(operand, mask):  # else it may be repeated no times
+                yield from _said_of_elements(operand, value)
 
 
 def _is_everywhere(mask: Any, value: bool, said: Said, depth: int) -> bool:
@@ -76,13 +77,24 @@ def _is_everywhere(mask: Any, value: bool, said: Said, depth: int) -> bool:
         return False
     if any(value is known and _are_same(mask, node, _DEEPEST) for node, known in said):
         return True
-    if mask.target in _NEGATING:
+    if mask.target in _NEGATING and len(mask.args) == 1:
         return _is_everywhere(mask.args[0], not value, said, depth - 1)
     both = _JOINING.get(mask.target)
-    if both is None:
+    if both is None or not _joins(mask, both):
         return False
     found = [_is_everywhere(operand, value, said, depth - 1) for operand in mask.args]
     return all(found) if both is value else any(found)
+
+
+def _joins(node: torch.fx.Node, both: bool) -> bool:
+    """Does it join two tensors, both of which are that where it is?"""
+    operands = [tensor_of(each) for each in node.args]
+    return _JOINING.get(node.target) is both and len(operands) == 2 and None not in operands and not node.kwargs
+
+
+def _has_shape_of(one: torch.fx.Node, other: torch.fx.Node) -> bool:
+    fakes = tensor_of(one), tensor_of(other)
+    return None not in fakes and same_sizes(fakes[0].shape, fakes[1].shape) is True  # type: ignore[union-attr]
 
 
 def _is_mask(node: torch.fx.Node) -> bool:
@@ -102,10 +114,14 @@ def _are_same(one: Any, other: Any, depth: int) -> bool:
     if one is other:
         return True
     if not isinstance(one, torch.fx.Node) or not isinstance(other, torch.fx.Node):
-        return type(one) is type(other) and not isinstance(one, torch.fx.Node) and bool(one == other)
+        return type(one) is type(other) and repr(one) == repr(other)  # 0.0 is equal to -0.0
     if depth == 0 or (one.op, one.target) != (other.op, other.target) or not one.op.startswith("call"):
         return False
-    if len(one.args) != len(other.args) or one.kwargs != other.kwargs or not (is_plain(one) and is_plain(other)):
+    if (
+        len(one.args) != len(other.args)
+        or repr(one.kwargs) != repr(other.kwargs)
+        or not (is_plain(one) and is_plain(other))
+    ):
         return False
     return all(_are_same(*pair, depth - 1) for pair in zip(one.args, other.args, strict=True))
 

@@ -122,6 +122,11 @@ def may_be_raised(base: Variable, exponent: Any) -> bool:
     return given is not None and all(map(math.isfinite, given))
 
 
+def are_known(operand: Variable) -> bool:
+    """Is it known that it is no more than a float can be?"""
+    return bounds_of(operand) is not None
+
+
 def is_above_zero(operand: Variable) -> bool:
     found = bounds_of(operand)
     return found is not None and found[0] > 0

@@ -59,6 +59,7 @@ LAZIES = (
     "LazyVariableTracker",
     "ComputedLazyConstantVariable",
 )  # Dynamo's, as far as it has them
+_LITTLE = 1 << 256  # a float may be greater
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
@@ -120,6 +121,8 @@ class Bounds(Protocol):
     def may_be_raised(self, base: Variable, exponent: Any) -> bool: ...
 
     def is_above_zero(self, operand: Variable) -> bool: ...
+
+    def are_known(self, operand: Variable) -> bool: ...
 
 
 class State(Protocol):
@@ -291,6 +294,9 @@ def _let_functions_take(kind: Any) -> None:
 
     @functools.wraps(otherwise)
     def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
+        for each in (*args, *kwargs.values()):
+            if type(each) is kind and each.kind is Either:
+                give_up(each)  # ``torch.is_tensor`` asks nobody
         if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in _OF_FLOATS:
             return _computed(kind, function.value, translator, list(args), {})
         return otherwise(function, translator, args, kwargs)
@@ -357,14 +363,14 @@ def _look_at(number: Variable) -> None:
 
 
 def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
-    """Is it the same object?  There is one True, and one False; every other number is an object of its own."""
+    """Is it the same object?  A number may be one of those that it has been chosen from, and there is one True."""
     from torch._dynamo.variables.constant import ConstantVariable
 
     one, other = (arg.realize() for arg in args)
     kinds = {kind_of(one), kind_of(other)}
     if Either in kinds:
         return _is_none_late(function, one, other)
-    if one is not other and kinds == {bool}:
+    if one is not other and kinds <= {*_NUMBERS, Real}:  # what is chosen of numbers is the very one
         give_up(one if hasattr(one, "lines") else other)
     return ConstantVariable.create(function(one, other))
 
@@ -470,6 +476,19 @@ def is_number(variable: Variable) -> bool:
     return is_known or isinstance(getattr(variable, "sym_num", None), (torch.SymInt, torch.SymFloat))
 
 
+def _is_little(operand: Variable) -> bool:
+    """Can it be calculated with as a float?  A constant, and what is chosen of constants, may be too great a number."""
+    if is_unread(operand) or operand.is_python_constant():
+        value = None if is_unread(operand) else operand.as_python_constant()
+        return type(value) is not int or abs(value) < _LITTLE
+    number = operand.realize()
+    if not is_late(number) or is_reading(number.function) or number.kind is float or bounds.are_known(number):
+        return True
+    if number.function in (operator.mul, operator.imul, operator.pow, operator.ipow):
+        return False
+    return all(_is_little(each) for each in number.operands[int(number.function is select) :])
+
+
 def symbol_of(variable: Variable) -> torch.SymInt | None:
     """The symbol that it is, of a whole number that is known when the frame begins."""
     found = None if is_unread(variable) else getattr(variable, "sym_num", None)
@@ -490,6 +509,8 @@ def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]
         return kinds[0] is kinds[1] or bool not in kinds
     if function in _DIVISIONS:
         return float in kinds or all(state.is_bounded(trace, each) for each in given)
+    if function in _PLAIN and len({*kinds}) + (Real in kinds) > 1 and not all(map(_is_little, given)):
+        return False  # a float, and a whole number that is greater than any
     if function in _OF_FLOATS:
         return kinds in ([bool], [float]) or state.is_bounded(trace, given[0])
     if function is int:
@@ -527,8 +548,8 @@ def _may_be_either(value: Variable) -> bool:
         return may_stay_unread(value)
     value = value.realize()
     if value.is_tensor():
-        return is_plain_tensor(value) and not (torch.is_grad_enabled() and fake_of(value).requires_grad)
-    return value.is_constant_none() or is_number(value)
+        return is_plain_tensor(value) and not fake_of(value).requires_grad
+    return value.is_constant_none() or (is_number(value) and kind_of(value) in (*_NUMBERS, Real, Either))
 
 
 @question(otherwise=None)

@@ -252,6 +252,8 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     if made is None:
         late_numbers.give_up(number)
     rounded = call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
+    if function in (operator.truediv, operator.itruediv) and args[0] is number:  # so torch calculates it
+        args, function, number = [rounded, call(trace, torch.Tensor.reciprocal, tensor)], operator.mul, rounded
     return BuiltinVariable(function).call_function(
         translator, [rounded if each is number else each for each in args], {}
     )

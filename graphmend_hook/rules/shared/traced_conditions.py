@@ -159,7 +159,7 @@ def one_value(tensor: Any) -> Any:
 
 def of_number(name: str, given: Any, is_read: bool) -> Any:
     """``math.isnan(given)``, by its name, which `math` and torch share; is_read: of ``given.item()``."""
-    if isinstance(given, torch.Tensor) and may_join(given):
+    if isinstance(given, torch.Tensor) and may_join(given) and not given.is_complex():
         return getattr(torch, name)(given)
     return getattr(math, name)(given.item() if is_read else given)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ...engine.numbers.late_numbers import is_late_number
 from .traced_conditions import (
     are_same_shapes,
     either,
@@ -71,8 +72,15 @@ def truths(name: str, items: Any, in_side: bool = False) -> Any:
 def _holds_numbers(container: Any) -> bool:
     """Is it a list or tuple of a few of Python's numbers, with which Python compares one after the other?"""
     if isinstance(container, (list, tuple)) and len(container) <= _MOST_NUMBERS:
-        return all([type(item) is int or type(item) is float for item in container])  # noqa: C419  Dynamo
+        return all([_is_plain_number(item) for item in container])  # noqa: C419  Dynamo: no generators
     return False
+
+
+def _is_plain_number(item: Any) -> bool:
+    """Is it a number that is equal to itself?  Python finds an object in a list that is not."""
+    if is_late_number(item) or (type(item) is not int and type(item) is not float):
+        return False
+    return bool(item == item)  # noqa: PLR0124
 
 
 def _may_be_looked_at(tensor: Any) -> bool:

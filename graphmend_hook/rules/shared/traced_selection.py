@@ -123,6 +123,8 @@ def holds_all(trace: Trace, predicate: Variable, left: Variable, right: Variable
     """
     if not all(is_plain_tensor(each) for each in (left, right)):
         return 0
+    if fake_of(left).requires_grad is not fake_of(right).requires_grad:
+        return 0
     asked, nodes = tensor_node(predicate), (tensor_node(left), tensor_node(right))
     for selected, whole, is_left in (*zip(nodes, nodes[::-1], (True, False), strict=True),):
         if selects_all(trace, selected, whole, asked, not is_left):
@@ -244,12 +246,14 @@ def _judge_replaced(compilation: Compilation, module: torch.fx.GraphModule) -> N
     order = {node: place for place, node in enumerate(nodes)}
     reads = compilation.of(Reads).found
     writes = compilation.of(_Replaced).found
-    trained = {*recorded(module, True)} - {write.new for write in writes}  # what writes saves nothing that it writes
+    trained = {*recorded(module, True)}
     for write in writes:
         region, new = write.region, write.new
         memory = _standing_for(write.old, [read for read in reads if order.get(read.selected, -1) < order[new]])
         merges = {read.selected for read in reads if _merges(read, write, memory)}
-        earlier = [node for node in trained if order[node] < order[new] and node not in region.made]
+        # What writes to the tensor keeps what it was before, and not the tensor.
+        same = {each.new for each in writes if not memory.isdisjoint(memory_of([each.old]))}
+        earlier = [node for node in trained - same if order[node] < order[new] and node not in region.made]
         end = len(nodes) if region.turned_at is None else order.get(region.turned_at, -1)
         is_other_side = order[new] < end < len(nodes)  # what is not, of the region, sees the write
         others = {node for node in region.made if is_other_side and order.get(node, -1) > end}
