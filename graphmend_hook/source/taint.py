@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import IntEnum
 from functools import cached_property
 from typing import TypeGuard
@@ -282,8 +282,11 @@ class Evidence:
 
     @cached_property
     def _made(self) -> frozenset[str]:
-        calls = [(target, value) for target, value in self._bindings if isinstance(value, ast.Call)]
-        return frozenset(target for target, value in calls if self._unknown.makes_of_data(value))
+        return self._bound_to(self._unknown.makes_of_data)
+
+    def _bound_to(self, is_such: Callable[[ast.Call], bool]) -> frozenset[str]:
+        """The names that are bound to such calls."""
+        return frozenset(name for name, value in self._bindings if isinstance(value, ast.Call) and is_such(value))
 
     def _is_answer(self, node: ast.Attribute) -> bool:
         """Does the module store in the attribute what may be data, or what a function answers: ``if self.overflow``?"""
@@ -310,8 +313,7 @@ class Evidence:
     @cached_property
     def _answers(self) -> frozenset[str]:
         """The names that are bound to what functions answer that are asked about tensors."""
-        calls = [(target, value) for target, value in self._bindings if isinstance(value, ast.Call)]
-        return frozenset(target for target, value in calls if self._may_answer(value))
+        return self._bound_to(self._may_answer)
 
     @cached_property
     def _unknown(self) -> Unknown:

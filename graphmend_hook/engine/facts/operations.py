@@ -218,9 +218,9 @@ def may_fail(node: torch.fx.Node) -> bool:
 
 def _reads_input(node: torch.fx.Node) -> bool:
     """Does it read a number of Python's, which the frame has as an input?  Dynamo hands a float in as a tensor ()."""
-    given = (
-        node.args[0].meta.get("grapharg") if node.target == "item" and isinstance(node.args[0], torch.fx.Node) else None
-    )
+    if node.target != "item":
+        return False
+    given = next((each.meta.get("grapharg") for each in node.all_input_nodes), None)
     return given is not None and given.pass_arg_as_tensor and not given.is_tensor
 
 

@@ -15,6 +15,7 @@ from ..door.tracer import Trace
 from ..door.variables import is_unbacked, same_sizes
 from .lookups import is_inside, tensor_of
 from .operations import divides_whole_numbers, is_of_torch, is_total, name_of
+from .truths import HANDING_ON
 from .writes import fakes_of, memory_of, written_by
 
 _PLACES = frozenset({"argwhere", "nonzero"})
@@ -28,14 +29,13 @@ _ASKING_FOR_SOME = {
     True: {operator.gt: 0, operator.ne: 0, operator.ge: 1},
     False: {operator.eq: 0, operator.lt: 1, operator.le: 0},
 }
-_HANDING_ON = frozenset({"clone", "reshape", "view"})
 _NEGATING = frozenset({operator.invert, torch.logical_not})
 _SIZES = frozenset({"numel", "shape", "size", "sym_size", "sym_numel"})
 
 
 def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
     """The sizes, as symbols of sympy, that are 0 where the predicate is not what `holds` says."""
-    while name_of(predicate) in _HANDING_ON or predicate.target in _NEGATING:
+    while name_of(predicate) in HANDING_ON or predicate.target in _NEGATING:
         holds ^= predicate.target in _NEGATING
         predicate = predicate.args[0]
     if name_of(predicate) == "any" and len(predicate.args) == 1:
@@ -51,7 +51,7 @@ def _sizes_counted_by(count: Any) -> set[Any]:
     name = name_of(count) if isinstance(count, torch.fx.Node) else ""
     if name in ("sum", "count_nonzero") and len(count.args) == 1:
         return _sizes_selected_by(count.args[0])
-    if name in ("scalar_tensor", "item", "sym_int", *_HANDING_ON):
+    if name in ("scalar_tensor", "item", "sym_int", *HANDING_ON):
         return _sizes_counted_by(count.args[0])
     value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
     if not isinstance(value, torch.SymInt):

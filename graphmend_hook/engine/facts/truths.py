@@ -14,7 +14,7 @@ from .lookups import tensor_of
 from .operations import is_plain, name_of
 from .writes import memory_of, written_by
 
-_HANDING_ON = frozenset({"clone", "reshape", "view"})
+HANDING_ON = frozenset({"clone", "reshape", "view"})
 _NEGATING = frozenset({operator.invert, torch.logical_not, torch.bitwise_not, "logical_not", "bitwise_not"})
 _JOINING: dict[Any, bool] = {  # by what both are where what they are joined to is that
     **dict.fromkeys((operator.or_, torch.logical_or, torch.bitwise_or, "logical_or", "bitwise_or"), False),
@@ -48,7 +48,7 @@ def is_same_mask(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool
 
 def _said(predicate: torch.fx.Node, holds: bool) -> Iterator[tuple[torch.fx.Node, bool]]:
     """What the predicate, a tensor of one element, says of masks."""
-    if _is_made_by(predicate, _HANDING_ON) and predicate.op == "call_method":
+    if _is_made_by(predicate, HANDING_ON) and predicate.op == "call_method":
         yield from _said(predicate.args[0], holds)
     elif predicate.target in _NEGATING and len(predicate.args) == 1:
         yield from _said(predicate.args[0], not holds)

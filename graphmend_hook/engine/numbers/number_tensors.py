@@ -100,8 +100,7 @@ def _tensor_of(trace: Trace, number: Variable) -> Variable:
 
 def _made_by_python(trace: Trace, number: Variable) -> Variable:
     """The tensor of what Python calculates in the graph."""
-    dtype = python_operator.dtype_of(number.kind)
-    if dtype is None or late_numbers.is_reading(number.function) or not _is_of_graph(number):
+    if number.kind not in (float, bool) or late_numbers.is_reading(number.function) or not _is_of_graph(number):
         raise _NoTensorError
     try:
         formula, tensors = python_operator.formula_of(number)
@@ -110,7 +109,7 @@ def _made_by_python(trace: Trace, number: Variable) -> Variable:
     if any(fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) for tensor in tensors):
         raise _NoTensorError
     read = [tensor.as_proxy() for tensor in tensors]
-    return call(trace, python_operator.calculated(), formula, read, dtype)
+    return call(trace, python_operator.calculated(), formula, read, _DTYPES[number.kind])
 
 
 def _made(trace: Trace, number: Variable) -> Variable:

@@ -33,7 +33,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _NAMES = {function: name for name, function in _FUNCTIONS.items()} | {
     getattr(operator, f"i{name}"): name for name in _OF_OPERATOR if hasattr(operator, f"i{name}")
 }
-_DTYPES: dict[type, torch.dtype] = {float: torch.float64, bool: torch.bool}
 
 
 class NoFormulaError(Exception):
@@ -100,11 +99,6 @@ def calculated() -> Any:
     library.impl("calculated", _calculate, "CompositeExplicitAutograd")
     torch.library.register_fake(_NAME, _fake, lib=library)
     return getattr(torch.ops, NAMESPACE).calculated.default
-
-
-def dtype_of(kind: type) -> torch.dtype | None:
-    """That of the tensor for a number of that kind; None where it has none."""
-    return _DTYPES.get(kind)
 
 
 _libraries: list[torch.library.Library] = []

@@ -126,7 +126,7 @@ def holds_all(trace: Trace, predicate: Variable, left: Variable, right: Variable
     if fake_of(left).requires_grad is not fake_of(right).requires_grad:
         return 0
     asked, nodes = tensor_node(predicate), (tensor_node(left), tensor_node(right))
-    for selected, whole, is_left in (*zip(nodes, nodes[::-1], (True, False), strict=True),):
+    for selected, whole, is_left in zip(nodes, nodes[::-1], (True, False), strict=True):
         if selects_all(trace, selected, whole, asked, not is_left):
             chosen = left if is_left else right
             _expect(trace, (left, right), chosen, trace.compilation.of(Regions).last)
