@@ -75,7 +75,7 @@ from .rules.value.traced_data_shapes import (
 )
 from .rules.value.traced_numbers import compare, count_selected, number
 from .rules.value.traced_operators import as_operator
-from .rules.value.traced_side_items import augment_item, item_in_side, write_by, write_item
+from .rules.value.traced_side_items import append_to, augment_item, item_in_side, write_by, write_item
 from .rules.value.traced_twice import apart
 from .rules.where.traced import (
     FLAG,

@@ -23,8 +23,9 @@ _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
 _DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset(
-    {"abs", "all", "any", "bool", "float", "int", "max", "min", "pow", "round"}
+    {"abs", "all", "any", "bool", "float", "int", "max", "min", "pow", "round", "sum"}
 )  # of a tensor: what its data decides
+_IMPLIED = "."  # no function has this name
 _USUAL_OF_TENSORS = tensor_ops.SPECULABLE - tensor_ops.METADATA  # of a tensor they give one; much else has them too
 
 
@@ -46,6 +47,23 @@ def evidence_of(function: Function, scope: ModuleScope) -> Evidence:
     if known is None or known.function is not function:
         known = scope.memory[function.qualname] = Evidence(function, scope)
     return known
+
+
+def implied_attributes(scope: ModuleScope) -> frozenset[str]:
+    """The attributes that a function of the module sets to numbers of tensors, or where a branch may be on data."""
+    found: frozenset[str] | None = scope.memory.get(_IMPLIED)
+    if found is None:
+        scope.memory[_IMPLIED] = frozenset()  # while it is being found
+        stores = [place.statement for place in scope.places if isinstance(place.statement, (ast.Assign, ast.AugAssign))]
+        found = frozenset(name for store in stores if _reads_number(store.value) for name in _attributes_set(store))
+        functions = {
+            place.function.qualname: place.function for place in scope.places if _stores_number(place.statement)
+        }
+        evidence = [evidence_of(function, scope) for function in functions.values()]
+        while (more := found.union(*(each.stores_under_data(found) for each in evidence))) != found:
+            found = more
+        scope.memory[_IMPLIED] = found
+    return found
 
 
 class Evidence:
@@ -202,9 +220,17 @@ class Evidence:
         return Taint.MAYBE if self._shaped and data_shapes.counts(node, self._shaped) else Taint.NO
 
     def _of_implied(self, node: ast.expr) -> Taint:
-        """Does it ask for a count or a flag that a branch on data has set: ``if count >= self.patience``?"""
-        is_asked = isinstance(node, (ast.Name, ast.Compare, ast.BoolOp, ast.UnaryOp))
-        return Taint.OPEN if is_asked and not self._implied.isdisjoint(_names_in(node)) else Taint.NO
+        """Does it ask for a count or a flag that a branch on data has set: ``if self.bad_epochs >= patience``?"""
+        is_asked = isinstance(node, (ast.Attribute, ast.BoolOp, ast.Compare, ast.Name, ast.UnaryOp))
+        return Taint.OPEN if is_asked and self._asks_implied(node) else Taint.NO
+
+    def _asks_implied(self, node: ast.expr) -> bool:
+        if not self._implied.isdisjoint(_names_in(node)):
+            return True
+        attributes = implied_attributes(self._scope)
+        return bool(attributes) and (
+            _compares_attribute(node, attributes) or not self._calculated.isdisjoint(_names_in(node))
+        )
 
     def is_drawn(self, node: ast.expr) -> bool:
         """Does it ask for a number that is drawn, as layers ask that are dropped at random?"""
@@ -216,7 +242,7 @@ class Evidence:
 
     @cached_property
     def _implied(self) -> frozenset[str]:
-        """The names that are bound to numbers of Python's, or counted up, where the test of a branch may be data."""
+        """The names that are bound to numbers of Python's, counted up or appended to, where a branch may be on data."""
         found: set[str] = set()
         for branch in self.function.statements:
             if not isinstance(branch, ast.If) or self.of(branch.test) is Taint.NO or self.is_drawn(branch.test):
@@ -225,7 +251,31 @@ class Evidence:
                 if isinstance(node, (ast.Assign, ast.AugAssign)) and _is_of_python(node.value):
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     found |= {target.id for target in targets if isinstance(target, ast.Name)}
-        return frozenset(found)
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+                    found.add(getattr(node.func.value, "id", ""))
+        return frozenset(found - {""})
+
+    @cached_property
+    def _calculated(self) -> frozenset[str]:
+        """The names that are bound to what is calculated with such attributes."""
+        attributes = implied_attributes(self._scope)
+        bound = [(name, value) for name, value in self._bindings if isinstance(value, (ast.Attribute, ast.BinOp))]
+        return frozenset(name for name, value in bound if _compares_attribute(value, attributes))
+
+    def stores_under_data(self, known: Collection[str]) -> set[str]:
+        """The attributes that it stores numbers to where the test of a branch may be data, or is about `known` ones."""
+        found: set[str] = set()
+        for branch in self.function.statements:
+            if not isinstance(branch, ast.If):
+                continue
+            stored = set(_numbers_stored(branch))
+            if stored and not self.is_drawn(branch.test) and (self._decides_by(branch.test, known)):
+                found |= stored
+        return found
+
+    def _decides_by(self, test: ast.expr, known: Collection[str]) -> bool:
+        asked = {part.attr for part in walk(test) if isinstance(part, ast.Attribute)}
+        return self.of(test) is not Taint.NO or not asked.isdisjoint(known)
 
     @cached_property
     def _shaped(self) -> frozenset[str]:
@@ -350,7 +400,7 @@ class Evidence:
             return max(self.of(node.body), self.of(node.orelse))
         if isinstance(node, (ast.Subscript, ast.NamedExpr)):
             return self.of(node.value)
-        return Taint.NO
+        return self.of(node.elt) if isinstance(node, (ast.GeneratorExp, ast.ListComp)) else Taint.NO
 
     def _of_call(self, call: ast.Call) -> Taint:
         qualified = self._scope.imports.qualified(call.func)
@@ -411,6 +461,39 @@ def _draws(node: ast.expr) -> bool:
 def _is_of_python(node: ast.expr) -> bool:
     """Is it a number, a truth or a name, or calculated from such?"""
     return all(isinstance(part, (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp)) for part in walk(node))
+
+
+def _reads_number(node: ast.expr) -> bool:
+    """Is a number of a tensor read in it?"""
+    return any(isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "item" for part in walk(node))
+
+
+def _attributes_set(store: ast.Assign | ast.AugAssign) -> list[str]:
+    targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+    return [target.attr for target in targets if isinstance(target, ast.Attribute)]
+
+
+def _stores_number(node: ast.AST) -> TypeGuard[ast.Assign | ast.AugAssign]:
+    """Does it store a number of Python's to an attribute, or count one up?"""
+    if not isinstance(node, (ast.Assign, ast.AugAssign)) or not _attributes_set(node):
+        return False
+    return _is_of_python(node.value) or isinstance(node, ast.AugAssign)
+
+
+def _numbers_stored(branch: ast.If) -> Iterator[str]:
+    """The attributes that its sides store numbers to."""
+    for node in walk(*branch.body, *branch.orelse):
+        if _stores_number(node):
+            yield from _attributes_set(node)
+
+
+def _compares_attribute(node: ast.expr, names: Collection[str]) -> bool:
+    """Does it compare an attribute of one of these names, or ask for its truth?"""
+    if isinstance(node, ast.BoolOp):
+        return any(_compares_attribute(value, names) for value in node.values)
+    if isinstance(node, ast.Compare) and not all(isinstance(op, COMPARED) for op in node.ops):
+        return False
+    return any(isinstance(part, ast.Attribute) and part.attr in names for part in walk(node))
 
 
 def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:

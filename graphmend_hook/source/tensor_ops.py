@@ -229,11 +229,17 @@ TOTAL = _names(
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.
 SPREADS = _names("std std_mean var var_mean")  # of two elements or more
 STEADY = SPREADS | _names(
-    "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort avg_pool1d avg_pool2d baddbmm batch_norm bmm conv1d conv2d "
-    "conv3d conv_transpose1d conv_transpose2d cosine_similarity diag diag_embed dropout einsum glu group_norm hardtanh "
-    "huber_loss instance_norm interpolate kl_div l1_loss layer_norm linear matmul max_pool1d max_pool2d mm mse_loss "
-    "norm outer pairwise_distance pixel_shuffle rms_norm scaled_dot_product_attention smooth_l1_loss sort tensordot "
-    "topk vector_norm"
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d addbmm addmm "
+    "addmv addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear "
+    "binary_cross_entropy_with_logits bmm bucketize celu channel_shuffle column_stack conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross cummax cummin "
+    "cumulative_trapezoid deg2rad diag diag_embed diagflat digamma dist dot dropout dstack einsum erfinv fliplr "
+    "flipud fold ger glu grid_sample group_norm hardshrink hardtanh hinge_embedding_loss huber_loss hypot i0 inner "
+    "instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp "
+    "margin_ranking_loss matmul max_pool1d max_pool2d max_pool3d median mm mode mse_loss msort multi_dot mv nanmedian "
+    "norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu rad2deg rms_norm rot90 "
+    "scaled_dot_product_attention searchsorted sinc smooth_l1_loss soft_margin_loss softmin softshrink softsign sort "
+    "tanhshrink tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot vecdot vector_norm"
 )
 
 # They store what they are given, and compute nothing.

@@ -83,11 +83,19 @@ class HasASize(Counts):
 
 
 class SaysItsNumber(Counts):
-    """What makes a text of a symbol breaks."""
+    """What makes a text of the number is done behind the graph."""
 
     def forward(self, x):
         self.calls += 1
         return x + 1, "%d calls" % self.calls
+
+
+class LooksItsNumberUp(Counts):
+    """What hashes a symbol breaks."""
+
+    def forward(self, x):
+        self.calls += 1
+        return x + 1, {3: "third"}.get(self.calls, "another")
 
 
 class CountsInOnePart(nn.Module):

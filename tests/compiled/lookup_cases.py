@@ -84,8 +84,28 @@ def adds_to_what_it_has_made(x):
 # Places that may not be there.
 
 
+def gathers_what_is_calculated(x):
+    places = torch.cat([(x > 0).long() * 2, x.argmax(1, keepdim=True)], 1)
+    places = torch.where(places > 1, places - 0, torch.ones_like(places))
+    y = torch.cat([x, x[:, :1]], 1)
+    if x.mean() > 0:
+        y = y.gather(1, places)
+    return y
+
+
+def embeds_tokens_one_after_another(x):
+    token = torch.full((x.shape[0],), 5)
+    y = x
+    for _ in range(3):
+        y = torch.tanh(y + torch.nn.functional.embedding(token, TABLE))
+        token = torch.minimum(y.argmax(-1) + y.argmin(-1), torch.tensor(5))
+        if y.sum() > 4:
+            break
+    return y + TABLE[token]
+
+
 def gathers_what_nothing_is_known_of(x):
-    places = (x > 0).long() * 2
+    places = (x.abs() * 1e-9).long()
     y = x
     if x.mean() > 0:
         y = x.gather(1, places)

@@ -62,12 +62,22 @@ def test_what_needs_the_number_itself_is_compiled_as_without_the_hook() -> None:
     counting, original = Counting("eager"), Counting("eager")
     found = [
         torch.compile(module, backend=backend)
-        for module, backend in ((MENDED.SaysItsNumber(), counting), (PLAIN.SaysItsNumber(), original))
+        for module, backend in ((MENDED.LooksItsNumberUp(), counting), (PLAIN.LooksItsNumberUp(), original))
     ]
     for _ in range(12):
         mended, plain = (compiled(torch.ones(4)) for compiled in found)
         assert mended[1] == plain[1] and torch.equal(mended[0], plain[0])
     assert (counting.graphs, counting.runs) == (original.graphs, original.runs)
+
+
+def test_a_text_of_the_number_is_made_behind_the_graph() -> None:
+    mended, plain = (
+        torch.compile(MENDED.SaysItsNumber(), backend=(counting := Counting("eager"))),
+        PLAIN.SaysItsNumber(),
+    )
+    for _ in range(12):
+        assert mended(torch.ones(4))[1] == plain(torch.ones(4))[1]
+    assert (counting.graphs, counting.runs) == (1, 12)
 
 
 @pytest.mark.parametrize("name", ["TakesARemainder", "TakesTheLarger", "TakesTheLargerFloat"])

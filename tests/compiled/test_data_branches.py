@@ -1,4 +1,4 @@
-"""Branches on how much the data selects, sides that select, exits deeper in a loop, and what functions answer."""
+"""Branches on how much the data selects, exits deeper in a loop, what functions answer, and lists of late numbers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ CASES = {
     "selections": both("data_selection_cases"),
     "exits": both("deep_exit_cases"),
     "answers": both("answer_cases"),
+    "lists": both("late_list_cases"),
 }
 RECORDS: list[str] = []
 
@@ -98,7 +99,7 @@ def test_equal_to_eager(group: str, name: str, backend: str) -> None:
 
 WHOLE = [
     (group, name)
-    for group in ("exits", "answers")
+    for group in ("exits", "answers", "lists")
     for name in names_in(CASES[group][0])
     if getattr(CASES[group][0], name) not in CASES[group][0].STAY
 ]

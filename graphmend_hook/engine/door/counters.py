@@ -32,9 +32,13 @@ _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 @dataclass
 class _Counted:
-    """The numbers that are symbols in an attempt because the frame adds to them."""
+    """The numbers that are symbols in an attempt because the frame adds to them, or calculates with them in the graph.
+
+    names: of all that have become symbols; wanted: of those that the graph calculates with.
+    """
 
     names: set[str] = field(default_factory=set)
+    wanted: set[str] = field(default_factory=set)
 
 
 def watch() -> None:
@@ -85,13 +89,12 @@ def _is_counted_here(value: int, source: Any) -> bool:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     root = InstructionTranslator.current_tx()
-    if not _is_counter(root.output.current_tx, source):
-        return False
     try:
         compilation = compilation_of(root.output)
     except NotTracingError:
         return False
-    if not compilation.allows(_COUNTER):
+    is_symbol = name_of(source) in compilation.of(_Counted).wanted or is_counter(root.output.current_tx, source)
+    if not is_symbol or not compilation.allows(_COUNTER):
         return False
     compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
@@ -100,13 +103,18 @@ def _is_counted_here(value: int, source: Any) -> bool:
     return True
 
 
+def let_be_symbol(compilation: Compilation, source: Any) -> None:
+    """Let the number of the state be a symbol, as one that the frame adds to."""
+    compilation.of(_Counted).wanted.add(name_of(source))
+
+
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Has the attempt ended in a break or an error?  It may be for want of the number itself, as in a text."""
     if is_break_or_failure(error) and not compilation.one_graph and compilation.allows(_COUNTER):
         compilation.without(_COUNTER.at(), reason="a frame breaks in which a counter is a symbol")
 
 
-def _is_counter(frame: Any, source: Any) -> bool:
+def is_counter(frame: Any, source: Any) -> bool:
     """Is it a number of a module that a traced function of a mended module, this one or a caller, adds to?
 
     Or an argument of the frame that it asks for a period.
@@ -165,10 +173,25 @@ def growing(code: CodeType) -> dict[Any, str]:
 
 
 def _stores(code: CodeType) -> list[tuple[str, list[dis.Instruction]]]:
-    """The attributes that the code assigns to, each with what its statement does before that."""
+    """The attributes that the code assigns to, each with what its statement does before that.
+
+    So too with the statement that binds the local name that is assigned: ``total = x.n + 1``, ``x.n = total``.
+    """
     found = [*dis.get_instructions(code)]
-    stores = [number for number, each in enumerate(found) if each.opname == "STORE_ATTR"]
-    return [(found[number].argval, _expressions_before(found, number)) for number in stores]
+    stores = [(each, _expressions_before(found, number)) for number, each in enumerate(found) if _stores_to(each)]
+    kept = [(each.argval, statement) for each, statement in stores if each.opname == "STORE_ATTR"]
+    bound = [(each.argval, statement) for each, statement in stores if each.opname == "STORE_FAST"]
+    through = [
+        (name, expression)
+        for name, statement in kept
+        for local, expression in bound
+        if not _calculates(statement) and any(each.argval == local for each in statement[:1])
+    ]
+    return [*kept, *through]
+
+
+def _stores_to(instruction: dis.Instruction) -> bool:
+    return instruction.opname in ("STORE_ATTR", "STORE_FAST")
 
 
 def _expressions_before(found: list[dis.Instruction], store: int) -> list[dis.Instruction]:

@@ -47,7 +47,7 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
 def _is_below(trace: Trace, index: Any, size: Any) -> bool:
     """Are its elements at least 0, and below the size?"""
     fake = tensor_of(index)
-    if fake is None or fake.dtype is not torch.int64 or type(size) is not int:
+    if fake is None or fake.dtype not in (torch.int32, torch.int64) or type(size) is not int:
         return False
     found = range_of(trace, index)
     return found is not None and found.low >= 0 and found.high < size

@@ -20,12 +20,12 @@ from ..attempt.restart import expect_success_of
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.variables import Variable, tensor_node
-from . import places
+from . import places, whole_ranges
 from .operations import facts_of, name_of
 from .writes import memory_of, written_by
 
 Bounds = tuple[float, float]
-_DEEPEST = 16  # operations between a draw and its test
+_DEEPEST = 64  # operations between a draw and its test
 
 # What an operation gives, whatever it is given: floats, and NaN of NaN.
 _OF_ANYTHING: dict[str, Bounds] = {
@@ -44,6 +44,7 @@ _EXTREMES = frozenset({"all", "amax", "amin", "any", "max", "min"})
 _CLAMPING = frozenset({"clamp", "clip"})
 _MONOTONE = frozenset({"add", "mul", "neg", "sub", "true_divide"})  # with a number, in that number's place
 _COMPARISONS = frozenset({"ge", "gt", "le", "lt"})
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _OF_TRUTHS = {"bitwise_and": min, "logical_and": min, "bitwise_or": max, "logical_or": max}
 _NEGATIONS = frozenset({"bitwise_not", "logical_not"})
 
@@ -89,10 +90,14 @@ def is_drawn_before(_trace: Trace, test: Variable) -> bool:
 
 @dataclass(frozen=True)
 class _Walk:
-    """From a tensor to what it is made of.  calls: those of Python's `random`, in order; seen: what it rests on."""
+    """From a tensor to what it is made of.
+
+    calls: those of Python's `random`, in order; seen: what it rests on; found: the ranges of what was gone through.
+    """
 
     calls: Sequence[tuple[Any, Sequence[Any], dict[str, Any]]]
     seen: set[torch.fx.Node] = field(default_factory=set)
+    found: dict[torch.fx.Node, Range | None] = field(default_factory=dict)
 
 
 def range_of(trace: Trace, node: torch.fx.Node) -> Range | None:
@@ -116,8 +121,21 @@ def _range_of(node: Any, walk: _Walk, depth: int) -> Range | None:
     value = node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None
     if not isinstance(value, torch.Tensor):
         return None
-    found = _range_of_result(node, value, walk, depth)
-    return Range(0.0, 1.0) if found is None and value.dtype is torch.bool else found
+    if node not in walk.found:
+        found = _range_of_result(node, value, walk, depth)
+        walk.found[node] = Range(0.0, 1.0) if found is None and value.dtype is torch.bool else found
+    return walk.found[node]
+
+
+def _whole_range_of(operand: Any, walk: _Walk, depth: int) -> whole_ranges.Whole | None:
+    """The range of an operand, a number or a tensor of whole numbers or truths."""
+    if type(operand) is int:
+        return operand, operand
+    value = operand.meta.get("example_value") if isinstance(operand, torch.fx.Node) else None
+    if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex():
+        return None
+    found = _range_of(operand, walk, depth)
+    return None if found is None else (int(found.low), int(found.high))
 
 
 def _range_of_result(node: torch.fx.Node, value: torch.Tensor, walk: _Walk, depth: int) -> Range | None:
@@ -141,6 +159,10 @@ def _range_of_result(node: torch.fx.Node, value: torch.Tensor, walk: _Walk, dept
         return _clamped(node)
     if depth == 0 or not node.args:
         return None
+    if value.dtype in _WHOLE:
+        whole = whole_ranges.whole_range(node, value, lambda operand: _whole_range_of(operand, walk, depth - 1))
+        if whole is not None:
+            return Range(*whole)
     if name in _OF_TRUTHS or name in _NEGATIONS:
         return _joined(name, [_truths_of(operand, walk, depth - 1) for operand in node.args])
     operands = [operand for operand in node.args if isinstance(operand, torch.fx.Node)]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..door.variables import Variable, fake_of, is_unread
-from . import late_numbers
+from . import late_lists, late_numbers
 
 Bounds = tuple[float, float]
 _MOST_FLOAT = 3.5e38  # of those of 32 bits, and less
@@ -39,6 +39,8 @@ def bounds_of(operand: Variable) -> Bounds | None:
         return _of_dtype(fake_of(operands[0]).dtype)
     if function is late_numbers.select:
         return _united(operands[1:])
+    if function is late_lists.counted:
+        return late_lists.least_length(number), len(operands)
     parts = [bounds_of(each) for each in operands]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):

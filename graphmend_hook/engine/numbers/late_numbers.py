@@ -13,7 +13,8 @@ import inspect
 import math
 import operator
 import re
-from collections.abc import Callable, Collection
+import types
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -110,9 +111,9 @@ class Tensors(Protocol):
 
     def divides(self, trace: Trace, divisor: Variable) -> bool: ...
 
-    def calculated(self, function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any: ...
+    def is_filled(self, number: Variable) -> bool: ...
 
-    def add_handlers(self, kind: Any) -> None: ...
+    def calculated(self, function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any: ...
 
 
 class Bounds(Protocol):
@@ -132,12 +133,17 @@ class State(Protocol):
 
     def is_not_zero(self, trace: Trace, number: Variable) -> bool: ...
 
-    def is_bounded(self, trace: Trace, number: Variable) -> bool: ...
+    def is_not_below(self, trace: Trace, number: Variable) -> bool: ...
+
+    def is_bounded(self, trace: Trace, number: Variable, bound: int = ...) -> bool: ...
+
+    def input_of(self, trace: Trace, number: Variable) -> Variable: ...
 
 
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
 bounds: Bounds = None  # type: ignore[assignment]
+handlers: list[Callable[[Any], None]] = []  # of other modules: each lets functions of Dynamo's take a late number
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,7 @@ def kind_of_variable() -> Any:
     from torch._dynamo.bytecode_transformation import create_call_function
     from torch._dynamo.variables.base import VariableTracker
     from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.misc import StringFormatVariable
 
     class Truth(ConstantVariable):  # type: ignore[misc]
         """True or False; up to torch 2.14 a branch asks the variable itself."""
@@ -170,19 +177,23 @@ def kind_of_variable() -> Any:
         def __bool__(self) -> bool:
             return bool(self.value)
 
-    class LateVariable(VariableTracker):  # type: ignore[misc]
-        """A number that exists behind the graph: ``function(*operands)``, of Dynamo's variables.
+    class LateVariable(StringFormatVariable):  # type: ignore[misc]
+        """A number that exists behind the graph: ``function(*operands)``, of Dynamo's variables; or the text of such.
 
         kind: the type of the number; lines: of the program, where those were read that it is made of.
+        To an f-string it is a part of one (`StringFormatVariable`), which is a text that is not made yet.
         """
 
         # Dynamo looks at all that it finds in a variable when the graph ends.
         _nonvar_fields = {"operands", *VariableTracker._nonvar_fields}
+        format_string, sym_kwargs = "{}", types.MappingProxyType[str, Any]({})
+        sym_args = property(lambda self: [self])
+        __repr__, debug_repr = VariableTracker.__repr__, VariableTracker.debug_repr
 
         def __init__(
             self, function: Callable[..., Any], operands: list[Variable], kind: type, lines: frozenset[Any], **more: Any
         ) -> None:
-            super().__init__(**more)
+            VariableTracker.__init__(self, **more)
             self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
             self.depth: int = 1 + max((each.depth for each in operands if is_late(each)), default=0)
             self.tensor: Variable = None  # of the graph, once it has one
@@ -199,13 +210,13 @@ def kind_of_variable() -> Any:
         is_python_hashable = get_python_hash = is_hashable
 
         def as_proxy(self) -> Any:
-            return tensors.give(Trace(_attempt().output.current_tx), self)
+            return tensors.give(trace_now(), self)
 
         def asked(self, *_given: Any) -> Any:
             give_up(self)
 
         def bool_impl(self, translator: Any) -> Any:
-            found = state.truth(Trace(translator), self)
+            found = True if tensors.is_filled(self) else state.truth(Trace(translator), self)
             if found is None:
                 give_up(self)
             return Truth(found)
@@ -219,7 +230,7 @@ def kind_of_variable() -> Any:
             give_up(self)
 
         def var_getattr(self, translator: Any, name: str) -> Any:
-            if name != "__round__":
+            if name not in ("__round__", "append"):
                 give_up(self)
             return super().var_getattr(translator, name)
 
@@ -233,9 +244,25 @@ def kind_of_variable() -> Any:
     for name, _ in inspect.getmembers(VariableTracker, inspect.isfunction):
         if _SLOT.fullmatch(name) and name not in vars(LateVariable):
             setattr(LateVariable, name, LateVariable.asked)  # for which Dynamo raises the program's TypeError
-    _add_handlers(LateVariable)
-    tensors.add_handlers(LateVariable)
+    for add in (_add_handlers, *handlers):
+        add(LateVariable)
     return LateVariable
+
+
+def late_variable(function: Callable[..., Any], operands: list[Variable], kind: type) -> Variable:
+    """What the function makes of these, behind the graph; one of them is late."""
+    lines = frozenset[Any]().union(*(each.lines for each in operands if is_late(each)))
+    return kind_of_variable()(function, operands, kind, lines)
+
+
+def is_deep(operands: Iterable[Variable]) -> bool:
+    """Is one of them made of numbers that are made of numbers, so that a code generator would go too deep?"""
+    return any(is_late(each) and each.realize().depth >= _MOST_DEPTH for each in operands)
+
+
+def trace_now() -> Trace:
+    """The place that Dynamo has come to."""
+    return Trace(_attempt().output.current_tx)
 
 
 def give_up(variable: Variable) -> NoReturn:
@@ -350,7 +377,16 @@ def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kw
         if bounds.may_be_raised(args[0], exponent):
             kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
             return kind(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
-    give_up(next(arg for arg in args if hasattr(arg, "lines")))
+    if function in (operator.pow, operator.ipow) and _shrinks(Trace(translator), *args):
+        return late_variable(operator.pow, [args[0].realize(), args[1].realize()], float)
+    give_up(next(arg for arg in args if is_late(arg)))
+
+
+def _shrinks(trace: Trace, base: Variable, exponent: Variable) -> bool:
+    """Is it ``0.98 ** n``, of a whole number that is not below zero?  That is guarded of the state."""
+    value = base.as_python_constant() if not is_unread(base) and base.is_python_constant() else None
+    is_small = type(value) is float and 0 < value <= 1
+    return is_small and is_late(exponent) and kind_of(exponent) is int and state.is_not_below(trace, exponent)
 
 
 def _look_at(number: Variable) -> None:
@@ -418,7 +454,7 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
 def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     """The late number that the function makes of these numbers; None where it might fail on others."""
     kinds = [*map(kind_of, given)]
-    if any(is_late(each) and each.depth >= _MOST_DEPTH for each in given):
+    if is_deep(given):
         return None
     if not {*kinds} <= {*_NUMBERS, Real} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
         return None

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from ..attempt.compilation import Compilation, is_break_or_failure
+from ..door import counters
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node, tuple_of
@@ -27,7 +28,7 @@ from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import bounds, captured_tensors, late_numbers, python_operator
+from . import bounds, captured_tensors, late_lists, late_numbers, python_operator
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -51,6 +52,7 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
     math.isfinite: torch.isfinite,
 }
 _MOST = (1 << 63) - 1  # of a whole number in a tensor
+_BOUND = 1 << 53  # of one of the state: as many as there are of them in a program can be added up in a tensor
 _SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max})
@@ -100,10 +102,10 @@ def _tensor_of(trace: Trace, number: Variable) -> Variable:
 
 def _made_by_python(trace: Trace, number: Variable) -> Variable:
     """The tensor of what Python calculates in the graph."""
-    if number.kind not in (float, bool) or late_numbers.is_reading(number.function) or not _is_of_graph(number):
+    if number.kind not in (float, bool) or late_numbers.is_reading(number.function):
         raise _NoTensorError
     try:
-        formula, tensors = python_operator.formula_of(number)
+        formula, tensors = python_operator.formula_of(number, functools.partial(_of_state, trace))
     except python_operator.NoFormulaError:
         raise _NoTensorError from None
     if any(fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) for tensor in tensors):
@@ -112,16 +114,34 @@ def _made_by_python(trace: Trace, number: Variable) -> Variable:
     return call(trace, python_operator.calculated(), formula, read, _DTYPES[number.kind])
 
 
+def _of_list(trace: Trace, number: Variable) -> Variable:
+    """How many numbers are in a list; of a list whether there is one."""
+    if number.function is late_lists.counted:
+        counts = [call(trace, torch.Tensor.to, _whole(trace, each, bool), torch.int64) for each in number.operands]
+        return functools.reduce(functools.partial(call, trace, torch.add), counts)
+    are_in = late_lists.predicates_of(number)
+    if are_in is None:
+        raise _NoTensorError  # Python knows it
+    return functools.reduce(functools.partial(call, trace, torch.logical_or), [_part(trace, each) for each in are_in])
+
+
+def _of_state(trace: Trace, number: Variable) -> Variable:
+    """The tensor () of a whole number of the state; None where that has none."""
+    return _whole(trace, number, int) if _most(trace, number) <= _MOST else None
+
+
 def _made(trace: Trace, number: Variable) -> Variable:
     function, operands, kind = number.function, number.operands, number.kind
-    if kind not in _DTYPES or not _is_of_graph(number):
+    if function in (late_lists.listed, late_lists.counted):
+        return _of_list(trace, number)
+    if kind not in _DTYPES:
         raise _NoTensorError
     if late_numbers.is_reading(function):
         (tensor,) = operands
         if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
         return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
-    if (kind is int and _most(number) > _MOST) or (kind is Real and not _is_exact(number)):
+    if (kind is int and _most(trace, number) > _MOST) or (kind is Real and not _is_exact(number)):
         raise _NoTensorError  # Python's whole numbers have no end
     if function is late_numbers.select:
         predicate, *sides = operands
@@ -129,12 +149,20 @@ def _made(trace: Trace, number: Variable) -> Variable:
     if function is late_numbers.same:
         return _whole(trace, operands[0], kind)
     kinds = {late_numbers.kind_of(each) for each in operands}
-    if function in (bool, operator.not_) and kinds == {bool}:
-        part = _part(trace, operands[0])
+    if function in (bool, operator.not_, operator.and_) and kinds == {bool}:
+        part, *others = [_part(trace, each) for each in operands]
+        if others:
+            return call(trace, torch.logical_and, part, *others)
         return part if function is bool else call(trace, torch.logical_not, part)
-    is_whole = kinds == {int} and function in _OF_WHOLE and all(map(_fits, operands))
+    is_whole = kinds == {int} and function in _OF_WHOLE and all(_fits(trace, each) for each in operands)
     if kinds != {float} and not is_whole and not (kinds <= {float, int, Real} and all(map(_is_exact, operands))):
         raise _NoTensorError
+    return _operated(trace, number)
+
+
+def _operated(trace: Trace, number: Variable) -> Variable:
+    """What an operator makes of numbers of which each has a tensor, or is a constant."""
+    function, operands, kind = number.function, number.operands, number.kind
     parts = [_part(trace, each) for each in operands]
     if function in (min, max):
         one, other = (_whole(trace, each, kind) for each in operands)
@@ -151,7 +179,7 @@ def _made(trace: Trace, number: Variable) -> Variable:
 
 def _is_of_graph(number: Variable) -> bool:
     """Is it made of a number of the graph, and not of the program's state alone?"""
-    if late_numbers.is_reading(number.function) or number.function is late_numbers.select:
+    if late_numbers.is_reading(number.function) or number.function in (late_numbers.select, late_lists.listed):
         return True
     return any(late_numbers.is_late(each) and _is_of_graph(each.realize()) for each in number.operands)
 
@@ -168,33 +196,62 @@ def _is_exact(operand: Variable) -> bool:
     return bool(abs(operand.as_python_constant()) < 1 << 53)
 
 
-def _fits(operand: Variable) -> bool:
+def _fits(trace: Trace, operand: Variable) -> bool:
     """Is it a whole number that a tensor can hold?  Python's have no end."""
-    is_read = hasattr(operand, "lines") and late_numbers.is_reading(operand.function)
-    return is_read or _most(operand) <= _MOST
+    is_read = late_numbers.is_late(operand) and late_numbers.is_reading(operand.function)
+    return is_read or _most(trace, operand) <= _MOST
 
 
-def _most(operand: Variable) -> int:
-    """What a whole number, or its negative, is at most; of what is not known more than a tensor can hold."""
-    if not hasattr(operand, "lines"):
-        is_constant = not is_unread(operand) and operand.is_python_constant()
-        value = operand.as_python_constant() if is_constant else None
-        return abs(value) if type(value) is int else _MOST + 1
+def _most(trace: Trace, operand: Variable) -> int:
+    """What a whole number, or its negative, is at most; of what is not known more than a tensor can hold.
+
+    Of the state, that it is no more is a guard from now on.
+    """
+    if not late_numbers.is_late(operand):
+        if late_numbers.kind_of(operand) is not int:
+            return _MOST + 1
+        if not is_unread(operand) and operand.is_python_constant():
+            return abs(operand.as_python_constant())  # type: ignore[no-any-return]
+        return _BOUND if _is_within(trace, operand, _BOUND) else _MOST + 1
     function, parts = operand.function, operand.operands
     if late_numbers.is_reading(function):
         dtype = fake_of(parts[0]).dtype
         return _MOST + 1 if dtype.is_floating_point else 1 if dtype is torch.bool else -torch.iinfo(dtype).min or _MOST
     if function is late_numbers.select:
-        return max(map(_most, parts[1:]))
+        return max(_most(trace, each) for each in parts[1:])
     if function in (operator.mul, operator.imul):
-        return math.prod(map(_most, parts))
+        return math.prod(_most(trace, each) for each in parts)
     is_sum = function in _SUMS or function in (min, max, late_numbers.same)
-    return sum(map(_most, parts)) if is_sum else _MOST + 1
+    return sum(_most(trace, each) for each in parts) if is_sum else _MOST + 1
+
+
+def _is_within(trace: Trace, operand: Variable, bound: int) -> bool:
+    """Is the whole number, or its negative, below the bound?  It is not known before the frame begins, and guarded."""
+    if is_unread(operand):
+        return late_numbers.state.is_bounded(trace, operand, bound)
+    symbol = late_numbers.symbol_of(operand)
+    return symbol is not None and bool(symbol < bound) and bool(symbol > -bound)
 
 
 def _part(trace: Trace, operand: Variable) -> Variable:
     """An operand of a calculation: a tensor, or a number that the trace knows."""
-    return _tensor_of(trace, operand) if hasattr(operand, "lines") else operand.realize()
+    if late_numbers.is_late(operand):
+        return _tensor_of(trace, operand)
+    if not is_unread(operand):
+        return operand.realize()
+    if late_numbers.kind_of(operand) is float:
+        return _input(trace, late_numbers.state.input_of(trace, operand))
+    counters.let_be_symbol(trace.compilation, operand.source)
+    return operand.realize()
+
+
+def _input(trace: Trace, symbol: Variable) -> Variable:
+    """The tensor () that a symbol of a float is read from, as Dynamo hands a float in; a constant as it is."""
+    if symbol.is_python_constant():
+        return symbol
+    node = symbol.as_proxy().node
+    read = node if node.op == "placeholder" else node.args[0]
+    return call(trace, torch.clone, torch.fx.Proxy(read, trace.output.current_tracer))
 
 
 def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
@@ -202,9 +259,16 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
     part = _part(trace, operand)
     if part.is_tensor():
         return part
+    if kind is int and late_numbers.symbol_of(part) is not None:
+        return call(trace, torch.full, (), part, dtype=torch.int64)
     if not part.is_python_constant() or (type(part.as_python_constant()) is not kind and kind is not Real):
         raise _NoTensorError
     return call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
+
+
+def is_filled(number: Variable) -> bool:
+    """Is it a list with a number in it, whatever the data is?"""
+    return late_lists.is_list(number) and late_lists.predicates_of(number) is None
 
 
 def stands_for(trace: Trace, number: Variable) -> bool:
@@ -213,7 +277,12 @@ def stands_for(trace: Trace, number: Variable) -> bool:
 
 
 def _standing_for(trace: Trace, number: Variable) -> Variable:
-    return tensor_of(trace, number) if hasattr(number, "lines") else captured_tensors.tensor_of(trace, number)
+    if not late_numbers.is_late(number):
+        return captured_tensors.tensor_of(trace, number)
+    # What is made of the program's state alone is for Python to test, but where a region may not be taken: there a
+    # guard would be for what the program does not ask for.
+    is_asked = _is_of_graph(number) or trace.compilation.of(Regions).open
+    return tensor_of(trace, number) if is_asked else None
 
 
 @question(otherwise=False)
@@ -291,7 +360,7 @@ def _judge(compilation: Compilation, _module: object) -> None:
 
 def _cannot_be_zero(number: Variable) -> bool:
     """Is it ``max(s, c)`` with a constant above zero, or ``-`` of such?"""
-    if is_unread(number) or not hasattr(number, "lines"):
+    if is_unread(number) or not late_numbers.is_late(number):
         return False
     if bounds.is_above_zero(number):
         return True
@@ -326,10 +395,10 @@ def _without(compilation: Compilation, lines: frozenset[Any]) -> None:
 
 def divides(trace: Trace, divisor: Variable) -> bool:
     """May the program divide by the number?  That it is not zero is a guard of the graph from now on."""
-    made = tensor_of(trace, divisor) if hasattr(divisor, "lines") and divisor.kind is float else None
+    made = tensor_of(trace, divisor) if late_numbers.is_late(divisor) and divisor.kind in (float, int) else None
     if made is None:
         return False
-    zero = call(trace, operator.eq, made, 0.0)
+    zero = call(trace, operator.eq, made, 0)
     if not trace.compilation.of(Regions).open:
         from torch._dynamo.variables.base import VariableTracker
 

@@ -39,13 +39,16 @@ class NoFormulaError(Exception):
     """The number is made of more than numbers of the graph and constants."""
 
 
-def formula_of(number: Variable) -> tuple[str, list[Variable]]:
-    """The number as a formula, and the tensors that it is made of; raises `NoFormulaError`."""
+def formula_of(number: Variable, of_state: Callable[[Variable], Variable]) -> tuple[str, list[Variable]]:
+    """The number as a formula, and the tensors that it is made of; raises `NoFormulaError`.
+
+    of_state: gives the tensor () of a whole number of the program's state, None where it has none.
+    """
     tensors: list[Variable] = []
-    return json.dumps(_encoded(number, tensors)), tensors
+    return json.dumps(_encoded(number, tensors, of_state)), tensors
 
 
-def _encoded(operand: Variable, tensors: list[Variable]) -> Any:
+def _encoded(operand: Variable, tensors: list[Variable], of_state: Callable[[Variable], Variable]) -> Any:
     operand = operand.realize() if not is_unread(operand) else operand
     if late_numbers.is_late(operand):
         if late_numbers.is_reading(operand.function):
@@ -53,9 +56,12 @@ def _encoded(operand: Variable, tensors: list[Variable]) -> Any:
         name = _NAMES.get(operand.function)
         if name is None:
             raise NoFormulaError
-        return [name, *(_encoded(each, tensors) for each in operand.operands)]
-    if is_unread(operand):
-        raise NoFormulaError
+        return [name, *(_encoded(each, tensors, of_state) for each in operand.operands)]
+    if is_unread(operand) or late_numbers.symbol_of(operand) is not None:
+        made = of_state(operand)
+        if made is None:
+            raise NoFormulaError
+        return _place(made, tensors)
     if operand.is_tensor():
         return _place(operand, tensors)
     value: Any = operand.as_python_constant() if operand.is_python_constant() else None

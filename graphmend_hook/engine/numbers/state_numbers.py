@@ -16,13 +16,13 @@ from typing import Any
 
 from ...source.templates import RUNTIME
 from ..attempt.compilation import NotTracingError, compilation_of
-from ..door.counters import growing
+from ..door.counters import growing, is_counter
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
-from . import late_numbers
+from . import late_lists, late_numbers
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
@@ -46,6 +46,7 @@ _BOUNDED = (
 def watch() -> None:
     """Stand where Dynamo adds in place to what it has not looked at, from now on."""
     from torch._dynamo.variables import lazy
+    from torch._dynamo.variables.builder import VariableBuilder
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
@@ -55,6 +56,56 @@ def watch() -> None:
     for function in (*_GROWING, *_OF_TWO):
         for left, right in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs if function in _OF_TWO)]):
             answer_before(function, left, right, _grown)
+    _let_floats_wait(VariableBuilder)
+
+
+def _let_floats_wait(builder: Any) -> None:
+    """A float of a module that the frame adds to is a late number wherever the trace looks at it."""
+    otherwise = builder.wrap_symfloat
+    if hasattr(otherwise, "__wrapped__"):
+        return
+
+    @functools.wraps(otherwise)
+    def wrap(built: Any, value: Any) -> Any:
+        late = _late_float(built, value) if type(value) is float else None
+        return otherwise(built, value) if late is None else late
+
+    builder.wrap_symfloat = wrap
+
+
+def input_of(trace: Trace, number: Variable) -> Variable:
+    """The symbol of a float that the trace has not looked at, or its constant where Dynamo has no symbol for it."""
+    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
+    from torch._dynamo.variables.builder import VariableBuilder
+
+    value, root = number.peek_value(), trace.output.root_tx
+    # Dynamo makes a symbol of a number that it has met with two values.
+    process_automatic_dynamic(root, name_of(number.source), FrameStateSizeEntry.make_scalar(value + 1))
+    wrap: Any = VariableBuilder.wrap_symfloat
+    return wrap.__wrapped__(VariableBuilder(root, number.source), value)
+
+
+def _late_float(builder: Any, value: float) -> Any:
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.lazy import LazyVariableTracker
+
+    translator = InstructionTranslator.current_tx().output.current_tx
+    if not is_counter(translator, builder.source) or not can_be_loaded(builder.source):
+        return None
+    try:
+        trace = Trace(translator)
+        compilation_of(trace.output)
+    except NotTracingError:
+        return None
+    unread = LazyVariableTracker.create(value, builder.source)
+    unread._cache.realize = functools.partial(_look_at, unread._cache, builder)
+    return unread_as_late(trace, unread)
+
+
+def _look_at(unread: Any, builder: Any) -> None:
+    """The trace looks at the float after all: it is what Dynamo makes of it."""
+    wrap: Any = type(builder).wrap_symfloat
+    unread.vt = wrap.__wrapped__(builder, unread.value)
 
 
 def _grown(
@@ -95,8 +146,13 @@ def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -
 
 
 @question(otherwise=None)
-def unread_as_late(trace: Trace, value: Variable) -> Any:
+def late_state(trace: Trace, value: Variable) -> Any:
     """A number, or a text, that the trace has not looked at, as one that it need not; None for anything else."""
+    return unread_as_late(trace, value)
+
+
+def unread_as_late(trace: Trace, value: Variable) -> Any:
+    """The same, asked by the engine."""
     if (
         not is_unread(value)
         or not late_numbers.may_wait_here(trace)
@@ -166,23 +222,31 @@ def _holds(formula: _Formula, names: tuple[str, ...], answer: bool, *values: Any
     return bool(formula.value(dict(zip(names, values, strict=True)))) is answer
 
 
-def is_bounded(trace: Trace, number: Variable) -> bool:
-    """Is the whole number not too large to be divided?  Those of the state are guarded."""
+def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
+    """Is the whole number, or its negative, below the bound, and not too large to be divided?
+
+    Those of the state are guarded.
+    """
     if is_unread(number):
-        return _guards(trace, number, _is_bounded)
+        return _guards(trace, number, functools.partial(_is_below, bound))
     number = number.realize()
     if not late_numbers.is_late(number):
-        return not number.is_python_constant() or _is_bounded(number.as_python_constant())
-    if late_numbers.is_reading(number.function):
+        return not number.is_python_constant() or _is_below(bound, number.as_python_constant())
+    if late_numbers.is_reading(number.function) or late_lists.is_little(number):
         return True
     return number.function in _BOUNDED and all(
-        is_bounded(trace, each) for each in number.operands if late_numbers.kind_of(each) is not float
+        is_bounded(trace, each, bound) for each in number.operands if late_numbers.kind_of(each) is not float
     )
 
 
 def is_not_zero(trace: Trace, number: Variable) -> bool:
     """Is the number another one than zero?  That is guarded of the state that it is made of."""
     return _is_sign(trace, number, _is_above) or (late_numbers.is_late(number) and truth(trace, number) is True)
+
+
+def is_not_below(trace: Trace, number: Variable) -> bool:
+    """Is the number zero or more?  That is guarded of the state that it is made of."""
+    return _is_sign(trace, number, _is_at_least_zero)
 
 
 def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bool:
@@ -203,10 +267,10 @@ def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bo
     if number.function is max and any(_is_sign(trace, each, holds) for each in operands):
         return True
     if number.function not in late_numbers.ADDITIONS or not all(
-        _is_sign(trace, each, _is_not_below) for each in operands
+        _is_sign(trace, each, _is_at_least_zero) for each in operands
     ):
         return False
-    return holds is _is_not_below or any(_is_sign(trace, each, holds) for each in operands)
+    return holds is _is_at_least_zero or any(_is_sign(trace, each, holds) for each in operands)
 
 
 def _guards(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bool:
@@ -218,15 +282,15 @@ def _guards(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> boo
     return True
 
 
-def _is_bounded(number: Any) -> bool:
-    return type(number) in (bool, int) and abs(number) < _BOUND
+def _is_below(bound: int, number: Any) -> bool:
+    return type(number) in (bool, int) and abs(number) < bound
 
 
 def _is_above(number: Any) -> bool:
     return type(number) in (int, float) and number > 0
 
 
-def _is_not_below(number: Any) -> bool:
+def _is_at_least_zero(number: Any) -> bool:
     return type(number) in (int, float) and number >= 0
 
 

@@ -29,7 +29,7 @@ def stored_in(*blocks: Sequence[ast.stmt]) -> set[str]:
     return {ast.unparse(slot) for slot in slots if isinstance(slot.ctx, ast.Store)}
 
 
-def returns(statement: ast.If) -> bool:
+def returns(statement: ast.stmt) -> bool:
     """Is there a ``return`` in it?"""
     return any(isinstance(node, ast.Return) for node in walk(statement))
 

@@ -72,7 +72,15 @@ class Lowering:
         return self._value(node, side)
 
     def _value(self, node: ast.expr, side: Speculation | None) -> ast.expr:
-        return replaced(node, self._drawn) if side is None else side.value(node)
+        return replaced(node, self._read) if side is None else side.value(node)
+
+    def _read(self, node: ast.AST) -> ast.expr | None:
+        """A number that is read in the middle of an expression, or drawn; None for anything else."""
+        owner = item_of(node) if isinstance(node, ast.Call) else None
+        if owner is None:
+            return self._drawn(node)
+        holes: dict[str, ast.expr | str] = {"A": f"{OWN}asked", "VALUE": replaced(owner, self._read)}
+        return expression("GM.answered(lambda A: GM.item(A), lambda A: A.item(), VALUE)", node, **holes)
 
     def _drawn(self, node: ast.AST) -> ast.expr | None:
         """A draw of Python's `random` or numpy's, as a number of the graph; None for anything else."""

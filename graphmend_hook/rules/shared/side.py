@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 from ...diagnostics import Refusal
 from ...source.deep_exits import LEFT, says_whether_left
@@ -54,7 +55,28 @@ _RAISED = Template("if OUTCOME is None:\n    return None")
 _AS_WRITTEN = Template("START = GM.begun()\nSTATEMENT\nGM.judged(START, None)")
 _STORES = Template("GM.stores()")
 _AUGMENT_ITEM = Template("TARGET = GM.augment_item(OPERATION, ITEMS, KEY, VALUE)")
+_APPEND_TO = Template("TARGET = GM.append_to(SPELLING, ITEMS, VALUE)")
 _WRITE_ITEM = Template("TARGET = GM.write_item(ITEMS, KEY, VALUE)")
+
+
+# Context managers that change how torch computes, and nothing else.
+_MODES = frozenset(f"torch.{name}" for name in ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled"))
+_READING = frozenset({"append", "item", "tolist"})
+
+
+def _is_call(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call)
+
+
+def _reads_number(node: ast.AST) -> bool:
+    """Is it a call that reads numbers of a tensor, or an append?"""
+    if not isinstance(node, ast.Call):
+        return False
+    return getattr(node.func, "attr", "") in _READING or getattr(node.func, "id", "") in ("float", "int")
+
+
+def _pass(at: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.Pass(), at)
 
 
 class Side(Speculation):
@@ -120,26 +142,38 @@ class Side(Speculation):
         match statement:
             case ast.If():
                 self._branch(statement, rest)
-            case ast.Assign(targets=[ast.Subscript(ast.Name(owner)) as target]) if (
-                may_be_of_data(target.slice) and self._may_be_rebound(owner) and self._may_stand(statement)
-            ):
-                self._write_item(statement, target)
-            case ast.For() | ast.While() | ast.With() | ast.Assert() | ast.Assign(targets=[ast.Subscript()]) if (
-                not stored_in([statement]) and self._may_stand(statement)
-            ):
-                self._as_written(statement)
-            case ast.Assign():
-                self._assign(statement, statement.targets, statement.value)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                self._assign(statement, [target], value)
             case ast.Return():
                 self.give_back(statement.value, statement)
             case ast.Raise():
                 self.fail(statement)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 pass
+            case ast.With() if self._is_lowered(statement):
+                self._with(statement)
+            case ast.For() | ast.While() | ast.With() | ast.Assert() if not stored_in([statement]) and self._may_stand(
+                statement
+            ):
+                self._as_written(statement)
+            case _:
+                self._bind(statement)
+
+    def _bind(self, statement: ast.stmt) -> None:
+        """A statement that binds, stores or appends, or calls something."""
+        match statement:
+            case ast.Assign(targets=[ast.Subscript(ast.Name(owner)) as target]) if (
+                may_be_of_data(target.slice) and self._may_be_rebound(owner) and self._may_stand(statement)
+            ):
+                self._write_item(statement, target)
+            case ast.Assign(targets=[ast.Subscript()]) if not stored_in([statement]) and self._may_stand(statement):
+                self._as_written(statement)
+            case ast.Assign():
+                self._assign(statement, statement.targets, statement.value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(statement, [target], value)
             case ast.AugAssign(target=ast.Subscript() as target) if not is_item(target) and self._may_stand(statement):
                 self._augment_item(statement, target)
+            case ast.AugAssign() | ast.Expr() if self._append(statement):
+                pass
             case ast.AugAssign() if type(statement.op) in ARITHMETIC:
                 self._augment(statement, statement.target)
             case ast.Expr():
@@ -163,6 +197,26 @@ class Side(Speculation):
             "VALUE": self.whole(statement.value),
         }
         self.body += _AUGMENT_ITEM.fill(statement, OPERATION=operation, TARGET=self._rewritten(target), **given)
+
+    def _append(self, statement: ast.AugAssign | ast.Expr) -> bool:
+        """``numbers.append(number)``, ``numbers += [number]``: of a list that may be another one from then on."""
+        match statement:
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(owner), "append"), [value], [])):
+                values = [value]
+            case ast.AugAssign(ast.Name(owner), ast.Add(), ast.List([*values])):
+                pass
+            case _:
+                return False
+        is_read = len(values) > 1 and any(owner in NamesIn.code(each).read for each in values)
+        if not self._may_be_rebound(owner) or is_read or any(isinstance(each, ast.Starred) for each in values):
+            return False
+        for value in values:
+            at = name(owner, statement)
+            given = {"SPELLING": constant(owner, statement), "ITEMS": self.whole(at), "VALUE": self.whole(value)}
+            self.rewritten.add(owner)
+            target = self._target(name(owner, statement, ast.Store()))
+            self.body += _APPEND_TO.fill(statement, TARGET=target, **given)
+        return True
 
     def _write_item(self, statement: ast.Assign, target: ast.Subscript) -> None:
         """``items[key] = value``, where the key may be a tensor."""
@@ -192,6 +246,27 @@ class Side(Speculation):
         if any(isinstance(node, ast.expr) and ast.unparse(node) in held for node in walk(statement)):
             return False
         return stays(statement) and not self.has_assigned_shared() and NamesIn.code(statement).bound.isdisjoint(shared)
+
+    def _is_lowered(self, statement: ast.With) -> bool:
+        """Is it ``with torch.no_grad():`` and the like, with a number that is read in it, or a branch?
+
+        Anything else is left to the trace.
+        """
+        calls = [item.context_expr for item in statement.items if item.optional_vars is None]
+        of_torch = [self.lowering.scope.imports.qualified(call.func) in _MODES for call in calls if _is_call(call)]
+        if len(of_torch) < len(statement.items) or not all(of_torch) or returns(statement):
+            return False
+        return any(isinstance(node, ast.If) or _reads_number(node) for node in walk(*statement.body))
+
+    def _with(self, statement: ast.With) -> None:
+        """What stands in the block is done in it."""
+        items = [ast.withitem(self.whole(item.context_expr), None) for item in statement.items]
+        outside, self.body = self.body, []
+        self.run(statement.body)
+        if self.ended:
+            raise Declined(OTHER_STATEMENT, "a side ends in a `with`")
+        inside, self.body = self.body, outside
+        self.body.append(ast.copy_location(ast.With(items, inside or [_pass(statement)]), statement))
 
     def _as_written(self, statement: ast.stmt) -> None:
         """A statement that the trace judges as a whole, once it is traced."""

@@ -10,7 +10,7 @@ import torch
 
 from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number
-from ...engine.numbers.state_numbers import unread_as_late
+from ...engine.numbers.state_numbers import late_state
 from ..defer.codes import HANDLER_AROUND
 from ..where import traced_rows
 from ..where.codes import HARMFUL, INNER_BRANCH, MAY_FAIL
@@ -63,7 +63,7 @@ def current_item(container: Any, key: str) -> Any:
 
 def as_late(found: Any) -> Any:
     """A number or a text that the trace need not look at exists behind the graph."""
-    late = unread_as_late(found) if in_trace() else None
+    late = late_state(found) if in_trace() else None
     return found if late is None else late
 
 

@@ -21,7 +21,16 @@ from ...engine.door.variables import Variable
 from ...engine.door.variables import is_tensor as is_any_tensor
 from ...engine.epilogue import deferral, queue
 from ...engine.graph_end import dead_code
-from ...engine.numbers import capture, clocks, drawn_numbers, late_numbers
+from ...engine.numbers import (
+    capture,
+    clocks,
+    drawn_numbers,
+    late_calls,
+    late_lists,
+    late_numbers,
+    late_texts,
+    number_tensors,
+)
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Unspeculable
@@ -31,6 +40,13 @@ from .codes import DRAWN
 from .traced_contents import known_elements
 
 _MOST_SYMBOLS = 64  # of a list, in the graph
+# What Dynamo's functions make of late numbers, beside other late numbers; the latter come first.
+late_numbers.handlers[:] = (
+    number_tensors.add_handlers,
+    late_texts.add_handlers,
+    late_lists.add_handlers,
+    late_calls.add_handlers,
+)
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ...engine.door.question import in_trace
+from ...engine.numbers import late_lists
 from ...engine.numbers.late_numbers import is_late_number
 from ..shared import traced_selection
 from ..shared.traced_calls import begun, judged
@@ -69,6 +70,15 @@ def write_item(items: Any, key: Any, value: Any) -> Any:
             return new
         start = begun()
     items[key] = value
+    return judged(start, items)
+
+
+def append_to(spelling: str, items: Any, value: Any) -> Any:
+    """``items.append(value)``, of a list of that name; gives what stands for it from now on."""
+    start = begun()
+    if in_trace() and late_lists.may_grow(spelling, items, value):
+        return late_lists.grown(items, value)
+    items.append(value)
     return judged(start, items)
 
 

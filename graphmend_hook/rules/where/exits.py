@@ -342,6 +342,7 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     step.reads.add(found.target)
     step.slots |= stored_in(loop.body)
     step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
+    names = sorted({*names, *(step.rewritten & found.needed & (rests.bound | {*found.own}))})
     for side in (rests, step):
         side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
     branch = branch_of((rests, step), [*names, *found.own])

@@ -17,7 +17,7 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
 from ...engine.door.variables import Variable, type_of
 from ...engine.epilogue import deferral
-from ...engine.numbers import late_numbers, number_tensors
+from ...engine.numbers import late_lists, late_numbers, number_tensors
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
@@ -221,10 +221,19 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         if len(left) == 2 and _is_flag(left[0]) and left[1] is not right[1]:
             return (FLAG, torch.where(predicate, truth_like(left[1], predicate), truth_like(right[1], predicate)))
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
+    return _merge_values(predicate, left, right)
+
+
+def _merge_values(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+    """The same of values of Python, which may exist behind the graph."""
     is_late = late_numbers.is_late_number(left) or late_numbers.is_late_number(right)
     if not is_late and _is_same(left, right):
         return left
-    if not deferral.tracing() or deferral.is_transformed() or not late_numbers.may_be_selected(left, right):
+    if not deferral.tracing() or deferral.is_transformed():
+        raise Unspeculable(VALUES_DIFFER)
+    if late_lists.may_be_merged(left, right):
+        return late_lists.merged(predicate.clone(), left, right)
+    if not late_numbers.may_be_selected(left, right):
         raise Unspeculable(VALUES_DIFFER)
     expect_success()
     return late_numbers.selected(predicate.clone(), left, right)

@@ -1,0 +1,130 @@
+"""Functions of Python, numpy and `statistics` that are given lists of late numbers: Python calls them behind the graph.
+
+``np.mean(losses)``, ``max(losses)``, ``sorted(losses)``: none of them can fail on floats, whatever these are.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..door.variables import Variable, fake_of, is_unread
+from . import late_lists, late_numbers
+from .late_numbers import is_late, kind_of, late_variable
+
+# Of numpy, by the names, since the package may not be there.
+_OF_NUMPY = frozenset({"amax", "amin", "average", "max", "mean", "median", "min", "std", "sum", "var"})
+_OF_STATISTICS = (statistics.mean, statistics.median)
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_MOST = 1024  # numbers in a list
+
+
+class _OnList:
+    """What generated code calls with numbers for a function that is given a list of them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *numbers: Any) -> Any:
+        return self.function([*numbers])
+
+
+_on_list = functools.cache(_OnList)
+
+
+def add_handlers(_kind: Any) -> None:
+    """Let these functions take lists with late numbers."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.functions import PolyfilledFunctionVariable, UserFunctionVariable
+    from torch._dynamo.variables.misc import NumpyVariable
+
+    _let(NumpyVariable, "value", _is_of_numpy, _made_of)
+    _let(UserFunctionVariable, "fn", _OF_STATISTICS.__contains__, _made_of)
+    _let(PolyfilledFunctionVariable, "fn", lambda function: function is sum, late_lists.reduced)
+    _let_choose(BuiltinVariable)
+    _let_sort(BuiltinVariable)
+
+
+def _is_of_numpy(function: Any) -> bool:
+    is_numpys = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
+    return is_numpys and getattr(function, "__name__", "") in _OF_NUMPY
+
+
+def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callable[[Any, Variable], Variable]) -> None:
+    """holder: the attribute of such a variable that is the function; made_of: what such a function makes of a list."""
+    otherwise = kind.call_function
+
+    @functools.wraps(otherwise)
+    def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: Any) -> Any:
+        called = getattr(function, holder)
+        is_asked = len(args) == 1 and not kwargs and is_such(called)
+        made = made_of(called, args[0]) if is_asked else None
+        if made is not None:
+            return made
+        return otherwise(function, translator, args, kwargs)
+
+    kind.call_function = call_function
+
+
+def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
+    """What the function makes of the list, if that holds late numbers of one type, one at least; else None."""
+    is_late_list = late_lists.is_list(given)
+    parts = late_lists.parts_of(given) if is_late_list else None
+    numbers = _numbers_in(given) if parts is None else parts[1::2]
+    if not numbers or not _are_of_one_kind(numbers) or (parts and late_lists.kind_of_numbers(parts) is None):
+        return None
+    result = function([kind_of(each)() for each in numbers])
+    called = late_lists.of_list(function) if parts else _on_list(function)
+    return late_variable(called, parts or numbers, type(result))
+
+
+def _let_choose(kind: Any) -> None:
+    """``max(numbers)``: each of two is chosen as Dynamo goes through them."""
+    otherwise = kind._call_min_max_binary
+
+    @functools.wraps(otherwise)
+    def choose(function: Any, translator: Any, one: Any, other: Any) -> Any:
+        if one is not None and other is not None and (is_late(one) or is_late(other)):
+            return function.call_function(translator, [one, other], {})
+        return otherwise(function, translator, one, other)
+
+    kind._call_min_max_binary = choose
+
+
+def _let_sort(kind: Any) -> None:
+    otherwise = kind.call_sorted
+
+    @functools.wraps(otherwise)
+    def call_sorted(function: Any, translator: Any, given: Variable, **kwargs: Any) -> Any:
+        if not kwargs and late_lists.is_list(given):
+            return late_variable(late_lists.of_list(sorted), late_lists.parts_of(given) or [], list)
+        numbers = None if kwargs else _numbers_in(given)
+        if numbers is not None and {*map(kind_of, numbers)} <= {bool, float, int, late_numbers.Real}:
+            return late_variable(_on_list(sorted), numbers, list)
+        return otherwise(function, translator, given, **kwargs)
+
+    kind.call_sorted = call_sorted
+
+
+def _numbers_in(given: Variable) -> list[Variable] | None:
+    """What a list or a tuple holds, if that is numbers, some of them late; None of anything else."""
+    if is_unread(given) or type(given.realize()).__name__ not in ("ListVariable", "TupleVariable"):
+        return None
+    items = [each if is_unread(each) else each.realize() for each in given.realize().items]
+    are_numbers = len(items) <= _MOST and any(map(is_late, items)) and not any(map(is_unread, items))
+    return items if are_numbers and all(map(late_numbers.is_number, items)) else None
+
+
+def _are_of_one_kind(numbers: Sequence[Variable]) -> bool:
+    """Are all floats, or all whole numbers that numpy holds as such?"""
+    kinds = {*map(kind_of, numbers)}
+    return kinds == {float} or (kinds in ({int}, {bool}) and all(map(_is_read, numbers)))
+
+
+def _is_read(number: Variable) -> bool:
+    is_read = is_late(number) and late_numbers.is_reading(number.function)
+    return is_read and fake_of(number.operands[0]).dtype in _WHOLE

@@ -1,0 +1,255 @@
+"""Lists of numbers to which the data decides what is appended: they exist behind the graph.
+
+A list that a side appends to is another value in it, ``numbers = append_to("numbers", numbers, number)``, and what
+stands for it behind the branch is ``listed(p, a, q, b)``: of each number, whether it is in the list, and the number.
+So nobody else may have the list: an append to it would be one to theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...source.templates import OWN
+from ..door.question import question
+from ..door.tracer import Trace
+from ..door.variables import Variable, is_unread
+from ..region import Regions
+from . import late_numbers
+from .late_numbers import Real, is_late, kind_of, late_variable
+
+_NUMBERS = (bool, float, int, Real)
+_MOST = 256  # numbers in a list
+_NO_CODE = object()
+
+
+def listed(*parts: Any) -> list[Any]:
+    """The numbers that are in the list: each stands behind whether it is."""
+    return [number for is_in, number in zip(parts[::2], parts[1::2], strict=True) if is_in]
+
+
+def counted(*are_in: bool) -> int:
+    """How many numbers are in a list."""
+    return sum(are_in)
+
+
+class _OfList:
+    """What generated code calls with the parts of a list for a function that is given the list."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *parts: Any) -> Any:
+        return self.function(listed(*parts))
+
+
+of_list = functools.cache(_OfList)
+
+
+def is_list(variable: Variable) -> bool:
+    """Is it such a list?"""
+    return is_late(variable) and variable.realize().function is listed
+
+
+def parts_of(variable: Variable) -> list[Variable] | None:
+    """The parts of such a list, or of one that the trace has made of numbers; None of anything else."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    if is_unread(variable):
+        return None
+    variable = variable.realize()
+    if is_list(variable):
+        return [*variable.operands]
+    if type(variable).__name__ != "ListVariable" or variable.source is not None:
+        return None
+    items = [each if is_unread(each) else each.realize() for each in variable.items]
+    if not all(map(_may_be_part, items)):
+        return None
+    return [part for item in items for part in (ConstantVariable.create(True), item)]
+
+
+def _may_be_part(item: Variable) -> bool:
+    return not is_unread(item) and late_numbers.is_number(item) and kind_of(item) in _NUMBERS
+
+
+@question(otherwise=False)
+def may_grow(trace: Trace, spelling: str, target: Variable, value: Variable) -> bool:
+    """May another list stand for the one of that name from now on, with the number at its end?"""
+    parts = parts_of(target)
+    if parts is None or len(parts) >= 2 * _MOST or not _may_be_part(value if is_unread(value) else value.realize()):
+        return False
+    return late_numbers.may_wait_here(trace) and not _is_held_elsewhere(trace, spelling, target.realize())
+
+
+@question(otherwise=None)
+def grown(_trace: Trace, target: Variable, value: Variable) -> Any:
+    """That other list."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    return _of_parts([*(parts_of(target) or ()), ConstantVariable.create(True), value.realize()])
+
+
+def _of_parts(parts: list[Variable]) -> Variable:
+    return late_variable(listed, parts, list)
+
+
+def _is_held_elsewhere(trace: Trace, spelling: str, target: Variable) -> bool:
+    """Does anything have the list but this name, in the function at hand and in its sides?"""
+    from torch._dynamo.variables.base import VariableTracker
+
+    held = list[Variable]()
+
+    def look(variable: Variable) -> None:
+        if variable is target:
+            held.append(variable)
+
+    seen: dict[int, Any] = {}
+    for frame, is_here in _frames(trace):
+        for name, value in frame.symbolic_locals.items():
+            if not (is_here and name == spelling) and not name.startswith(OWN):
+                VariableTracker.visit(look, value, seen)
+        VariableTracker.visit(look, [*frame.stack], seen)
+    effects = trace.output.side_effects
+    for known in (effects.id_to_variable, *effects.store_attr_mutations.values()):
+        VariableTracker.visit(look, [*known.values()], seen)
+    return bool(held)
+
+
+def _frames(trace: Trace) -> Iterator[tuple[Any, bool]]:
+    """The frames of the program, the innermost first; and whether each is of the function at hand, or of its sides.
+
+    The code of a side is a constant of the function that it stands in.
+    """
+    side: Any = None
+    for frame in trace.frames_outside():
+        is_here = side is None or side in frame.f_code.co_consts
+        side = frame.f_code if is_here else _NO_CODE
+        yield frame, is_here
+
+
+@question(otherwise=False)
+def may_be_merged(trace: Trace, left: Variable, right: Variable) -> bool:
+    """Is one such a list, and the other one, too, or one that the trace has made?"""
+    if not late_numbers.may_wait_here(trace):
+        return False
+    are_lists = not is_unread(left) and not is_unread(right) and (is_list(left) or is_list(right))
+    return are_lists and parts_of(left) is not None and parts_of(right) is not None
+
+
+@question(otherwise=None)
+def merged(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Any:
+    """What stands for `left` where the predicate holds, and for `right` elsewhere: what both begin with is in both."""
+    one, other = parts_of(left) or [], parts_of(right) or []
+    length = 0
+    while length < min(len(one), len(other)) and _are_same(one[length : length + 2], other[length : length + 2]):
+        length += 2
+    holds = late_numbers.late_of(trace, predicate)
+    parts = [*one[:length], *_where(holds, one[length:])]
+    return _of_parts([*parts, *_where(late_variable(operator.not_, [holds], bool), other[length:])])
+
+
+def _are_same(one: Sequence[Variable], other: Sequence[Variable]) -> bool:
+    is_in, number = one
+    is_in_too, same = other
+    return number is same and (is_in is is_in_too or (_is_certain(is_in) and _is_certain(is_in_too)))
+
+
+def _where(holds: Variable, parts: Sequence[Variable]) -> Iterator[Variable]:
+    for is_in, number in zip(parts[::2], parts[1::2], strict=True):
+        yield holds if _is_certain(is_in) else late_variable(operator.and_, [holds, is_in], bool)
+        yield number
+
+
+def _is_certain(is_in: Variable) -> bool:
+    return not is_late(is_in)
+
+
+def _certain(parts: Sequence[Variable]) -> list[Variable]:
+    """The numbers that are in the list whatever the data is."""
+    return [number for is_in, number in zip(parts[::2], parts[1::2], strict=True) if _is_certain(is_in)]
+
+
+def kind_of_numbers(parts: Sequence[Variable]) -> type | None:
+    """The type of the numbers that are in the list, if one is for certain, and it is one type."""
+    kinds = {*map(kind_of, parts[1::2])}
+    return kinds.pop() if len(kinds) == 1 and _certain(parts) else None
+
+
+def add_handlers(kind: Any) -> None:
+    """Let Dynamo's builtins take such a list."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    handlers = BuiltinVariable.call_function_handler_cache
+    handlers[len, kind] = _length
+    for function in (max, min):
+        handlers[function, kind] = functools.partial(_reduced, function)
+    handlers[operator.getitem, kind, ConstantVariable] = _item
+    otherwise = kind.call_method
+
+    @functools.wraps(otherwise)
+    def call_method(target: Any, translator: Any, name: str, args: list[Variable], kwargs: Any) -> Any:
+        is_appended = name == "append" and is_list(target) and len(args) == 1 and not kwargs
+        if is_appended and _may_be_part(args[0]) and not Trace(translator).compilation.of(Regions).open:
+            target.operands = [*target.operands, ConstantVariable.create(True), args[0].realize()]
+            target.lines |= getattr(args[0].realize(), "lines", frozenset())
+            return ConstantVariable.create(None)
+        return otherwise(target, translator, name, args, kwargs)
+
+    kind.call_method = call_method
+
+
+def _length(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
+    if not is_list(args[0]):
+        late_numbers.give_up(args[0])
+    return late_variable(counted, args[0].realize().operands[::2], int)
+
+
+def _reduced(function: Any, _translator: Any, args: list[Variable], _kwargs: object) -> Any:
+    return reduced(function, args[0]) or late_numbers.give_up(args[0])
+
+
+def reduced(function: Callable[..., Any], given: Variable) -> Variable:
+    """``sum(numbers)``, ``max(numbers)``: of one type, and a maximum of one number at least; None of anything else."""
+    parts = parts_of(given) if is_list(given) else None
+    kind = None if parts is None else kind_of_numbers(parts)
+    if parts and kind is None and function is sum and {*map(kind_of, parts[1::2])} <= {float, int}:
+        kind = Real  # 0, of no number
+    return late_variable(of_list(function), parts, kind) if parts and kind in (float, int, Real) else None
+
+
+def _item(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
+    """``numbers[-1]``, ``numbers[0]``, which are there."""
+    parts = parts_of(args[0]) if is_list(args[0]) else None
+    kind, index = None if parts is None else kind_of_numbers(parts), args[1].as_python_constant()
+    if parts is None or kind is None or index not in (0, -1) or type(index) is not int:
+        late_numbers.give_up(args[0])
+    return late_variable(_first if index == 0 else _last, parts, kind)
+
+
+def _first(*parts: Any) -> Any:
+    return listed(*parts)[0]
+
+
+def _last(*parts: Any) -> Any:
+    return listed(*parts)[-1]
+
+
+def predicates_of(given: Variable) -> list[Variable] | None:
+    """Of each number of the list whether it is in it, as a late truth; None if one is in it for certain."""
+    are_in = given.realize().operands[::2]
+    return None if any(map(_is_certain, are_in)) else are_in
+
+
+def is_little(number: Variable) -> bool:
+    """Is it how many numbers are in a list, or a sum of those that are, which are floats: else 0?"""
+    if number.function is counted:
+        return True
+    return number.function is of_list(sum) and {*map(kind_of, number.operands[1::2])} == {float}
+
+
+def least_length(number: Variable) -> int:
+    """How many numbers are in the list for certain whose length it is."""
+    return sum(map(_is_certain, number.operands))

@@ -1,0 +1,331 @@
+"""Lists of numbers that the data decides on, what Python makes of such lists and texts, and numbers of the state."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from collections import defaultdict
+
+import numpy as np
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+INFINITE = float("inf")
+
+
+class Base(nn.Module):
+    """Has a layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def numbers(self, x):
+        return [self.fc(x)[:, k].mean().item() for k in range(3)]
+
+
+# Lists that a side appends to.
+
+
+class LeavesALoop(Base):
+    def forward(self, x):
+        losses = []
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            losses.append(x.abs().mean().item())
+            if x.abs().max() > 0.8:
+                break
+        return x, losses
+
+
+class AddsListsInPlace(Base):
+    def forward(self, x):
+        fractions, total = [], x.new_zeros(())
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            with torch.no_grad():
+                kl = x.abs().max()
+                fractions += [(x.abs() > 0.3).float().mean().item()]
+            total = total + x.mean()
+            if kl > 0.8:
+                break
+        return total, np.mean(fractions)
+
+
+class CountsAList(Base):
+    def forward(self, x):
+        losses = []
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            losses.append(x.abs().mean().item())
+            if x.abs().max() > 0.8:
+                break
+        return x, len(losses), sum(losses) / len(losses), max(losses), losses[-1], losses[0]
+
+
+class AppendsUnderATest(Base):
+    def forward(self, x):
+        good = []
+        for k in range(3):
+            value = self.fc(x)[:, k].mean()
+            if value > 0:
+                good.append(value.item())
+        return x * 2, (sum(good) / len(good)) if good else 0.0, len(good)
+
+
+class AppendsOnBothSides(Base):
+    def forward(self, x):
+        found = [1.5]
+        y = self.fc(x)
+        if y.mean() > 0:
+            found.append(y.max().item())
+            found.append(2.0)
+        else:
+            found.append(y.min().item())
+        found.append(y.std().item())
+        return y, found, found[-1], sorted(found)
+
+
+class TellsOfAList(Base):
+    def forward(self, x):
+        residuals = []
+        y = torch.zeros_like(x)
+        for step in range(5):
+            new = 0.5 * torch.tanh(self.fc(y)) + x * 0.1
+            residual = (new - y).norm().item()
+            residuals.append(residual)
+            y = new
+            if residual < 0.3:
+                logger.warning("converged after %d", step + 1)
+                break
+        else:
+            logger.warning("not converged: %.3f", residuals[-1])
+        return y, residuals
+
+
+class KeepsTheList(Base):
+    def forward(self, x):
+        losses = []
+        self.losses = losses
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            losses.append(x.abs().mean().item())
+            if x.abs().max() > 0.8:
+                break
+        return x
+
+
+class HandsTheListIn(Base):
+    @staticmethod
+    def run(x, losses):
+        for _ in range(3):
+            x = torch.tanh(x) * 1.1
+            losses.append(x.abs().mean().item())
+            if x.abs().max() > 0.8:
+                break
+        return x
+
+    def forward(self, x):
+        losses = []
+        return self.run(x, losses), losses
+
+
+class HasTheListTwice(Base):
+    def forward(self, x):
+        losses = []
+        every = {"losses": losses}
+        if x.mean() > 0:
+            losses.append(x.mean().item())
+        return x * 2, every["losses"], losses
+
+
+class AppendsTensors(Base):
+    def forward(self, x):
+        found = []
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            found.append(x)
+            if x.abs().max() > 0.8:
+                break
+        return x, len(found)
+
+
+# What Python makes of late numbers.
+
+
+class AsksNumpy(Base):
+    def forward(self, x):
+        values = self.numbers(x)
+        return x * 2, np.mean(values), np.std(values), np.max(values), statistics.mean(values)
+
+
+class AsksPython(Base):
+    def forward(self, x):
+        values = self.numbers(x)
+        return x * 2, max(values), min(values), sorted(values), sum(values) / len(values)
+
+
+class AsksForWholeNumbers(Base):
+    def forward(self, x):
+        counts = [(x[:, k] > 0).sum().item() for k in range(3)]
+        return x * 2, max(counts), sum(counts) / len(counts)
+
+
+class MakesTexts(Base):
+    def forward(self, x):
+        values = self.numbers(x)
+        logger.warning("values: %s", ", ".join(f"{value:.3f}" for value in values))
+        logger.warning("values: " + " ".join([f"{k}={value:+.2e}" for k, value in enumerate(values)]))
+        logger.warning("%s %.3f", values, np.mean(values))
+        return x * 2, "loss %.2f of %d" % (values[0], 3), str(values[1]), "{:>8.3f}|{!r}".format(values[0], "x")
+
+
+class ShowsAMeter(Base):
+    class Meter:
+        def __init__(self):
+            self.value = self.average = self.total = self.count = 0
+
+        def update(self, value, n=1):
+            self.value = value
+            self.total += value * n
+            self.count += n
+            self.average = self.total / self.count
+
+        def __str__(self):
+            return f"loss {self.value:.4f} ({self.average:.4f})"
+
+    def __init__(self):
+        super().__init__()
+        self._meter = self.Meter()
+
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        self._meter.update(loss.item(), x.size(0))
+        logger.warning(str(self._meter))
+        return loss
+
+
+class ShowsWhatAFormatMayNotSuit(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        return y, "%d" % (y.max().item() / y.min().abs().item())
+
+
+class AsksForTheTypeOfAMean(Base):
+    def forward(self, x):
+        mean = np.mean(self.numbers(x))
+        return x * 2, type(mean).__name__, mean
+
+
+class MeansOfNothing(Base):
+    def forward(self, x):
+        good = []
+        if x.mean() > 0:
+            good.append(x.mean().item())
+        return x * 2, max(good) if len(good) > 0 else None
+
+
+class ComparesTexts(Base):
+    def forward(self, x):
+        text = f"{self.fc(x).mean().item():.0f}"
+        return x * 2 if text == "0" else x
+
+
+# Numbers of the state in the graph.
+
+
+class StopsEarly(Base):
+    def __init__(self):
+        super().__init__()
+        self.best, self.bad, self.stopped = INFINITE, 0, False
+
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        if loss.item() < self.best - 1e-4:
+            self.best = loss.item()
+            self.bad = 0
+        else:
+            self.bad += 1
+        if self.bad >= 3:
+            self.stopped = True
+        return loss
+
+
+class ScalesAndGrows(Base):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.growth = 4.0, 0
+
+    def forward(self, x):
+        y = self.fc(x) * self.scale
+        found = {"inf": (y.abs() > 3).any().float(), "nan": torch.isnan(y).any().float()}
+        if not sum(value.item() for value in found.values()):
+            self.growth += 1
+            if self.growth == 3:
+                self.scale *= 2.0
+                self.growth = 0
+        else:
+            self.scale *= 0.5
+            self.growth = 0
+        return y
+
+
+class CountsInFloats(Base):
+    def __init__(self):
+        super().__init__()
+        self.count = 1e-4
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("var", torch.ones(3))
+
+    def forward(self, x):
+        mean, var, n = x.mean(0), x.var(0), x.shape[0]
+        delta, total = mean - self.mean, self.count + n
+        self.mean = self.mean + delta * n / total
+        self.var = (self.var * self.count + var * n + delta**2 * self.count * n / total) / total
+        self.count = total
+        return self.fc((x - self.mean) / torch.sqrt(self.var + 1e-8))
+
+
+class CorrectsTheBias(Base):
+    def __init__(self):
+        super().__init__()
+        self.average, self.n = 0.0, 0
+
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        self.n += 1
+        self.average = 0.98 * self.average + 0.02 * loss.item()
+        smooth = self.average / (1 - 0.98**self.n)
+        if smooth > 1.0:
+            logger.warning("diverging %.3f", smooth)
+        return loss, smooth
+
+
+class GrowsWithoutEnd(Base):
+    def __init__(self):
+        super().__init__()
+        self.big, self.seen = 2**62, defaultdict(int)
+
+    def forward(self, x):
+        if x.mean() > 0:
+            self.big = self.big * 2
+        if self.big > 2**63:
+            self.seen["big"] += 1
+        return self.fc(x)
+
+
+# Declined: what they need nobody knows before the graph has run, or somebody else has the list.
+STAY = (
+    KeepsTheList,
+    HandsTheListIn,
+    HasTheListTwice,
+    AppendsTensors,
+    MeansOfNothing,
+    ShowsWhatAFormatMayNotSuit,
+    AsksForTheTypeOfAMean,
+    ComparesTexts,
+    GrowsWithoutEnd,
+)
+# How often they are compiled: again for another type or another truth of the state.
+AGAIN = {StopsEarly: 2, ShowsAMeter: 2, ScalesAndGrows: 2, CountsInFloats: 2, CorrectsTheBias: 2}
