@@ -41,16 +41,15 @@ class _Contents:
 
     @classmethod
     def of(cls, variable: Variable, had: Any) -> _Contents | None:
-        """had: its items at the begin of the region, if they are known.
+        """had: its items at the begin of the region, if they are known; else it was as the program handed it in then.
 
-        Else it is as the program handed it in, which Dynamo remembers of a dict; None where it does not.
+        None where that is not known either.
         """
         is_modified = getattr(variable.mutation_type, "is_modified", None)
         if had is None:
-            now, found = variable.items, getattr(variable, "original_items", {})
-            if not isinstance(now, dict) or [*map(id, now.values())] != [*map(id, found.values())]:
-                return None
-            had = now.copy()
+            had = _as_handed_in(variable)
+        if had is None:
+            return None
         return cls(dict(vars(variable)), had, is_modified)
 
     def changes(self, variable: Variable) -> dict[Any, Variable] | None:
@@ -68,6 +67,27 @@ class _Contents:
         items.extend(self.items) if isinstance(items, list) else items.update(self.items)
         if self.is_modified is not None:
             variable.mutation_type.is_modified = self.is_modified
+
+
+def _as_handed_in(variable: Variable) -> Any:
+    """The items of a dict, which Dynamo remembers, or of a list, where an item says by its source where it is from."""
+    from torch._dynamo.source import GetItemSource
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.lazy import LazyVariableTracker
+
+    now = variable.items
+    if isinstance(now, dict):
+        found = getattr(variable, "original_items", {})
+        return now.copy() if [*map(id, now.values())] == [*map(id, found.values())] else None
+    effects = InstructionTranslator.current_tx().output.side_effects
+    given = next((each for each in effects.keepalive if effects.id_to_variable.get(id(each)) is variable), None)
+    if type(given) is not list or len(given) != len(now) or variable.source is None:
+        return None
+    sources = [GetItemSource(variable.source, place) for place in range(len(given))]
+    return [
+        item if item.source == source else LazyVariableTracker.create(value, source)
+        for item, source, value in zip(now, sources, given, strict=True)
+    ]
 
 
 class Stores:

@@ -220,9 +220,9 @@ CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
 TOTAL = _names(
     "abs add bitwise_and bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu "
     "getitem gt half huber_loss index_select l1_loss layer_norm le leaky_relu linear log logical_and logical_not lt "
-    "matmul mean mm mse_loss mul ne neg permute pow relu reshape rms_norm rsqrt scaled_dot_product_attention sigmoid "
-    "silu sin smooth_l1_loss softmax softplus split sqrt square squeeze sub sum t tanh to transpose true_divide type "
-    "type_as unsqueeze view where"
+    "matmul mean mm mse_loss mul ne neg norm normalize permute pow relu reshape rms_norm rsqrt "
+    "scaled_dot_product_attention sigmoid silu sin smooth_l1_loss softmax softplus split sqrt square squeeze sub sum "
+    "t tanh to transpose true_divide type type_as unsqueeze view where"
 )
 
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
@@ -230,17 +230,21 @@ TOTAL = _names(
 SPREADS = _names("std std_mean var var_mean")  # of two elements or more
 STEADY = SPREADS | _names(
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d addbmm addmm "
-    "addmv addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear "
-    "binary_cross_entropy_with_logits bmm bucketize celu channel_shuffle column_stack conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross cummax cummin "
-    "cumulative_trapezoid deg2rad diag diag_embed diagflat digamma dist dot dropout dstack einsum erfinv fliplr "
-    "flipud fold ger glu grid_sample group_norm hardshrink hardtanh hinge_embedding_loss huber_loss hypot i0 inner "
-    "instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp "
-    "margin_ranking_loss matmul max_pool1d max_pool2d max_pool3d median mm mode mse_loss msort multi_dot mv nanmedian "
-    "norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu rad2deg rms_norm rot90 "
-    "scaled_dot_product_attention searchsorted sinc smooth_l1_loss soft_margin_loss softmin softshrink softsign sort "
-    "tanhshrink tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot vecdot vector_norm"
+    "addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear binary_cross_entropy_with_logits bmm "
+    "celu channel_shuffle column_stack conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "cosine_embedding_loss cosine_similarity cross cummax cummin cumulative_trapezoid deg2rad diag diag_embed "
+    "diagflat digamma dist dot dropout dstack einsum erfinv fliplr flipud fold ger glu grid_sample group_norm "
+    "gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss hypot i0 inner instance_norm interpolate kl_div "
+    "kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp lstm_cell margin_ranking_loss matmul "
+    "max_pool1d max_pool2d max_pool3d median mm mode mse_loss msort multi_dot mv nanmedian norm outer "
+    "pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu rad2deg rms_norm rnn_relu_cell "
+    "rnn_tanh_cell rot90 scaled_dot_product_attention sinc smooth_l1_loss softmin softshrink softsign sort tanhshrink "
+    "tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot vecdot vector_norm"
 )
+
+# They warn unless this argument is given, by its name; of `kl_div` by another than the default.
+WARNING = {"affine_grid": "align_corners", "cross": "dim", "grid_sample": "align_corners", "kl_div": "reduction"}
+WARNING |= {"softmin": "dim"}
 
 # They store what they are given, and compute nothing.
 STORING = _names("copy fill setitem zero")

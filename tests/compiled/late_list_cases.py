@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import statistics
 from collections import defaultdict
@@ -62,6 +63,36 @@ class CountsAList(Base):
             if x.abs().max() > 0.8:
                 break
         return x, len(losses), sum(losses) / len(losses), max(losses), losses[-1], losses[0]
+
+
+class CountsPerExpert(Base):
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(3, 3) for _ in range(3))
+        self.load = [0, 0, 0]
+
+    def forward(self, x):
+        chosen, out = self.fc(x).argmax(-1), torch.zeros_like(x)
+        for k, expert in enumerate(self.experts):
+            mask = chosen == k
+            if not mask.any():
+                continue
+            out[mask] = expert(x[mask])
+            self.load[k] += int(mask.sum())
+        return out
+
+
+class CountsInTheSameList(Base):
+    def __init__(self):
+        super().__init__()
+        self.load = self.same = [0, 1]
+
+    def forward(self, x):
+        y = self.fc(x)
+        if y.mean() > 0:
+            self.load[1] += 2
+            self.same[0] += self.load[1]
+        return y, self.same[1]
 
 
 class AppendsUnderATest(Base):
@@ -138,6 +169,109 @@ class HasTheListTwice(Base):
         if x.mean() > 0:
             losses.append(x.mean().item())
         return x * 2, every["losses"], losses
+
+
+class HasANestedHelper(Base):
+    def forward(self, x):
+        y, numbers = self.fc(x), []
+
+        def add(numbers, t):
+            if t.mean() > 0:
+                numbers.append(t.max().item())
+
+        add(numbers, y)
+        add(numbers, -y)
+        return y, numbers
+
+
+class TakesAnotherList(Base):
+    def forward(self, x):
+        y, base, numbers = self.fc(x), [0.5], []
+        if y.mean() > 0:
+            numbers.append(y.max().item())
+        else:
+            numbers = base
+        base.append(7.0)
+        return y, numbers, base
+
+
+class LeavesWithAnotherList(Base):
+    def forward(self, x):
+        errors, old = [], [0.0]
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            if x.norm() < 1.2:
+                errors = old
+                break
+            errors.append(x.norm().item())
+        old.append(9.0)
+        return x, errors, old
+
+
+class GivesTheListAnotherName(Base):
+    def forward(self, x):
+        y, alias, numbers = self.fc(x), [], []
+        if y.mean() > 0:
+            numbers.append(y.max().item())
+            alias = numbers
+        numbers.append(5.0)
+        return y, numbers, alias
+
+
+class StoresTheListInASide(Base):
+    def __init__(self):
+        super().__init__()
+        self.history = []
+
+    def forward(self, x):
+        y, numbers = self.fc(x), []
+        self.history = []
+        if y.mean() > 0:
+            numbers.append(y.max().item())
+            self.history = numbers
+        numbers.append(5.0)
+        return y, numbers
+
+
+class RepeatsTheList(Base):
+    def forward(self, x):
+        y, numbers = self.fc(x), []
+        repeated = itertools.repeat(numbers, 2)
+        if y.mean() > 0:
+            numbers.append(y.max().item())
+        return y, numbers, [*repeated]
+
+
+class GoesThroughWhatItAppendsTo(Base):
+    def forward(self, x):
+        y, numbers = self.fc(x), [1.0]
+        for number in numbers:
+            if y.mean() > 0 and len(numbers) < 3:
+                numbers.append(number + 1)
+        return y, numbers
+
+
+class MeansOfTruths(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        mean = statistics.mean([(y > 0.5).any().item(), (y < -0.5).any().item()])
+        return y, mean, isinstance(mean, int)
+
+
+class AsksWhichTextItIs(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        text = f"{y.max().item():.3f}"
+        return y, str(text) is text, "".join([text]) is text, text + "" is text
+
+
+class TellsOfAnError(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        try:
+            raise KeyError(f"k{y.max().item():.2f}")
+        except KeyError as error:
+            return y, str(error), error.args
 
 
 class AppendsTensors(Base):
@@ -320,6 +454,16 @@ STAY = (
     KeepsTheList,
     HandsTheListIn,
     HasTheListTwice,
+    HasANestedHelper,
+    TakesAnotherList,
+    LeavesWithAnotherList,
+    GivesTheListAnotherName,
+    StoresTheListInASide,
+    RepeatsTheList,
+    GoesThroughWhatItAppendsTo,
+    MeansOfTruths,
+    AsksWhichTextItIs,
+    TellsOfAnError,
     AppendsTensors,
     MeansOfNothing,
     ShowsWhatAFormatMayNotSuit,

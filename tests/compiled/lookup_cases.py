@@ -104,6 +104,14 @@ def embeds_tokens_one_after_another(x):
     return y + TABLE[token]
 
 
+def copies_to_short_places(x):
+    places = torch.zeros(2, dtype=torch.int32)
+    y = x
+    if x.mean() > 900:
+        y = x.index_copy(0, places, x[:2])
+    return y
+
+
 def gathers_what_nothing_is_known_of(x):
     places = (x.abs() * 1e-9).long()
     y = x

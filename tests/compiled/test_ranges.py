@@ -12,6 +12,7 @@ import torch
 from observing import Counting, both, on
 
 from graphmend_hook.engine.facts import ranges
+from graphmend_hook.engine.facts.whole_ranges import whole_range
 
 PLAIN, MENDED = both("range_cases")
 DECIDED = ["below_zero", "at_least_one", "kept_for_certain", "scaled", "of_many", "joined", "negated", "spread"]
@@ -145,3 +146,49 @@ def test_ranges_of_pythons_draws() -> None:
     assert ranges._of_python(random.uniform, (0, True), {}) is None
     assert ranges._of_python(random.Random(0).uniform, (0, 1), {}) is None
     assert ranges._of_python(random.gauss, (0, 1), {}) is None
+
+
+def known(operand: Any) -> tuple[int, int] | None:
+    """The range of a number or of a tensor that is an operand."""
+    if not isinstance(operand, torch.fx.Node):
+        return (operand, operand) if type(operand) is int else None
+    value = operand.meta["example_value"]
+    return int(value.min()), int(value.max())
+
+
+NINE = torch.arange(10)
+BYTES = NINE.to(torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("is_known", "call"),
+    [
+        (True, (torch.where, NINE > 4, NINE, 3)),
+        (True, (torch.Tensor.where, NINE, NINE > 20, torch.tensor(9))),
+        (True, (torch.add, NINE, 5)),
+        (True, (torch.sub, 5, NINE)),
+        (True, (torch.mul, NINE, -3)),
+        (True, (torch.maximum, NINE, torch.tensor(-1))),
+        (False, (torch.maximum, BYTES, torch.tensor(-1))),  # which is 255 there
+        (False, (torch.minimum, BYTES, torch.tensor(300))),
+        (False, (torch.Tensor.clamp_min, BYTES, -1)),
+        (False, (torch.add, BYTES, 250)),
+        (True, (torch.cumsum, NINE, 0)),
+        (True, (torch.sum, NINE)),
+        (True, (torch.full, (2,), 7)),
+        (True, (torch.full_like, NINE, 7)),
+        (True, (torch.tensor, [[1, 5], [2, 3]])),
+        (True, (torch.arange, 2, 9, 3)),
+        (True, (torch.arange, 9, 2, -3)),
+        (True, (torch.arange, 3)),
+        (False, (torch.repeat_interleave, NINE)),  # of places
+        (True, (torch.flip, NINE, (0,))),
+        (True, (torch.Tensor.masked_fill, NINE, NINE > 3, 40)),
+    ],
+)
+def test_ranges_of_whole_numbers(is_known: bool, call: tuple[Any, ...]) -> None:
+    node = node_of(*call)
+    given = node.meta["example_value"]
+    found = whole_range(node, given, known)
+    assert (found is not None) is is_known
+    assert found is None or (found[0] <= given.min() and given.max() <= found[1])

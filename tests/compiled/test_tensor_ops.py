@@ -689,7 +689,6 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "var_mean": ((A,), torch.var_mean),
     "vector_norm": ((A,), torch.linalg.vector_norm),
     "addbmm": ((A, B3, B3), torch.addbmm),
-    "addmv": ((V, A, V), torch.addmv),
     "addr": ((A, V, V), torch.addr),
     "adaptive_avg_pool3d": (((1, 1, 4, 4, 4),), lambda x: F.adaptive_avg_pool3d(x, 2)),
     "adaptive_max_pool1d": ((B3,), lambda x: F.adaptive_max_pool1d(x, 2)),
@@ -697,7 +696,6 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "affine_grid": (((1, 2, 3),), lambda x: F.affine_grid(x, (1, 1, 2, 2), align_corners=False)),
     "bilinear": ((A, A, (2, 4, 4)), F.bilinear),
     "binary_cross_entropy_with_logits": ((A, A), F.binary_cross_entropy_with_logits),
-    "bucketize": ((A, V), torch.bucketize),
     "celu": ((A,), F.celu),
     "channel_shuffle": (((1, 2, 4, 4),), lambda x: F.channel_shuffle(x, 2)),
     "column_stack": ((A, A), lambda a, b: torch.column_stack((a, b))),
@@ -742,9 +740,7 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "prelu": ((A, (1,)), F.prelu),
     "rad2deg": ((A,), torch.rad2deg),
     "rot90": ((A,), torch.rot90),
-    "searchsorted": ((A, A), torch.searchsorted),
     "sinc": ((A,), torch.sinc),
-    "soft_margin_loss": ((A, A), F.soft_margin_loss),
     "softmin": ((A,), lambda x: F.softmin(x, -1)),
     "softshrink": ((A,), F.softshrink),
     "softsign": ((A,), F.softsign),
@@ -756,6 +752,10 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "unfold": (((1, 2, 4, 4),), lambda x: F.unfold(x, 2)),
     "vdot": ((V, V), torch.vdot),
     "vecdot": ((A, A), torch.linalg.vecdot),
+    "gru_cell": ((A, A, (12, 4), (12, 4)), torch.gru_cell),
+    "lstm_cell": ((A, A, A, (16, 4), (16, 4)), lambda x, h, c, *w: torch.lstm_cell(x, (h, c), *w)),
+    "rnn_relu_cell": ((A, A, A, A), torch.rnn_relu_cell),
+    "rnn_tanh_cell": ((A, A, A, A), torch.rnn_tanh_cell),
 }
 BITING = (0.0, -0.0, 1.0, -3e4, math.inf, -math.inf, math.nan)
 

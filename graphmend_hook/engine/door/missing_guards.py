@@ -309,9 +309,9 @@ def _called(function: Variable, _translator: Any, operands: Any, *_: Any, **_nam
             _ASKED[asked](owner if is_unread(owner) else owner.realize(), *values)
 
 
-def _asked_for_an_attribute(owner: Variable, name: str, *_: Any) -> None:
-    if type(owner).__name__ in _WITHOUT_GUARDS:
-        _add("an attribute", owner, fact=_has, given=(name,))
+def _asked_for_an_attribute(owner: Variable, *named: Any) -> None:
+    if type(owner).__name__ in _WITHOUT_GUARDS and named:  # else its name is not known before the graph has run
+        _add("an attribute", owner, fact=_has, given=(named[0],))
 
 
 def _deleted(owner: Variable, name: str) -> None:

@@ -17,6 +17,8 @@ _ALONG_A_DIMENSION = {
     "take_along_dim": ("indices", "dim"),
 }
 
+_SHORT = frozenset({"index_add", "index_select"})  # their index may be of 32 bits
+
 
 def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
     """Is each index of the operation one that is there, whatever the data is?"""
@@ -28,7 +30,10 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
         table, dimension = tensor_of(node.args[0]), given.get("dim")
         if table is None or type(dimension) is not int or table.dim() == 0 or "out" in given:
             return False
-        return _is_below(trace, given.get("index", given.get("indices")), table.shape[dimension])
+        index = given.get("index", given.get("indices"))
+        found = tensor_of(index)
+        is_taken = found is not None and (found.dtype is torch.int64 or name in _SHORT)
+        return is_taken and _is_below(trace, index, table.shape[dimension])
     if name == "embedding":
         norm = node.kwargs.get("max_norm", node.args[3] if len(node.args) > 3 else None)  # with one it writes
         if node.target is not torch.nn.functional.embedding or len(node.args) < 2 or norm is not None:

@@ -211,6 +211,8 @@ def may_fail(node: torch.fx.Node) -> bool:
         return lists or any(tensor.dtype is not torch.bool for tensor in tensors[1:])
     if any(tensor.dtype not in _COMMON for tensor in tensors):
         return True  # there may be no kernel
+    if name in tensor_ops.TOTAL:
+        return name not in tensor_ops.SPECULABLE and len({tensor.dtype for tensor in tensors}) > 1
     if finds_extreme(node) or facts.is_reduction:
         return any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
@@ -235,7 +237,10 @@ def is_steady(node: torch.fx.Node) -> bool:
         return False
     if name_of(node) in tensor_ops.SPREADS and not _are_spread(node, tensors):
         return False
-    return all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
+    if name_of(node) in tensor_ops.WARNING and node.kwargs.get(tensor_ops.WARNING[name_of(node)]) in (None, "mean"):
+        return False
+    are_plain = all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
+    return are_plain and len({tensor.dtype for tensor in tensors}) == 1
 
 
 def stores_steadily(node: torch.fx.Node) -> bool:

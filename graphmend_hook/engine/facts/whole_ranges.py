@@ -36,7 +36,7 @@ _TAKING = frozenset(
             "T",
             "mT",
         ),
-        *("repeat_interleave", "reshape_as", "roll", "select", "t", "take_along_dim", "tile", "transpose", "view_as"),
+        *("reshape_as", "roll", "select", "t", "take_along_dim", "tile", "transpose", "view_as"),
     }
 )
 _PARTING = frozenset({"chunk", "split", "split_with_sizes", "tensor_split", "unbind"})
@@ -50,8 +50,13 @@ def whole_range(node: torch.fx.Node, value: torch.Tensor, of: Callable[[Any], Wh
 
     of: those of an operand, a number or a node.
     """
-    found = _made(node) or _calculated(node, of)
     limits = torch.iinfo(value.dtype)
+
+    def fitting(operand: Any) -> Whole | None:
+        found = of(operand)
+        return found if found is not None and limits.min <= found[0] and found[1] <= limits.max else None
+
+    found = _made(node) or _calculated(node, fitting)  # an operand is converted to the dtype of the result first
     return found if found is not None and limits.min <= found[0] and found[1] <= limits.max else None
 
 
@@ -86,12 +91,13 @@ def _calculated(node: torch.fx.Node, of: Callable[[Any], Whole | None]) -> Whole
     if name in _TAKING:
         return of(args[0])
     if name == "where" and len(args) == 3:
-        return _union([of(args[1]), of(args[2])])
+        chosen = args[1] if node.target is torch.where else args[0]  # ``x.where(condition, y)``
+        return _union([of(chosen), of(args[2])])
     if name == "masked_fill" and len(args) == 3:
         return _union([of(args[0]), of(args[2])])
     if name in _OF_TWO and len(args) == 2 and not node.kwargs:
-        first, second = of(args[0]), of(args[1])
-        return None if first is None or second is None else _OF_TWO[name](first, second)
+        left, right = of(args[0]), of(args[1])
+        return None if left is None or right is None else _OF_TWO[name](left, right)
     if name in _COUNTING:
         return _counted(node, of(args[0]))
     return None

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import functools
 import statistics
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from ..door.tracer import is_caught
 from ..door.variables import Variable, fake_of, is_unread
 from . import late_lists, late_numbers
 from .late_numbers import is_late, kind_of, late_variable
 
-# Of numpy, by the names, since the package may not be there.
+# Of numpy, by the names, since the package may not be there; what they may make of infinity is a warning.
 _OF_NUMPY = frozenset({"amax", "amin", "average", "max", "mean", "median", "min", "std", "sum", "var"})
 _OF_STATISTICS = (statistics.mean, statistics.median)
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -72,14 +75,23 @@ def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callab
 
 def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
     """What the function makes of the list, if that holds late numbers of one type, one at least; else None."""
-    is_late_list = late_lists.is_list(given)
-    parts = late_lists.parts_of(given) if is_late_list else None
+    parts = late_lists.parts_of(given) if late_lists.is_list(given) else None
     numbers = _numbers_in(given) if parts is None else parts[1::2]
-    if not numbers or not _are_of_one_kind(numbers) or (parts and late_lists.kind_of_numbers(parts) is None):
+    if not numbers or not _are_of_one_kind(numbers, function) or _may_raise():
+        return None
+    if parts and late_lists.kind_of_numbers(parts) is None:
         return None
     result = function([kind_of(each)() for each in numbers])
     called = late_lists.of_list(function) if parts else _on_list(function)
     return late_variable(called, parts or numbers, type(result))
+
+
+def _may_raise() -> bool:
+    """May a warning of numpy be an error here, or a handler of the program catch one?"""
+    is_error = any(action == "error" for action, *_ in warnings.filters)
+    numpy = sys.modules.get("numpy")
+    is_raised = numpy is not None and "raise" in numpy.geterr().values()
+    return is_error or is_raised or is_caught(late_numbers.trace_now())
 
 
 def _let_choose(kind: Any) -> None:
@@ -119,10 +131,11 @@ def _numbers_in(given: Variable) -> list[Variable] | None:
     return items if are_numbers and all(map(late_numbers.is_number, items)) else None
 
 
-def _are_of_one_kind(numbers: Sequence[Variable]) -> bool:
-    """Are all floats, or all whole numbers that numpy holds as such?"""
+def _are_of_one_kind(numbers: Sequence[Variable], function: Callable[..., Any]) -> bool:
+    """Are all floats, or all whole numbers that numpy holds as such?  `statistics` gives a float or a whole number."""
     kinds = {*map(kind_of, numbers)}
-    return kinds == {float} or (kinds in ({int}, {bool}) and all(map(_is_read, numbers)))
+    are_whole = function not in _OF_STATISTICS and kinds in ({int}, {bool}) and all(map(_is_read, numbers))
+    return kinds == {float} or are_whole
 
 
 def _is_read(number: Variable) -> bool:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from ...source.templates import OWN
+from ..door.own_code import OWN_FILES
 from ..door.question import question
-from ..door.tracer import Trace
+from ..door.tracer import Trace, is_caught
 from ..door.variables import Variable, is_unread
 from ..region import Regions
 from . import late_numbers
@@ -80,6 +83,8 @@ def may_grow(trace: Trace, spelling: str, target: Variable, value: Variable) -> 
     parts = parts_of(target)
     if parts is None or len(parts) >= 2 * _MOST or not _may_be_part(value if is_unread(value) else value.realize()):
         return False
+    if is_caught(trace):
+        return False  # a handler could see what is in the list by then
     return late_numbers.may_wait_here(trace) and not _is_held_elsewhere(trace, spelling, target.realize())
 
 
@@ -88,24 +93,28 @@ def grown(_trace: Trace, target: Variable, value: Variable) -> Any:
     """That other list."""
     from torch._dynamo.variables.constant import ConstantVariable
 
-    return _of_parts([*(parts_of(target) or ()), ConstantVariable.create(True), value.realize()])
+    return _of_parts([*(parts_of(target) or ()), ConstantVariable.create(True), value.realize()], _origin(target))
 
 
-def _of_parts(parts: list[Variable]) -> Variable:
-    return late_variable(listed, parts, list)
+def _of_parts(parts: list[Variable], origin: Variable) -> Variable:
+    made = late_variable(listed, parts, list)
+    made.origin = origin
+    return made
 
 
 def _is_held_elsewhere(trace: Trace, spelling: str, target: Variable) -> bool:
-    """Does anything have the list but this name, in the function at hand and in its sides?"""
+    """Does anything have the list but this name, in the function at hand and in its sides, or go through it?"""
     from torch._dynamo.variables.base import VariableTracker
 
-    held = list[Variable]()
+    held, seen, numbers = list[Variable](), dict[int, Any](), (parts_of(target) or [])[1::2]
 
     def look(variable: Variable) -> None:
-        if variable is target:
+        traced = getattr(variable, "inline_tracer", None)  # of a generator
+        if variable is target or _goes_through(variable, numbers):
             held.append(variable)
+        elif traced is not None:
+            VariableTracker.visit(look, [*traced.symbolic_locals.values(), *traced.stack], seen)
 
-    seen: dict[int, Any] = {}
     for frame, is_here in _frames(trace):
         for name, value in frame.symbolic_locals.items():
             if not (is_here and name == spelling) and not name.startswith(OWN):
@@ -117,16 +126,38 @@ def _is_held_elsewhere(trace: Trace, spelling: str, target: Variable) -> bool:
     return bool(held)
 
 
-def _frames(trace: Trace) -> Iterator[tuple[Any, bool]]:
-    """The frames of the program, the innermost first; and whether each is of the function at hand, or of its sides.
+def _goes_through(iterator: Variable, numbers: Sequence[Variable]) -> bool:
+    """May it be an iterator of a list that begins with these?  It has the items, and not the list."""
+    items = getattr(iterator, "items", []) if type(iterator).__name__ == "ListIteratorVariable" else []
+    return bool(items) and all(one.realize() is other for one, other in zip(items, numbers, strict=False))
 
-    The code of a side is a constant of the function that it stands in.
-    """
+
+def _frames(trace: Trace) -> Iterator[tuple[Any, bool]]:
+    """The frames of the program, the innermost first; and whether each is of the function at hand, or of its sides."""
     side: Any = None
     for frame in trace.frames_outside():
-        is_here = side is None or side in frame.f_code.co_consts
-        side = frame.f_code if is_here else _NO_CODE
+        is_here = side is None or (side is not _NO_CODE and _is_side(side, frame.f_code))
+        is_called_by_us = frame.parent is not None and frame.parent.f_code.co_filename in OWN_FILES
+        side = frame.f_code if is_here and is_called_by_us else _NO_CODE
         yield frame, is_here
+
+
+def _is_side(code: CodeType, around: CodeType) -> bool:
+    """Is it the code of a side in that function?  A function of the program has another name there."""
+    same = all(getattr(code, name, "") == getattr(around, name, "") for name in ("co_name", "co_qualname"))
+    return same and code in around.co_consts
+
+
+@dataclass
+class _Merged:
+    """The pairs of lists for which another one stands: two names of one list would get two."""
+
+    pairs: list[tuple[Variable, Variable]] = field(default_factory=list)
+
+
+def _origin(variable: Variable) -> Variable:
+    """The list of the program that it has been once."""
+    return getattr(variable.realize(), "origin", variable.realize())
 
 
 @question(otherwise=False)
@@ -134,8 +165,12 @@ def may_be_merged(trace: Trace, left: Variable, right: Variable) -> bool:
     """Is one such a list, and the other one, too, or one that the trace has made?"""
     if not late_numbers.may_wait_here(trace):
         return False
-    are_lists = not is_unread(left) and not is_unread(right) and (is_list(left) or is_list(right))
-    return are_lists and parts_of(left) is not None and parts_of(right) is not None
+    if is_unread(left) or is_unread(right) or not (is_list(left) or is_list(right)):
+        return False
+    pairs = trace.compilation.of(_Merged).pairs
+    is_first = not any(one is left.realize() and other is right.realize() for one, other in pairs)
+    is_one = _origin(left) is _origin(right)
+    return is_first and is_one and parts_of(left) is not None and parts_of(right) is not None
 
 
 @question(otherwise=None)
@@ -147,7 +182,8 @@ def merged(trace: Trace, predicate: Variable, left: Variable, right: Variable) -
         length += 2
     holds = late_numbers.late_of(trace, predicate)
     parts = [*one[:length], *_where(holds, one[length:])]
-    return _of_parts([*parts, *_where(late_variable(operator.not_, [holds], bool), other[length:])])
+    trace.compilation.of(_Merged).pairs.append((left.realize(), right.realize()))
+    return _of_parts([*parts, *_where(late_variable(operator.not_, [holds], bool), other[length:])], _origin(left))
 
 
 def _are_same(one: Sequence[Variable], other: Sequence[Variable]) -> bool:
@@ -213,7 +249,7 @@ def _reduced(function: Any, _translator: Any, args: list[Variable], _kwargs: obj
 
 def reduced(function: Callable[..., Any], given: Variable) -> Variable:
     """``sum(numbers)``, ``max(numbers)``: of one type, and a maximum of one number at least; None of anything else."""
-    parts = parts_of(given) if is_list(given) else None
+    parts = parts_of(given) if is_list(given) and not is_caught(late_numbers.trace_now()) else None
     kind = None if parts is None else kind_of_numbers(parts)
     if parts and kind is None and function is sum and {*map(kind_of, parts[1::2])} <= {float, int}:
         kind = Real  # 0, of no number

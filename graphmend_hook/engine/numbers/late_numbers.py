@@ -194,6 +194,7 @@ def kind_of_variable() -> Any:
             self, function: Callable[..., Any], operands: list[Variable], kind: type, lines: frozenset[Any], **more: Any
         ) -> None:
             VariableTracker.__init__(self, **more)
+            self.origin: Variable = self  # of a list: that of the program
             self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
             self.depth: int = 1 + max((each.depth for each in operands if is_late(each)), default=0)
             self.tensor: Variable = None  # of the graph, once it has one
@@ -406,7 +407,7 @@ def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: d
     kinds = {kind_of(one), kind_of(other)}
     if Either in kinds:
         return _is_none_late(function, one, other)
-    if one is not other and kinds <= {*_NUMBERS, Real}:  # what is chosen of numbers is the very one
+    if one is not other and kinds <= {*_NUMBERS, Real, str}:  # what is chosen of numbers is the very one
         give_up(one if hasattr(one, "lines") else other)
     return ConstantVariable.create(function(one, other))
 

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..door.tracer import is_caught
 from ..door.unguarded import guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_numbers
@@ -43,7 +44,7 @@ def made_of(function: Callable[..., Any], operands: Sequence[Variable]) -> Varia
     """The text that the function makes of these; None where it might fail."""
     given = [each if is_unread(each) and may_stay_unread(each, (*_EXAMPLES,)) else each.realize() for each in operands]
     examples = [*map(_examples_of, given)]
-    if any(each is None for each in examples) or late_numbers.is_deep(given):
+    if any(each is None for each in examples) or late_numbers.is_deep(given) or is_caught(late_numbers.trace_now()):
         return None
     try:
         results = [function(*example) for example in zip(*examples, strict=True)]
@@ -148,12 +149,12 @@ def _let_format(kind: Any) -> None:
 
     def create(of: Any, *given: Any) -> Any:
         text, args, kwargs = given[-3:]  # behind the translator, since torch 2.15
-        if any(map(is_late, (*args, *kwargs.values()))):
+        late = [each for each in (*args, *kwargs.values()) if is_late(each)]
+        if late:
             from torch._dynamo.variables.constant import ConstantVariable
 
             made = None if kwargs else made_of(str.format, [ConstantVariable.create(text), *args])
-            if made is not None:
-                return made
+            return made or late_numbers.give_up(late[0].realize())
         return otherwise(of, *given)
 
     kind.create = classmethod(functools.wraps(otherwise)(create))

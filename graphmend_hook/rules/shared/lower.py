@@ -80,7 +80,7 @@ class Lowering:
         if owner is None:
             return self._drawn(node)
         holes: dict[str, ast.expr | str] = {"A": f"{OWN}asked", "VALUE": replaced(owner, self._read)}
-        return expression("GM.answered(lambda A: GM.item(A), lambda A: A.item(), VALUE)", node, **holes)
+        return expression("GM.answered(lambda A: GM.item(A), lambda A: A.item(), VALUE)", owner, **holes)
 
     def _drawn(self, node: ast.AST) -> ast.expr | None:
         """A draw of Python's `random` or numpy's, as a number of the graph; None for anything else."""

@@ -28,7 +28,7 @@ def item_in_side(container: Any, index: Any) -> Any:
 def augment_item(name: str, items: Any, key: Any, value: Any) -> Any:
     """``items[key] += value``, as `augmented`; gives what stands for `items` from now on."""
     stores()
-    if type(items) is dict:
+    if type(items) is dict or (type(items) is list and type(key) is int):
         items[plain(key)] = augmented(name, current_item(items, key), value)
         return items
     if not isinstance(items, torch.Tensor):
