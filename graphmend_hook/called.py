@@ -39,7 +39,7 @@ from .rules.shared.traced_speculated import (
     unrelated,
 )
 from .rules.sweep.traced import candidate_rows, candidates, rows_at, sweep, sweep_listed, sweep_mask, swept
-from .rules.trap.traced import asserted, is_check, spared
+from .rules.trap.traced import asserted, is_check, spared, tried
 from .rules.value.traced import (
     answered,
     as_float,

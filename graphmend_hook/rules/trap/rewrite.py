@@ -66,10 +66,12 @@ from ..shared.blocks import raising_side
 from ..shared.branch import BranchCandidate, RaisingCandidate
 from ..shared.lower import Lowering, heard, of_data, tests_of
 from ..shared.side import Side, assigning, guarding
+from . import tries
 from .checks import CHECKS, Check
 from .codes import CAUGHT, CONDITION_HIDDEN
 
 CODE = "GM103"
+_FACTORISATIONS = {function.rpartition(".")[2] for function in tries.TELLING}
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
 _TELLING = (*_GUARDING, ast.Expr)
 # Of an `assert` in a graph Dynamo makes its text with tensors in mind: of what is not one, Python raises.
@@ -88,10 +90,11 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 26
+    version = 27
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),
+        re.compile(rb"\btorch\.(?:linalg\.)?(?:" + "|".join(sorted(_FACTORISATIONS)).encode() + rb")\("),
     )
 
     def match(self, place: Place, scope: ModuleScope) -> Candidate | Refusal | None:
@@ -109,6 +112,8 @@ class Trap:
                 return lowering
             form = _branch if isinstance(statement, ast.If) else self._assertion
             return _caught(place) or form(statement, lowering)  # type: ignore[arg-type]
+        if isinstance(statement, ast.Try):
+            return tries.match(statement, place, scope, CODE)
         if isinstance(statement, ast.If) and raising_side(statement) is not None and not place.inside_try:
             return _raising(statement, of_data(statement.test, place, scope, CODE))
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

@@ -76,6 +76,18 @@ def spared(test: Any, raises: bool) -> bool | None:
     return not raises if expect_false(truth(test) if raises else ~truth(test)) else None
 
 
+def tried(name: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a function of torch.linalg gives, with what it says of itself; that it did not fail is a guard from now on.
+
+    None where it cannot be guarded: then the `try` stands as it was written.
+    """
+    if not in_trace() or not isinstance(operands[0], torch.Tensor):
+        return None
+    given = getattr(torch.linalg, name)(*operands, **options)
+    failed = (given[1] != 0).any()
+    return given if has_truth(failed) and expect_false(truth(failed)) else None
+
+
 def expect_false(predicate: torch.Tensor) -> bool:
     """Guard that the predicate, a tensor () of bool, is false: else the frame is run again as it was written.
 
