@@ -300,6 +300,43 @@ class AsksPython(Base):
         return x * 2, max(values), min(values), sorted(values), sum(values) / len(values)
 
 
+class UnpacksAList(Base):
+    def forward(self, x):
+        mean, spread = torch.stack([self.fc(x).mean(), x.std()]).tolist()
+        logger.warning("mean %.3f spread %.3f", mean, spread)
+        return x * 2, mean + spread
+
+
+class LooksIntoAList(Base):
+    def forward(self, x):
+        values = self.fc(x).mean(0).tolist()
+        signs = (self.fc(x).mean(0) > 0).tolist()
+        named = {f"m{k}": value for k, value in enumerate(values)}
+        return x * 2, values, max(values), values[0], values[-1], len(values), named["m1"], sum(signs), x.tolist()
+
+
+class WritesBehindAList(Base):
+    def forward(self, x):
+        y = self.fc(x).detach()
+        values = y.mean(0).tolist()
+        top = y[0]
+        tops = top.tolist()
+        top.mul_(2)
+        first, *_ = tops
+        return y, first, values[1]
+
+
+class AppendsWhatATensorHolds(Base):
+    def __init__(self):
+        super().__init__()
+        self._kept = defaultdict(list)
+
+    def forward(self, x):
+        for k, value in enumerate(self.fc(x).mean(0).tolist()):
+            self._kept[f"m{k}"].append(value)
+        return x * 2, [len(kept) for kept in self._kept.values()]
+
+
 class AsksForWholeNumbers(Base):
     def forward(self, x):
         counts = [(x[:, k] > 0).sum().item() for k in range(3)]
@@ -465,6 +502,7 @@ STAY = (
     AsksWhichTextItIs,
     TellsOfAnError,
     AppendsTensors,
+    AppendsWhatATensorHolds,
     MeansOfNothing,
     ShowsWhatAFormatMayNotSuit,
     AsksForTheTypeOfAMean,

@@ -32,13 +32,9 @@ _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 @dataclass
 class _Counted:
-    """The numbers that are symbols in an attempt because the frame adds to them, or calculates with them in the graph.
-
-    names: of all that have become symbols; wanted: of those that the graph calculates with.
-    """
+    """The numbers that are symbols in an attempt because the frame adds to them."""
 
     names: set[str] = field(default_factory=set)
-    wanted: set[str] = field(default_factory=set)
 
 
 def watch() -> None:
@@ -89,23 +85,19 @@ def _is_counted_here(value: int, source: Any) -> bool:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     root = InstructionTranslator.current_tx()
+    if not is_counter(root.output.current_tx, source):
+        return False
     try:
         compilation = compilation_of(root.output)
     except NotTracingError:
         return False
-    is_symbol = name_of(source) in compilation.of(_Counted).wanted or is_counter(root.output.current_tx, source)
-    if not is_symbol or not compilation.allows(_COUNTER):
+    if not compilation.allows(_COUNTER):
         return False
     compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
     # Dynamo makes a symbol of a number that it has met with two values.
     process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))
     return True
-
-
-def let_be_symbol(compilation: Compilation, source: Any) -> None:
-    """Let the number of the state be a symbol, as one that the frame adds to."""
-    compilation.of(_Counted).wanted.add(name_of(source))
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:

@@ -237,17 +237,14 @@ def _part(trace: Trace, operand: Variable) -> Variable:
     """An operand of a calculation: a tensor, or a number that the trace knows."""
     if late_numbers.is_late(operand):
         return _tensor_of(trace, operand)
-    if not is_unread(operand):
-        return operand.realize()
-    if late_numbers.kind_of(operand) is float:
-        return _input(trace, late_numbers.state.input_of(trace, operand))
-    counters.let_be_symbol(trace.compilation, operand.source)
-    return operand.realize()
+    grows = is_unread(operand) and counters.is_counter(trace.translator, operand.source)
+    found = late_numbers.state.input_of(trace, operand) if grows else operand.realize()
+    return _input(trace, found) if late_numbers.kind_of(operand) is float else found
 
 
 def _input(trace: Trace, symbol: Variable) -> Variable:
     """The tensor () that a symbol of a float is read from, as Dynamo hands a float in; a constant as it is."""
-    if symbol.is_python_constant():
+    if symbol.is_python_constant() or symbol.is_tensor():
         return symbol
     node = symbol.as_proxy().node
     read = node if node.op == "placeholder" else node.args[0]

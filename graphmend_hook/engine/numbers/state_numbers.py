@@ -74,10 +74,12 @@ def _let_floats_wait(builder: Any) -> None:
 
 
 def input_of(trace: Trace, number: Variable) -> Variable:
-    """The symbol of a float that the trace has not looked at, or its constant where Dynamo has no symbol for it."""
+    """The symbol of a number that the frame adds to; the constant of a float for which Dynamo has no symbol."""
     from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
     from torch._dynamo.variables.builder import VariableBuilder
 
+    if late_numbers.kind_of(number) is not float:
+        return number.realize()
     value, root = number.peek_value(), trace.output.root_tx
     # Dynamo makes a symbol of a number that it has met with two values.
     process_automatic_dynamic(root, name_of(number.source), FrameStateSizeEntry.make_scalar(value + 1))

@@ -40,6 +40,7 @@ from .codes import DRAWN
 from .traced_contents import known_elements
 
 _MOST_SYMBOLS = 64  # of a list, in the graph
+_MOST_NUMBERS = 16  # of a list that are read one by one, so that the program may look into it
 # What Dynamo's functions make of late numbers, beside other late numbers; the latter come first.
 late_numbers.handlers[:] = (
     number_tensors.add_handlers,
@@ -148,7 +149,10 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
         return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
     if may_capture and tensor.dim() and _may_be_late(tensor, tensor.dim() > 1):
         expect_success()
-        return late_numbers.late_list(deferral.without_gradient(tensor).clone())
+        copy = deferral.without_gradient(tensor).clone()
+        if copy.dim() == 1 and has_fixed_shape(copy) and 0 < copy.numel() <= _MOST_NUMBERS:
+            return [late_numbers.late(copy[place]) for place in range(copy.shape[0])]
+        return late_numbers.late_list(copy)
     is_list = may_capture and tensor.dim() == 1 and has_fixed_shape(tensor)
     if is_list and 0 < tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = on_host(tensor).tolist()
