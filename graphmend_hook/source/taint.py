@@ -222,7 +222,7 @@ class Evidence:
     def _of_implied(self, node: ast.expr) -> Taint:
         """Does it ask for a count or a flag that a branch on data has set: ``if self.bad_epochs >= patience``?"""
         is_asked = isinstance(node, (ast.Attribute, ast.BoolOp, ast.Compare, ast.Name, ast.UnaryOp))
-        return Taint.OPEN if is_asked and self._asks_implied(node) else Taint.NO
+        return Taint.MAYBE if is_asked and self._asks_implied(node) else Taint.NO
 
     def _asks_implied(self, node: ast.expr) -> bool:
         if not self._implied.isdisjoint(_names_in(node)):
@@ -310,6 +310,8 @@ class Evidence:
 
     def _of_open_test(self, node: ast.expr) -> Taint:
         if isinstance(node, ast.Compare):
+            if self._asks_whether_found(node):
+                return Taint.MAYBE
             is_open = self._unknown.compares(node) or self._unknown.looks_in(node) or self._compares_made(node)
             return Taint.OPEN if is_open else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -329,6 +331,31 @@ class Evidence:
         operands = (node.left, *node.comparators)
         is_asked = any(isinstance(each, ast.Name) and each.id in self._made for each in operands)
         return is_asked and all(isinstance(op, COMPARED) for op in node.ops)
+
+    def _asks_whether_found(self, node: ast.Compare) -> bool:
+        """Is it ``found is None``, of what a branch on data has bound, or a function returns that has one?"""
+        match node:
+            case ast.Compare(ast.Name(spelling), [ast.Is() | ast.IsNot()], [ast.Constant(None)]):
+                return spelling in self._found
+        return False
+
+    @cached_property
+    def _found(self) -> frozenset[str]:
+        """The names that a branch on data binds, and those that are bound to calls of functions of the module with one."""
+        branches = [each for each in self.function.statements if isinstance(each, ast.If)]
+        of_data = [each for each in branches if self.of(each.test) is not Taint.NO and not self.is_drawn(each.test)]
+        stores = [node for each in of_data for node in walk(*each.body, *each.orelse) if isinstance(node, ast.Assign)]
+        bound = {target.id for store in stores for target in store.targets if isinstance(target, ast.Name)}
+        helpers = [(name, self._helper(value.func)) for name, value in self._bindings if isinstance(value, ast.Call)]
+        asked = {name for name, helper in helpers if helper and evidence_of(helper, self._scope).returns_none_by_data}
+        return frozenset(bound | asked)
+
+    @cached_property
+    def returns_none_by_data(self) -> bool:
+        """Does the function return a name that a branch on data binds, and something else otherwise?"""
+        self.__dict__["returns_none_by_data"] = False  # for a function that calls itself
+        returned = [each.value for each in self.function.statements if isinstance(each, ast.Return)]
+        return any(isinstance(value, ast.Name) and value.id in self._found for value in returned)
 
     @cached_property
     def _made(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from ..door.question import at_connection, question
 from ..door.tracer import Trace
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
-from . import late_lists, late_numbers
+from . import late_arithmetic, late_lists, late_numbers
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
@@ -35,10 +35,10 @@ _BOUNDED = (
     min,
     max,
     abs,
-    *late_numbers.ADDITIONS,
+    *late_arithmetic.ADDITIONS,
     *_DIFFERENCES,
     *_PRODUCTS,
-    *late_numbers.REMAINDERS,
+    *late_arithmetic.REMAINDERS,
 )
 
 
@@ -141,7 +141,7 @@ def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -
     if not late_numbers.may_wait_here(trace):
         return None
     given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
-    made = late_numbers.made_of(trace, function, given)
+    made = late_arithmetic.made_of(trace, function, given)
     for each in filter(is_unread, given if made is not None else ()):
         guard_exact_type(each)
     return made
@@ -268,7 +268,7 @@ def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bo
         return all(_is_sign(trace, each, holds) for each in number.operands[1:])
     if number.function is max and any(_is_sign(trace, each, holds) for each in operands):
         return True
-    if number.function not in late_numbers.ADDITIONS or not all(
+    if number.function not in late_arithmetic.ADDITIONS or not all(
         _is_sign(trace, each, _is_at_least_zero) for each in operands
     ):
         return False

@@ -25,6 +25,7 @@ from ...engine.numbers import (
     capture,
     clocks,
     drawn_numbers,
+    late_arithmetic,
     late_calls,
     late_lists,
     late_numbers,
@@ -43,6 +44,7 @@ _MOST_SYMBOLS = 64  # of a list, in the graph
 _MOST_NUMBERS = 16  # of a list that are read one by one, so that the program may look into it
 # What Dynamo's functions make of late numbers, beside other late numbers; the latter come first.
 late_numbers.handlers[:] = (
+    late_arithmetic.add_handlers,
     number_tensors.add_handlers,
     late_texts.add_handlers,
     late_lists.add_handlers,

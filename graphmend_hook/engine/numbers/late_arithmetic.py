@@ -1,0 +1,307 @@
+"""Arithmetic on numbers that exist behind the graph: what Dynamo's builtins make of a late number is another one.
+
+Only what cannot fail, whatever the numbers are, and gives a number of a type that is known.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+from ..door.own_code import OWN_FILES
+from ..door.tracer import Trace
+from ..door.unguarded import guard_exact_type, guard_type
+from ..door.variables import Variable, is_unread
+from . import bounds, late_numbers
+from .late_numbers import (
+    LAZIES,
+    NUMBERS,
+    Either,
+    Real,
+    divide,
+    give_up,
+    is_deep,
+    is_late,
+    is_number,
+    is_reading,
+    kind_of,
+    late_variable,
+    may_stay_unread,
+    select,
+    symbol_of,
+)
+
+# What does not fail on any numbers.  A division does not where it is of floats, by what is not 0.
+_PLAIN = (operator.add, operator.sub, operator.mul, operator.iadd, operator.isub, operator.imul)
+_DIVISIONS = (operator.truediv, operator.itruediv)
+_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_OF_TWO = (*_PLAIN, *_DIVISIONS, *_COMPARISONS, min, max)
+# They may fail, or give another kind of number for another number.
+_LEFT = (
+    *(operator.pow, operator.ipow, operator.mod, operator.imod, operator.floordiv, operator.ifloordiv, divmod),
+    *(operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor),
+    *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
+)
+ADDITIONS = (operator.add, operator.iadd)
+_LITTLE = 1 << 256  # a float may be greater
+REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
+_OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
+_OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
+
+
+def add_handlers(kind: Any) -> None:
+    """Let Dynamo's builtins of numbers take a late one."""
+    from torch._dynamo.variables import lazy
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.tensor import SymNodeVariable
+
+    lazies = [getattr(lazy, name) for name in LAZIES if hasattr(lazy, name)]
+    others = (kind, ConstantVariable, *lazies, SymNodeVariable)
+    handlers = BuiltinVariable.call_function_handler_cache
+    for function in _OF_TWO:
+        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+            handlers[function, one, other] = functools.partial(_computed, kind, function)
+    every = _all_kinds()
+    for function in (operator.is_, operator.is_not):
+        for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
+            handlers[function, one, other] = functools.partial(_identified, function)
+    for function in (operator.is_, operator.is_not):
+        for unread in lazies:
+            for key in ((function, unread, ConstantVariable), (function, ConstantVariable, unread)):
+                handlers[key] = functools.partial(_is_none, function)
+    for function in _LEFT:
+        for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
+            handlers[function, one, other] = functools.partial(_divided, kind, function)
+    for of_one in _OF_ONE:
+        handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
+    for places in (ConstantVariable, *lazies):
+        handlers[round, kind, places] = _rounded
+    handlers[type, kind] = _type
+    _let_functions_take(kind)
+    for other in every:
+        handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
+
+
+def _let_functions_take(kind: Any) -> None:
+    """Let Dynamo's functions of torch, to which it counts those of `math`, take a late number."""
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    otherwise = TorchInGraphFunctionVariable.call_function
+
+    @functools.wraps(otherwise)
+    def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
+        for each in (*args, *kwargs.values()):
+            if type(each) is kind and each.kind is Either:
+                give_up(each)  # ``torch.is_tensor`` asks nobody
+        if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in _OF_FLOATS:
+            return _computed(kind, function.value, translator, list(args), {})
+        return otherwise(function, translator, args, kwargs)
+
+    TorchInGraphFunctionVariable.call_function = call
+
+
+def _all_kinds() -> list[type]:
+    """The kinds of variables that Dynamo has."""
+    from torch._dynamo.variables.base import VariableTracker
+
+    found = [VariableTracker]
+    for kind in found:
+        found += [each for each in kind.__subclasses__() if each not in found]
+    return found
+
+
+def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    if args[0].kind in (Real, Either) and translator.f_code.co_filename not in OWN_FILES:
+        give_up(args[0])
+    return BuiltinVariable(type).call_type(translator, args[0])
+
+
+def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``isinstance(x, float)``: of a `Real` only where the answer is the same for a float and a whole number."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    if args[0].kind is Either:
+        give_up(args[0])
+    if args[0].kind is not Real:
+        return BuiltinVariable(function).call_isinstance(translator, *args)
+    given = args[1].realize()
+    kinds = given.as_python_constant() if given.is_python_constant() else float
+    if isinstance(1, kinds) is not isinstance(1.0, kinds):
+        give_up(args[0])
+    return ConstantVariable.create(isinstance(1, kinds))
+
+
+def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    """``self.step % 10``: by a constant it does not fail."""
+    by = args[1].realize()
+    if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
+        return _computed(kind, function, translator, [args[0], by], kwargs)
+    if function in (operator.pow, operator.ipow) and by.is_python_constant() and is_late(args[0]):
+        exponent = by.as_python_constant()
+        _look_at(args[0])
+        if bounds.may_be_raised(args[0], exponent):
+            kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
+            return kind(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
+    if function in (operator.pow, operator.ipow) and _shrinks(Trace(translator), *args):
+        return late_variable(operator.pow, [args[0].realize(), args[1].realize()], float)
+    give_up(next(arg for arg in args if is_late(arg)))
+
+
+def _shrinks(trace: Trace, base: Variable, exponent: Variable) -> bool:
+    """Is it ``0.98 ** n``, of a whole number that is not below zero?  That is guarded of the late_numbers.state."""
+    value = base.as_python_constant() if not is_unread(base) and base.is_python_constant() else None
+    is_small = type(value) is float and 0 < value <= 1
+    return (
+        is_small and is_late(exponent) and kind_of(exponent) is int and late_numbers.state.is_not_below(trace, exponent)
+    )
+
+
+def _look_at(number: Variable) -> None:
+    """Let the trace look at the numbers of the state that it is made of, which are guarded then."""
+    for operand in number.realize().operands:
+        if is_unread(operand):
+            operand.realize()
+        elif is_late(operand):
+            _look_at(operand)
+
+
+def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """Is it the same object?  A number may be one of those that it has been chosen from, and there is one True."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    one, other = (arg.realize() for arg in args)
+    kinds = {kind_of(one), kind_of(other)}
+    if Either in kinds:
+        return _is_none_late(function, one, other)
+    if one is not other and kinds <= {*NUMBERS, Real, str}:  # what is chosen of numbers is the very one
+        give_up(one if hasattr(one, "lines") else other)
+    return ConstantVariable.create(function(one, other))
+
+
+def _is_none_late(function: Any, one: Variable, other: Variable) -> Any:
+    """``best is None``, of what may be None: True or False behind the graph."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    chosen, asked = (one, other) if kind_of(one) is Either else (other, one)
+    if not asked.is_constant_none() or any(kind_of(side) is Either for side in chosen.operands[1:]):
+        give_up(chosen)
+    predicate, *sides = chosen.operands
+    answers = [ConstantVariable.create((kind_of(side) is type(None)) is (function is operator.is_)) for side in sides]
+    return late_numbers.kind_of_variable()(select, [predicate, *answers], bool, chosen.lines)
+
+
+def _is_none(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``self.last is None``: of a number or a text its type says that it is not, and the trace need not look at it."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    for one, other in (args, args[::-1]):
+        if is_unread(one) and other.is_constant_none() and may_stay_unread(one, (*NUMBERS, str)):
+            guard_exact_type(one)
+            return ConstantVariable.create(function is operator.is_not)
+    return BuiltinVariable(function).call_function(translator, [arg.realize() for arg in args], {})
+
+
+def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    return args[0].call_method(translator, "__round__", [args[1].realize()], kwargs)
+
+
+def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """The late number that the function makes of these; read as it was written where it might fail."""
+    trace = Trace(translator)
+    given = [arg if is_unread(arg) and may_stay_unread(arg) else arg.realize() for arg in args]
+    if any(not is_unread(each) and each.is_tensor() for each in given):
+        return late_numbers.tensors.calculated(function, translator, given, {})
+    made = made_of(trace, function, given)
+    if made is None:
+        give_up(next(each for each in given if isinstance(each, kind)))
+    return made
+
+
+def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
+    """The late number that the function makes of these numbers; None where it might fail on others."""
+    kinds = [*map(kind_of, given)]
+    if is_deep(given):
+        return None
+    if not {*kinds} <= {*NUMBERS, Real} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
+        return None
+    for each in filter(is_unread, given):
+        guard_type(trace, each)
+    lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]
+    if function in ADDITIONS and kinds == [int, int]:
+        given = _collected(function, given)
+    is_division = function in _DIVISIONS and not bounds.is_above_zero(given[1])
+    if is_division and not _is_never_zero(given[1]) and not late_numbers.state.is_not_zero(trace, given[1]):
+        if not late_numbers.tensors.divides(trace, given[1]):
+            return None
+        function = divide
+    return late_numbers.kind_of_variable()(function, given, _kind_of_result(function, kinds), frozenset().union(*lines))
+
+
+def _numbers_of(kind: type) -> tuple[type, ...]:
+    return (int, float) if kind is Real else (kind,)
+
+
+def _kind_of_result(function: Any, kinds: list[type]) -> type:
+    if function in (min, max):
+        return kinds[0] if kinds[0] is kinds[1] else Real
+    found = {type(function(*[real(1) if each is Real else each(1) for each in kinds])) for real in (int, float)}
+    return found.pop() if len(found) == 1 else Real
+
+
+def _collected(function: Any, given: list[Variable]) -> list[Variable]:
+    """``n + 1 + 1`` of whole numbers as ``n + 2``: a loop may add a thousand times."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    number, added = given
+    if not is_late(number) or number.function is not function or is_unread(added) or not added.is_python_constant():
+        return given
+    first, before = number.operands
+    if kind_of(first) is not int or is_unread(before) or not before.is_python_constant():
+        return given
+    if type(before.as_python_constant()) is not int:
+        return given
+    return [first, ConstantVariable.create(before.as_python_constant() + added.as_python_constant())]
+
+
+def _is_little(operand: Variable) -> bool:
+    """Can it be calculated with as a float?  A constant, and what is chosen of constants, may be too great a number."""
+    if is_unread(operand) or operand.is_python_constant():
+        value = None if is_unread(operand) else operand.as_python_constant()
+        return type(value) is not int or abs(value) < _LITTLE
+    number = operand.realize()
+    if not is_late(number) or is_reading(number.function) or number.kind is float or bounds.are_known(number):
+        return True
+    if number.function in (operator.mul, operator.imul, operator.pow, operator.ipow):
+        return False
+    return all(_is_little(each) for each in number.operands[int(number.function is select) :])
+
+
+def _is_never_zero(variable: Variable) -> bool:
+    """Is it a constant, or a symbol, by which one may divide?  Of a symbol that is guarded."""
+    symbol = symbol_of(variable)
+    if symbol is not None:
+        return bool(symbol != 0)
+    return not is_unread(variable) and variable.is_python_constant() and bool(variable.as_python_constant())
+
+
+def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]) -> bool:
+    """Can the function not fail on these, whatever the late ones are?  And it gives a number of one type."""
+    if function in (min, max):
+        return kinds[0] is kinds[1] or bool not in kinds
+    if function in _DIVISIONS:
+        return float in kinds or all(late_numbers.state.is_bounded(trace, each) for each in given)
+    if function in _PLAIN and len({*kinds}) + (Real in kinds) > 1 and not all(map(_is_little, given)):
+        return False  # a float, and a whole number that is greater than any
+    if function in _OF_FLOATS:
+        return kinds in ([bool], [float]) or late_numbers.state.is_bounded(trace, given[0])
+    if function is int:
+        return float not in kinds and Real not in kinds  # of infinity there is none
+    return function is not float or kinds in ([bool], [float])
