@@ -341,7 +341,7 @@ class Evidence:
 
     @cached_property
     def _found(self) -> frozenset[str]:
-        """The names that a branch on data binds, and those that are bound to calls of functions of the module with one."""
+        """The names that a branch on data binds, and those bound to calls of functions of the module that have one."""
         branches = [each for each in self.function.statements if isinstance(each, ast.If)]
         of_data = [each for each in branches if self.of(each.test) is not Taint.NO and not self.is_drawn(each.test)]
         stores = [node for each in of_data for node in walk(*each.body, *each.orelse) if isinstance(node, ast.Assign)]

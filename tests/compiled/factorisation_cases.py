@@ -102,9 +102,9 @@ class HasAnElse(Base):
 
 class DrawsBefore(Base):
     def forward(self, x):
-        noise = torch.rand(3, 3)
+        noise, a = torch.rand(3, 3), self.matrix(x)
         try:
-            factor = torch.linalg.cholesky(self.matrix(x) + noise)
+            factor = torch.linalg.cholesky(a + noise)
         except RuntimeError:
             factor = torch.rand(3, 3)
         return factor
@@ -126,11 +126,59 @@ class WritesBefore(Base):
 
     def forward(self, x):
         self.calls += 1
+        a = self.matrix(x)
         try:
-            factor = torch.linalg.cholesky(self.matrix(x))
+            factor = torch.linalg.cholesky(a)
         except RuntimeError:
             factor = torch.eye(3) * self.calls
         return factor
 
 
-STAY = ()
+class CallsInTheTry(Base):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def counted(self, x):
+        self.calls += 1
+        return x.T @ x * self.scale
+
+    def forward(self, x):
+        try:
+            factor = torch.linalg.cholesky(self.counted(x) + 3 * torch.eye(3))
+        except RuntimeError:
+            factor = torch.eye(3)
+        return factor, self.calls.item()
+
+
+class HasATorchOfItsOwn(Base):
+    class Own:
+        class linalg:
+            @staticmethod
+            def cholesky(a):
+                return a * 2
+
+    def forward(self, x):
+        a, own = self.matrix(x), self.Own
+        return self.factor(a, own)
+
+    def factor(self, a, torch):
+        try:
+            factor = torch.linalg.cholesky(a)
+        except RuntimeError:
+            factor = a
+        return factor
+
+
+class MayMissAName(Base):
+    def forward(self, x):
+        a = x.T @ x + 3 * torch.eye(3)
+        try:
+            factor = torch.linalg.cholesky(a)
+            other = missing  # noqa: F821
+        except Exception:
+            factor, other = a, 1
+        return factor * self.scale, other
+
+
+STAY = (MayMissAName,)

@@ -377,6 +377,26 @@ class ShowsAMeter(Base):
         return loss
 
 
+class MakesATextOfAList(Base):
+    def forward(self, x):
+        y = self.fc(x)
+        numbers = [y.max().item(), 1]
+        text = f"{numbers}"
+        numbers.append(2)
+        return y, text, numbers
+
+
+class MakesATextOfItsList(Base):
+    def __init__(self):
+        super().__init__()
+        self.load = [0, 0]
+
+    def forward(self, x):
+        held = {"load": self.load}
+        self.load[0] += 1
+        return self.fc(x), f"{self.load}", f"{held}", f"{(self.load, 1)}"
+
+
 class ShowsWhatAFormatMayNotSuit(Base):
     def forward(self, x):
         y = self.fc(x)
@@ -453,8 +473,8 @@ class StepsUnlessInfinite(Base):
     def _unscale_grads_(self, grads):
         found_inf = torch.zeros(())
         out = []
-        for g in grads:
-            g = g * self.scale.reciprocal()
+        for gradient in grads:
+            g = gradient * self.scale.reciprocal()
             found_inf = torch.maximum(found_inf, (~torch.isfinite(g)).any().float())
             out.append(g)
         return out, {torch.device("cpu"): found_inf}
@@ -545,6 +565,8 @@ STAY = (
     AppendsTensors,
     AppendsWhatATensorHolds,
     MeansOfNothing,
+    MakesATextOfAList,
+    MakesATextOfItsList,
     ShowsWhatAFormatMayNotSuit,
     AsksForTheTypeOfAMean,
     ComparesTexts,

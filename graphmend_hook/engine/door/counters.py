@@ -63,13 +63,16 @@ def _of_floats(function: Any, otherwise: Callable[[], Any], translator: Any, arg
     is_mixed = len(whole) > 1 and any(isinstance(each, (torch.SymInt, torch.SymFloat)) for each in symbols)
     is_float = any(isinstance(each, torch.SymFloat) for each in symbols)
     if is_mixed if function in (min, max) else is_float:
-        with contextlib.suppress(NotTracingError):
-            compilation = compilation_of(translator.output)
-            if compilation.of(_Counted).names and compilation.allows(_COUNTER):
-                compilation.without(
-                    _COUNTER.at(), reason="a counter has made a float that PyTorch calculates otherwise with"
-                )
+        leave(translator.output, "a counter has made a float that PyTorch calculates otherwise with")
     return otherwise()(translator, args, kwargs)
+
+
+def leave(output: Any, reason: str) -> None:
+    """Trace the frame anew, with its counters as constants, if it has some."""
+    with contextlib.suppress(NotTracingError):
+        compilation = compilation_of(output)
+        if compilation.of(_Counted).names and compilation.allows(_COUNTER):
+            compilation.without(_COUNTER.at(), reason=reason)
 
 
 def _but_for_counters(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..door import counters
 from ..door.tracer import is_caught
 from ..door.unguarded import guard_type
 from ..door.variables import Variable, answer_before, is_unread
@@ -62,6 +63,27 @@ def _examples_of(operand: Variable) -> tuple[Any, Any, Any] | None:
     if not is_unread(operand) and not is_late(operand) and operand.is_python_constant():
         return (operand.as_python_constant(),) * 3
     return _EXAMPLES.get(kind_of(operand)) if late_numbers.is_number(operand) else None
+
+
+def _refuse_contents(given: Variable) -> None:
+    """Dynamo makes the text of a container, or of an object, behind the graph, as that was before the frame stored."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.base import VariableTracker
+
+    if is_unread(given) and given.peek_type() in _EXAMPLES:
+        return
+
+    given, output = given.realize(), InstructionTranslator.current_tx().output
+    if given.is_python_constant():  # Dynamo looks at all that it holds
+        return
+
+    def look(variable: Variable) -> None:
+        if is_late(variable):
+            late_numbers.give_up(variable.realize())
+        if variable is not given and not is_unread(variable) and late_numbers.symbol_of(variable) is not None:
+            counters.leave(output, "a text is made of what holds a counter")
+
+    VariableTracker.visit(look, [given, *output.side_effects.store_attr_mutations.get(given, {}).values()])
 
 
 def add_handlers(kind: Any) -> None:
@@ -155,6 +177,8 @@ def _let_format(kind: Any) -> None:
 
             made = None if kwargs else made_of(str.format, [ConstantVariable.create(text), *args])
             return made or late_numbers.give_up(late[0].realize())
+        for each in (*args, *kwargs.values()):
+            _refuse_contents(each)
         return otherwise(of, *given)
 
     kind.create = classmethod(functools.wraps(otherwise)(create))

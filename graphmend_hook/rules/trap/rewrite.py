@@ -71,7 +71,7 @@ from .checks import CHECKS, Check
 from .codes import CAUGHT, CONDITION_HIDDEN
 
 CODE = "GM103"
-_FACTORISATIONS = {function.rpartition(".")[2] for function in tries.TELLING}
+_FACTORISATIONS = {function.rpartition(".")[2] for function in tries.FACTORISATIONS}
 _GUARDING = (ast.Raise, ast.Pass, ast.If)
 _TELLING = (*_GUARDING, ast.Expr)
 # Of an `assert` in a graph Dynamo makes its text with tensors in mind: of what is not one, Python raises.

@@ -76,16 +76,32 @@ def spared(test: Any, raises: bool) -> bool | None:
     return not raises if expect_false(truth(test) if raises else ~truth(test)) else None
 
 
-def tried(name: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What a function of torch.linalg gives, with what it says of itself; that it did not fail is a guard from now on.
+_TELLING = (
+    (torch.linalg.cholesky, torch.linalg.cholesky_ex),
+    (torch.linalg.inv, torch.linalg.inv_ex),
+    (torch.inverse, torch.linalg.inv_ex),
+    (torch.linalg.solve, torch.linalg.solve_ex),
+)
+
+
+def tried(function: Any, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a factorisation gives, with what it says of itself; that it did not fail is a guard from now on.
 
     None where it cannot be guarded: then the `try` stands as it was written.
     """
-    if not in_trace() or not isinstance(operands[0], torch.Tensor):
+    if (
+        not in_trace()
+        or deferral.is_transformed()
+        or deferral.is_autocast()
+        or not isinstance(operands[0], torch.Tensor)
+    ):
         return None
-    given = getattr(torch.linalg, name)(*operands, **options)
-    failed = (given[1] != 0).any()
-    return given if has_truth(failed) and expect_false(truth(failed)) else None
+    for known, telling in _TELLING:
+        if function is known:
+            given = telling(*operands, **options)
+            failed = (given[1] != 0).any()
+            return given if has_truth(failed) and expect_false(truth(failed)) else None
+    return None
 
 
 def expect_false(predicate: torch.Tensor) -> bool:

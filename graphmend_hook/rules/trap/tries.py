@@ -17,16 +17,15 @@ from typing import Any
 
 from ...source.names import walk
 from ...source.scopes import ModuleScope, Place
-from ...source.templates import Template, constant, expression
+from ...source.templates import Template, expression
+from ...source.tensor_ops import SPECULABLE
+from ...source.unknown import STRANGERS
 from ..base import Candidate, unsuitable
 
-# By the function, the one of torch.linalg that tells instead of failing; both give what is sought first.
-TELLING = {
-    "torch.linalg.cholesky": "cholesky_ex",
-    "torch.linalg.inv": "inv_ex",
-    "torch.inverse": "inv_ex",
-    "torch.linalg.solve": "solve_ex",
-}
+# What may fail, and says so in another form (`telling` in `traced.py`).
+FACTORISATIONS = ("torch.linalg.cholesky", "torch.linalg.inv", "torch.inverse", "torch.linalg.solve")
+_PLAIN = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Subscript, ast.Tuple, ast.UnaryOp)
+_OPTIONS = frozenset({"left", "upper"})
 _CAUGHT = frozenset({"RuntimeError", "Exception", "torch.linalg.LinAlgError", "torch._C._LinAlgError"})
 _TRIED = Template(
     """
@@ -47,7 +46,6 @@ class TryCandidate:
 
     at: ast.Try
     call: ast.Call
-    function: str
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         assert isinstance(mended, ast.Try)
@@ -60,7 +58,7 @@ class TryCandidate:
         named = [(ast.Constant(keyword.arg), keyword.value) for keyword in self.call.keywords]
         options = ast.Dict([key for key, _ in named], [each for _, each in named])
         holes: dict[str, Any] = {
-            "FUNCTION": constant(self.function, self.call),
+            "FUNCTION": self.call.func,
             "OPERANDS": self.call.args,
             "OPTIONS": ast.fix_missing_locations(ast.copy_location(options, self.call)),
             "FOUND": found,
@@ -71,33 +69,54 @@ class TryCandidate:
 
 def match(statement: ast.Try, place: Place, scope: ModuleScope, code: str) -> Candidate | None:
     """The candidate for a `try` whose first statement may fail and whose others cannot; None for any other."""
-    call = _factorisation(statement.body[0], scope)
+    first = statement.body[0]
+    call = _factorisation(first, place, scope)
     if call is None or place.inside_try or not _is_simple(statement, scope):
         return None
-    if unsuitable(place, scope, code) is not None:
-        return None
-    return TryCandidate(statement, call, TELLING[scope.imports.qualified(call.func)])
+    return TryCandidate(statement, call) if unsuitable(place, scope, code) is None else None
 
 
-def _factorisation(statement: ast.stmt, scope: ModuleScope) -> ast.Call | None:
+def _factorisation(statement: ast.stmt, place: Place, scope: ModuleScope) -> ast.Call | None:
     """The call whose result is bound or returned."""
     match statement:
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as call) | ast.Return(value=ast.Call() as call):
-            named = {keyword.arg for keyword in call.keywords}
-            is_plain = named.isdisjoint({None, "out"}) and not any(isinstance(each, ast.Starred) for each in call.args)
-            return call if is_plain and scope.imports.qualified(call.func) in TELLING else None
+            is_plain = {keyword.arg for keyword in call.keywords} <= _OPTIONS
+            is_plain = is_plain and bool(call.args) and not any(isinstance(each, ast.Starred) for each in call.args)
+            is_known = is_plain and scope.names_one_of(call.func, FACTORISATIONS, place.function)
+            return call if is_known and all(_only_computes(each, scope) for each in call.args) else None
     return None
+
+
+def _only_computes(node: ast.expr, scope: ModuleScope) -> bool:
+    """May the operand be evaluated twice?  It is names, attributes, items, and what torch makes of them."""
+    for part in walk(node):
+        if isinstance(part, ast.Call):
+            method = part.func.attr if isinstance(part.func, ast.Attribute) else ""
+            if method not in SPECULABLE or scope.imports.qualified(part.func).startswith(STRANGERS):
+                return False
+        elif not isinstance(part, (*_PLAIN, ast.keyword)):
+            return False
+    return True
 
 
 def _is_simple(statement: ast.Try, scope: ModuleScope) -> bool:
     """Does one handler catch what the factorisation raises, which nothing else in the `try` may raise?"""
-    if len(statement.handlers) != 1 or statement.finalbody or not _cannot_fail(statement.body[1:]):
+    if len(statement.handlers) != 1 or statement.finalbody:
+        return False
+    first = statement.body[0]
+    bound = first.targets[0] if isinstance(first, ast.Assign) else None
+    if not all(_cannot_fail(each, getattr(bound, "id", "")) for each in statement.body[1:]):
         return False
     caught = statement.handlers[0].type
     kinds = caught.elts if isinstance(caught, ast.Tuple) else [] if caught is None else [caught]
     return caught is None or any(scope.imports.qualified(kind) in _CAUGHT for kind in kinds)
 
 
-def _cannot_fail(block: list[ast.stmt]) -> bool:
-    plain = (ast.Assign, ast.Return, ast.Pass, ast.Name, ast.Constant, ast.Tuple, ast.Break, ast.Continue)
-    return all(isinstance(node, plain) for node in walk(*block))
+def _cannot_fail(statement: ast.stmt, bound: str) -> bool:
+    """Does it leave a loop, or give, or bind another name to, a constant or what has just been bound?"""
+    match statement:
+        case ast.Pass() | ast.Break() | ast.Continue() | ast.Return(None):
+            return True
+        case ast.Return(value) | ast.Assign([ast.Name()], value):
+            return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id == bound)
+    return False
