@@ -236,6 +236,57 @@ class HasPatience(Base):
         return logits
 
 
+class BindsInAllStepsButTheFirst(Base):
+    """As PABEE does: a name that the first step does not bind, and does not read."""
+
+    def forward(self, x):
+        found, count = None, 0
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            label = x.argmax(1)
+            if found is not None:
+                before = found.detach()
+            if found is not None and torch.all(label == before):
+                count += 1
+            else:
+                count = 0
+            found = label
+            if count == 2:
+                break
+        return x, i
+
+
+class BindsUnderAFlag(Base):
+    flag = False
+
+    def forward(self, x):
+        for layer in self.layers:
+            y = layer(x)
+            if self.flag:
+                before = x * 2
+            x = y
+            if x.norm() < 1.0:
+                break
+            if self.flag:
+                x = x + before
+        return x
+
+
+class ReadsWhatIsUnbound(Base):
+    flag = False
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if self.flag:
+                before = x * 2
+            if x.norm() < 1.0:
+                break
+            if i == 2:
+                x = x + before
+        return x
+
+
 class ContinuesOrBreaksInABlock(Base):
     def forward(self, x):
         for i, layer in enumerate(self.layers):
@@ -270,4 +321,4 @@ class DrawsBehindABreak(Base):
         return x
 
 
-STAY = (ContinuesOrBreaksInABlock, AppendsBehindABreak, DrawsBehindABreak)
+STAY = (BindsUnderAFlag, ReadsWhatIsUnbound, ContinuesOrBreaksInABlock, AppendsBehindABreak, DrawsBehindABreak)

@@ -104,6 +104,14 @@ class Exits:
         return [*([self.returned] if self.returns else ()), *([self.done] if self.leaves else ())]
 
     @property
+    def perhaps(self) -> frozenset[str]:
+        """The names that a step may have bound before its first exit.
+
+        Where one is not, the trace fails as it is handed to a side, and the loop is traced as it was written.
+        """
+        return NamesIn.code(*self.loop.body[: self.loop.body.index(self.exits[0])]).bound
+
+    @property
     def needed(self) -> frozenset[str]:
         """The names that may be read after a step, in the next one or behind the loop."""
         flow = self.place.function.flow
@@ -134,6 +142,7 @@ class Step(Side):
         super().__init__(lowering, around)
         self.found = found
         self.handed = frozenset(found.own)
+        self.bound = self.bound | found.perhaps
 
     def inner(self) -> Step:
         return Step(self.lowering, self.found, self)
@@ -327,7 +336,7 @@ def _check(found: Exits) -> None:
     bound = NamesIn.code(*loop.body).bound | NamesIn.code(loop.target).bound
     if shared := bound & flow.captured:
         raise Declined(LEAVES_EARLY, f"the loop assigns to `{min(shared)}`, which other functions can see")
-    if missing := (bound & found.needed) - flow.bound_before(found.exits[0]):
+    if missing := (bound & found.needed) - flow.bound_before(found.exits[0]) - found.perhaps:
         raise Declined(BOUND_ON_ONE_SIDE, f"`{min(missing)}` is bound behind the exit only, and read later")
 
 
