@@ -82,6 +82,19 @@ class CountsPerExpert(Base):
         return out
 
 
+class CountsByThePair(CountsPerExpert):
+    def forward(self, x):
+        weights, chosen = self.fc(x).softmax(-1).topk(2, dim=-1)
+        out = torch.zeros_like(x)
+        for k, expert in enumerate(self.experts):
+            token, slot = torch.where(chosen == k)
+            if token.numel() == 0:
+                continue
+            out.index_add_(0, token, expert(x[token]) * weights[token, slot, None])
+            self.load[k] += token.numel()
+        return out
+
+
 class CountsInTheSameList(Base):
     def __init__(self):
         super().__init__()

@@ -141,10 +141,10 @@ def _gradients_differ(
     if isinstance(shelters, torch.fx.Node):
         return shelters
     for selected in shelters:
-        expect_unwritten(trace, (selected.all_input_nodes[1],), selected)
+        expect_unwritten(trace, (selected.all_input_nodes[1],), selected, is_kept=True)
     for node in made:
         for operand in _kept_untrained(node, made):
-            expect_unwritten(trace, (operand,), node)
+            expect_unwritten(trace, (operand,), node, is_kept=True)
     return None
 
 

@@ -277,7 +277,7 @@ def _standing_for(node: torch.fx.Node, reads: list[_Read]) -> set[int]:
         before = len(found)
         for read in reads:
             memory = memory_of([*read.sources, read.selected])
-            if not found.isdisjoint(memory):
+            if not read.is_kept and not found.isdisjoint(memory):
                 found |= memory
         if len(found) == before:
             return found
@@ -315,16 +315,18 @@ def expect_unwritten(
     region: Region | None = None,
     *,
     is_part: bool = False,
+    is_kept: bool = False,
 ) -> None:
-    """As `stands_for_both`, of a copy that an operation keeps for its gradient in the place of its operand.
+    """As `stands_for_both`, of any tensor.
 
-    For what eager keeps is the operand, and autograd refuses to use what was written to.
+    is_kept: of a copy that an operation keeps for its gradient in the place of its operand, and no name stands for.  For
+    what eager keeps is the operand, and autograd refuses to use what was written to.
     """
     around = trace.compilation.of(Regions).open
     line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
     trace.compilation.judge(Verdict.SELECTED, _judge_writes)
     before_questions(trace.compilation, _judge_question)
-    trace.compilation.of(Reads).found.append(_Read(line, code, sources, selected, region, is_part))
+    trace.compilation.of(Reads).found.append(_Read(line, code, sources, selected, region, is_part, is_kept))
 
 
 @dataclass(frozen=True)
@@ -332,6 +334,7 @@ class _Read:
     """What a branch at `line` of `code` selects from, and what it selects.
 
     region: that of the branch whose sides are merged so; is_part: it stands for a part of that.
+    is_kept: it is a copy that an operation keeps, or what that gives.
     """
 
     line: SourceLine | None
@@ -340,6 +343,7 @@ class _Read:
     selected: torch.fx.Node
     region: Region | None = None
     is_part: bool = False
+    is_kept: bool = False
 
 
 def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> None:
