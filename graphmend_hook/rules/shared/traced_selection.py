@@ -319,8 +319,8 @@ def expect_unwritten(
 ) -> None:
     """As `stands_for_both`, of any tensor.
 
-    is_kept: of a copy that an operation keeps for its gradient in the place of its operand, and no name stands for.  For
-    what eager keeps is the operand, and autograd refuses to use what was written to.
+    is_kept: of a copy that an operation keeps for its gradient in the place of its operand, and no name stands for.
+    For what eager keeps is the operand, and autograd refuses to use what was written to.
     """
     around = trace.compilation.of(Regions).open
     line, code = (around[-1].at[0], around[-1].code) if around else (trace.line, trace.code)
