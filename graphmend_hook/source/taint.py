@@ -222,7 +222,7 @@ class Evidence:
     def _of_implied(self, node: ast.expr) -> Taint:
         """Does it ask for a count or a flag that a branch on data has set: ``if self.bad_epochs >= patience``?"""
         is_asked = isinstance(node, (ast.Attribute, ast.BoolOp, ast.Compare, ast.Name, ast.UnaryOp))
-        return Taint.MAYBE if is_asked and self._asks_implied(node) else Taint.NO
+        return Taint.OPEN if is_asked and self._asks_implied(node) else Taint.NO
 
     def _asks_implied(self, node: ast.expr) -> bool:
         if not self._implied.isdisjoint(_names_in(node)):
