@@ -212,10 +212,23 @@ def may_fail(node: torch.fx.Node) -> bool:
     if any(tensor.dtype not in _COMMON for tensor in tensors):
         return True  # there may be no kernel
     if name in tensor_ops.TOTAL:
-        return name not in tensor_ops.SPECULABLE and len({tensor.dtype for tensor in tensors}) > 1
+        are_mixed = name not in tensor_ops.SPECULABLE and len({tensor.dtype for tensor in tensors}) > 1
+        return are_mixed and not _is_autocast(node)
     if finds_extreme(node) or facts.is_reduction:
         return any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors)
     return not (facts.is_pointwise or name.rstrip("_") in tensor_ops.HARMLESS)
+
+
+def _is_autocast(node: torch.fx.Node) -> bool:
+    """Does autocast convert the operands?"""
+    if torch._C._is_any_autocast_enabled():
+        return True
+    entered = 0
+    for each in node.graph.nodes:
+        if each is node:
+            break
+        entered += {"_enter_autocast": 1, "_exit_autocast": -1}.get(name_of(each), 0)
+    return entered > 0
 
 
 def _reads_input(node: torch.fx.Node) -> bool:
@@ -240,7 +253,7 @@ def is_steady(node: torch.fx.Node) -> bool:
     if name_of(node) in tensor_ops.WARNING and node.kwargs.get(tensor_ops.WARNING[name_of(node)]) in (None, "mean"):
         return False
     are_plain = all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
-    return are_plain and len({tensor.dtype for tensor in tensors}) == 1
+    return are_plain and (len({tensor.dtype for tensor in tensors}) == 1 or _is_autocast(node))
 
 
 def stores_steadily(node: torch.fx.Node) -> bool:

@@ -151,7 +151,7 @@ def kind_of_variable() -> Any:
     from torch._dynamo.bytecode_transformation import create_call_function
     from torch._dynamo.variables.base import VariableTracker
     from torch._dynamo.variables.constant import ConstantVariable
-    from torch._dynamo.variables.misc import StringFormatVariable
+    from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
 
     class Truth(ConstantVariable):  # type: ignore[misc]
         """True or False; up to torch 2.14 a branch asks the variable itself."""
@@ -216,6 +216,12 @@ def kind_of_variable() -> Any:
             if name not in ("__round__", "append"):
                 give_up(self)
             return super().var_getattr(translator, name)
+
+        def tp_getattro_impl(self, translator: Any, name: str) -> Any:
+            """What `var_getattr` does, since torch 2.15."""
+            if name != "append":
+                give_up(self)
+            return GetAttrVariable(self, name)
 
         def reconstruct(self, codegen: Any) -> None:
             name = codegen.tx.output.install_global_by_id("graphmend_number", _applied(self.function))

@@ -422,7 +422,8 @@ def assigning(
     around.rewritten |= rewritten
     bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
     for spelling in sorted(bound if needed is None else bound & needed):
-        if all(spelling in side.bound | side.assigned for side in falling):
+        perhaps = around.perhaps if needed is not None else frozenset()
+        if all(spelling in side.bound | side.assigned | perhaps for side in falling):
             names.append(spelling)
         elif needed is not None:
             raise Declined(

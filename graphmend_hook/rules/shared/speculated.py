@@ -87,6 +87,7 @@ class Speculation:
         self._own, self._locals = names[0], frozenset().union(*names)
         before = around.bound | around.assigned if around else place.function.flow.bound_before(place.statement)
         self.bound: frozenset[str] = before
+        self.perhaps: frozenset[str] = frozenset()  # may be bound, which the trace will see
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
         self._kept: set[str] = set()
@@ -192,7 +193,8 @@ class Speculation:
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
-            if node.id in self._own and node.id not in self.bound and node.id not in self.assigned:
+            known = self.bound | self.assigned | self.perhaps
+            if node.id in self._own and node.id not in known:
                 raise Declined(MAY_BE_UNBOUND, f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:
                 self.reads.add(node.id)

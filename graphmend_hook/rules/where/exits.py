@@ -142,7 +142,7 @@ class Step(Side):
         super().__init__(lowering, around)
         self.found = found
         self.handed = frozenset(found.own)
-        self.bound = self.bound | found.perhaps
+        self.perhaps = found.perhaps
 
     def inner(self) -> Step:
         return Step(self.lowering, self.found, self)
