@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from observing import Counting, Observed, both, observe, on
+from observing import Counting, Observed, both, import_mended, observe, on
 
 from graphmend_hook.engine.attempt import refusals
 from graphmend_hook.engine.epilogue import queue
@@ -95,3 +96,14 @@ def test_a_print_of_the_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = torch.compile(MENDED.counts_prints, backend="eager")
     for count in (1.0, 2.0, 3.0):
         assert torch.equal(compiled(kept, torch.zeros(1)), torch.tensor([count]))
+
+
+def test_of_two_files_with_the_same_text_each_is_named(tmp_path: Path) -> None:
+    """Code objects of two files may be equal, and Dynamo keeps what it has read of the first for both."""
+    source = 'import logging\n\ndef f(x):\n    logging.getLogger("of_two_files").warning("seen")\n    return x + 1\n'
+    for name in ("one", "other"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(source)
+        compiled = torch.compile(import_mended(path, name).f, backend="eager", fullgraph=True)
+        seen = observe(lambda compiled=compiled: compiled(torch.ones(3)), "of_two_files")
+        assert seen.effects == [("WARNING", "seen", str(path), 4, "f")]

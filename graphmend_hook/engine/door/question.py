@@ -23,7 +23,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ..attempt import defects, graph_breaks
 from ..attempt.compilation import NotTracingError
-from . import counters, missing_guards, recurrent, trust
+from . import counters, instruction_cache, missing_guards, recurrent, trust
 from .own_code import own_code
 from .tracer import Trace, log
 from .variables import Variable
@@ -169,6 +169,7 @@ def _announce() -> None:
     missing_guards.watch()
     counters.watch()
     recurrent.watch()
+    instruction_cache.watch()
     for watch in _watchers:
         watch()
 
