@@ -241,16 +241,19 @@ class Evidence:
         return frozenset(target for target, value in self._bindings if _draws(value))
 
     @cached_property
+    def _branches_on_data(self) -> list[ast.If]:
+        """The branches whose test may be data, without those of a number that is drawn."""
+        branches = [each for each in self.function.statements if isinstance(each, ast.If)]
+        return [each for each in branches if self.of(each.test) is not Taint.NO and not self.is_drawn(each.test)]
+
+    @cached_property
     def _implied(self) -> frozenset[str]:
         """The names that are bound to numbers of Python's, counted up or appended to, where a branch may be on data."""
         found: set[str] = set()
-        for branch in self.function.statements:
-            if not isinstance(branch, ast.If) or self.of(branch.test) is Taint.NO or self.is_drawn(branch.test):
-                continue
+        for branch in self._branches_on_data:
             for node in walk(*branch.body, *branch.orelse):
                 if isinstance(node, (ast.Assign, ast.AugAssign)) and _is_of_python(node.value):
-                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                    found |= {target.id for target in targets if isinstance(target, ast.Name)}
+                    found |= {target.id for target in _targets(node) if isinstance(target, ast.Name)}
                 elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
                     found.add(getattr(node.func.value, "id", ""))
         return frozenset(found - {""})
@@ -269,7 +272,7 @@ class Evidence:
             if not isinstance(branch, ast.If):
                 continue
             stored = set(_numbers_stored(branch))
-            if stored and not self.is_drawn(branch.test) and (self._decides_by(branch.test, known)):
+            if stored and not self.is_drawn(branch.test) and self._decides_by(branch.test, known):
                 found |= stored
         return found
 
@@ -342,9 +345,8 @@ class Evidence:
     @cached_property
     def _found(self) -> frozenset[str]:
         """The names that a branch on data binds, and those bound to calls of functions of the module that have one."""
-        branches = [each for each in self.function.statements if isinstance(each, ast.If)]
-        of_data = [each for each in branches if self.of(each.test) is not Taint.NO and not self.is_drawn(each.test)]
-        stores = [node for each in of_data for node in walk(*each.body, *each.orelse) if isinstance(node, ast.Assign)]
+        nodes = [node for each in self._branches_on_data for node in walk(*each.body, *each.orelse)]
+        stores = [node for node in nodes if isinstance(node, ast.Assign)]
         bound = {target.id for store in stores for target in store.targets if isinstance(target, ast.Name)}
         helpers = [(name, self._helper(value.func)) for name, value in self._bindings if isinstance(value, ast.Call)]
         asked = {name for name, helper in helpers if helper and evidence_of(helper, self._scope).returns_none_by_data}
@@ -495,9 +497,12 @@ def _reads_number(node: ast.expr) -> bool:
     return any(isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "item" for part in walk(node))
 
 
+def _targets(store: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    return store.targets if isinstance(store, ast.Assign) else [store.target]
+
+
 def _attributes_set(store: ast.Assign | ast.AugAssign) -> list[str]:
-    targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-    return [target.attr for target in targets if isinstance(target, ast.Attribute)]
+    return [target.attr for target in _targets(store) if isinstance(target, ast.Attribute)]
 
 
 def _stores_number(node: ast.AST) -> TypeGuard[ast.Assign | ast.AugAssign]:

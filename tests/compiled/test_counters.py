@@ -10,6 +10,8 @@ import pytest
 import torch
 from observing import Counting, both
 
+from graphmend_hook.engine.door.counters import added_to
+
 PLAIN, MENDED = both("counter_cases")
 COUNTING = ("Counts", "WarmsUp", "CountsInAPart", "CountsBehindAGuard")
 
@@ -101,3 +103,14 @@ def test_a_number_of_the_same_name_stays_a_constant() -> None:
     module.sized.calls, module.counting.calls = 5, 0
     assert torch.compile(module, backend=counting)(torch.ones(4)).shape == (5,)
     assert counting.graphs == 2
+
+
+def test_a_local_name_may_stand_between_the_sum_and_the_attribute() -> None:
+    """Since Python 3.13 one instruction loads two names, or stores two."""
+
+    def adds(self: Any, x: Any) -> Any:
+        total = self.calls + 1
+        self.calls = total
+        return x * total
+
+    assert added_to(adds.__code__) == {("self", "calls")}

@@ -13,6 +13,7 @@ import dis
 import functools
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
@@ -84,7 +85,6 @@ def _but_for_counters(decide: Callable[[Any, Any], bool]) -> Callable[[Any, Any]
 
 
 def _is_counted_here(value: int, source: Any) -> bool:
-    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     root = InstructionTranslator.current_tx()
@@ -98,9 +98,15 @@ def _is_counted_here(value: int, source: Any) -> bool:
         return False
     compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
-    # Dynamo makes a symbol of a number that it has met with two values.
-    process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))
+    let_vary(root, source, value)
     return True
+
+
+def let_vary(root: Any, source: Any, value: float) -> None:
+    """Let Dynamo make a symbol of the number, as of one that it has met with two values."""
+    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
+
+    process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
@@ -172,21 +178,30 @@ def _stores(code: CodeType) -> list[tuple[str, list[dis.Instruction]]]:
 
     So too with the statement that binds the local name that is assigned: ``total = x.n + 1``, ``x.n = total``.
     """
-    found = [*dis.get_instructions(code)]
-    stores = [(each, _expressions_before(found, number)) for number, each in enumerate(found) if _stores_to(each)]
-    kept = [(each.argval, statement) for each, statement in stores if each.opname == "STORE_ATTR"]
-    bound = [(each.argval, statement) for each, statement in stores if each.opname == "STORE_FAST"]
+    found = _instructions(code)
+    places = [(number, each) for number, each in enumerate(found) if each.opname in ("STORE_ATTR", "STORE_FAST")]
+    kept = [(each.argval, _expressions_before(found, place)) for place, each in places if each.opname == "STORE_ATTR"]
     through = [
-        (name, expression)
+        (name, _expressions_before(found, place))
         for name, statement in kept
-        for local, expression in bound
-        if not _calculates(statement) and any(each.argval == local for each in statement[:1])
+        if statement and not _calculates(statement)
+        for place, each in places
+        if each.opname == "STORE_FAST" and each.argval == statement[0].argval
     ]
     return [*kept, *through]
 
 
-def _stores_to(instruction: dis.Instruction) -> bool:
-    return instruction.opname in ("STORE_ATTR", "STORE_FAST")
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    """Those of the code; for one that is about two local names, as since Python 3.13, the two that it stands for."""
+    found = []
+    for each in dis.get_instructions(code):
+        if "_FAST" in each.opname and isinstance(each.argval, tuple):
+            kinds = re.findall("(?:LOAD|STORE)_FAST", each.opname)
+            both = zip(kinds, each.argval, strict=True)
+            found += [each._replace(opname=kind, opcode=dis.opmap[kind], argval=name) for kind, name in both]
+        else:
+            found.append(each)
+    return found
 
 
 def _expressions_before(found: list[dis.Instruction], store: int) -> list[dis.Instruction]:
@@ -219,8 +234,7 @@ def _path_to(before: list[dis.Instruction]) -> str:
         if each.opname == "LOAD_ATTR":
             path.append(each.argval)
         elif each.opname.startswith("LOAD_FAST"):
-            root = each.argval[-1] if isinstance(each.argval, tuple) else each.argval  # since Python 3.13 of two
-            return ".".join([root, *reversed(path)])
+            return ".".join([each.argval, *reversed(path)])
         elif each.opname not in _SHUFFLING:
             break
     return ""
@@ -229,11 +243,10 @@ def _path_to(before: list[dis.Instruction]) -> str:
 @functools.cache
 def asked_for_periods(code: CodeType) -> frozenset[str]:
     """The local names of which the code takes a remainder: ``n % 50``, ``n % self.every``; no texts that are filled."""
-    found, names = [each for each in dis.get_instructions(code) if each.opname not in _SHUFFLING], set()
+    found, names = [each for each in _instructions(code) if each.opname not in _SHUFFLING], set()
     for number, then in enumerate(found):
         if then.opname == "BINARY_MODULO" or (then.opname == "BINARY_OP" and then.argrepr == "%"):
             before = found[max(number - 4, 0) : number]
             if not any(isinstance(each.argval, str) for each in before if each.opname == "LOAD_CONST"):
-                loads = [each.argval for each in before if each.opname.startswith("LOAD_FAST")]
-                names |= {name for load in loads for name in (load if isinstance(load, tuple) else (load,))}
+                names |= {each.argval for each in before if each.opname.startswith("LOAD_FAST")}
     return frozenset(names)

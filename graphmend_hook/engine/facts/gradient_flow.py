@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from ..door.tracer import log
 from .fake_runs import number_of
-from .operations import name_of, written_nodes
+from .operations import autocasts, name_of, written_nodes
 from .writes import bodies_of, fakes_of, memory_of, operations, written_by
 
 
@@ -75,7 +75,7 @@ def saved_by(node: torch.fx.Node) -> tuple[set[torch.fx.Node], bool] | None:
             stack.enter_context(torch._subclasses.FakeTensorMode())
             stack.enter_context(torch.enable_grad())
             made = {each: _without_data(each, each in written) for each in node.all_input_nodes}
-            for entered in _autocasts(node):
+            for entered in autocasts(node):
                 stack.enter_context(torch.autocast(*entered))
             stack.enter_context(
                 torch.autograd.graph.saved_tensors_hooks(lambda each: saved.update(_memory(each)), lambda each: each)
@@ -98,18 +98,6 @@ def may_save(node: torch.fx.Node, memory: set[int]) -> bool:
         return False
     saved = saved_by(node)
     return saved is None or not memory.isdisjoint(memory_of(saved[0]))
-
-
-def _autocasts(node: torch.fx.Node) -> list[tuple[Any, ...]]:
-    entered: list[tuple[Any, ...]] = []
-    for each in node.graph.nodes:
-        if each is node:
-            break
-        if name_of(each) == "_enter_autocast":
-            entered.append(each.args)
-        elif name_of(each) == "_exit_autocast":
-            entered.pop()
-    return entered
 
 
 def _without_data(node: torch.fx.Node, is_written: bool) -> Any:

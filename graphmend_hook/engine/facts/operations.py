@@ -221,14 +221,20 @@ def may_fail(node: torch.fx.Node) -> bool:
 
 def _is_autocast(node: torch.fx.Node) -> bool:
     """Does autocast convert the operands?"""
-    if torch._C._is_any_autocast_enabled():
-        return True
-    entered = 0
+    return bool(torch._C._is_any_autocast_enabled()) or bool(autocasts(node))
+
+
+def autocasts(node: torch.fx.Node) -> list[tuple[Any, ...]]:
+    """The arguments of the autocasts of the graph that are on at the node, the innermost last."""
+    entered: list[tuple[Any, ...]] = []
     for each in node.graph.nodes:
         if each is node:
             break
-        entered += {"_enter_autocast": 1, "_exit_autocast": -1}.get(name_of(each), 0)
-    return entered > 0
+        if name_of(each) == "_enter_autocast":
+            entered.append(each.args)
+        elif name_of(each) == "_exit_autocast":
+            entered.pop()
+    return entered
 
 
 def _reads_input(node: torch.fx.Node) -> bool:

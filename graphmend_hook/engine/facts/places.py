@@ -14,7 +14,7 @@ _FINDING: dict[str, tuple[int, int | None]] = {
     "argsort": (1, -1),
 }
 # They give two tensors, the second one of places.
-_FINDING_TOO: dict[str, tuple[int, int | None]] = {
+FINDING_TOO: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("cummax", "cummin", "max", "median", "min"), (1, None)),
     **dict.fromkeys(("mode", "sort"), (1, -1)),
     **dict.fromkeys(("kthvalue", "topk"), (2, -1)),
@@ -30,8 +30,8 @@ def bounds(node: torch.fx.Node) -> tuple[int, int] | None:
             return None
         if name_of(given) in _LISTING or (name_of(given) == "where" and len(given.args) == 1):
             return _among(given, node.args[1])
-        is_second = node.args[1] == 1 and name_of(given) in _FINDING_TOO
-        return _below(given, *_FINDING_TOO[name_of(given)]) if is_second else None
+        is_second = node.args[1] == 1 and name_of(given) in FINDING_TOO
+        return _below(given, *FINDING_TOO[name_of(given)]) if is_second else None
     if name in _LISTING:
         return _among(node, None)
     if name in _FINDING:

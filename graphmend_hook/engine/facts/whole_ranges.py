@@ -14,6 +14,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from .operations import name_of
+from .places import FINDING_TOO
 
 Whole = tuple[int, int]
 # Where those have the number that they are filled with; the others are filled with one number.
@@ -23,25 +24,11 @@ _FILLED |= {f"{name}_like": value for name, value in (("zeros", 0), ("ones", 1))
 # They give elements of their first operand.
 _TAKING = frozenset(
     {
-        *(
-            "expand_as",
-            "flip",
-            "gather",
-            "getitem",
-            "index_select",
-            "movedim",
-            "narrow",
-            "permute",
-            "repeat",
-            "T",
-            "mT",
-        ),
-        *("reshape_as", "roll", "select", "t", "take_along_dim", "tile", "transpose", "view_as"),
+        *("expand_as", "flip", "gather", "getitem", "index_select", "movedim", "narrow", "permute", "repeat"),
+        *("reshape_as", "roll", "select", "t", "take_along_dim", "tile", "transpose", "view_as", "T", "mT"),
     }
 )
 _PARTING = frozenset({"chunk", "split", "split_with_sizes", "tensor_split", "unbind"})
-# Of the tensors that these give, the first one holds elements of the operand.
-_FINDING = frozenset({"cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "sort", "topk"})
 _JOINING = frozenset({"cat", "concat", "hstack", "stack", "vstack"})
 
 
@@ -104,8 +91,8 @@ def _calculated(node: torch.fx.Node, of: Callable[[Any], Whole | None]) -> Whole
 
 
 def _of_one(given: torch.fx.Node, place: Any, of: Callable[[Any], Whole | None]) -> Whole | None:
-    """Of one of several tensors that an operation gives."""
-    is_part = name_of(given) in _PARTING or (name_of(given) in _FINDING and place == 0)
+    """Of one of several tensors that an operation gives; beside places, it gives elements of its operand."""
+    is_part = name_of(given) in _PARTING or (name_of(given) in FINDING_TOO and place == 0)
     return of(given.args[0]) if is_part and given.args else None
 
 

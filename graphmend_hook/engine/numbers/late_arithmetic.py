@@ -18,6 +18,7 @@ from . import bounds, late_numbers
 from .late_numbers import (
     LAZIES,
     NUMBERS,
+    OF_NUMBERS,
     Either,
     Real,
     divide,
@@ -180,7 +181,7 @@ def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: d
     kinds = {kind_of(one), kind_of(other)}
     if Either in kinds:
         return _is_none_late(function, one, other)
-    if one is not other and kinds <= {*NUMBERS, Real, str}:  # what is chosen of numbers is the very one
+    if one is not other and kinds <= {*OF_NUMBERS, str}:  # what is chosen of numbers is the very one
         give_up(one if hasattr(one, "lines") else other)
     return ConstantVariable.create(function(one, other))
 
@@ -230,7 +231,7 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     kinds = [*map(kind_of, given)]
     if is_deep(given):
         return None
-    if not {*kinds} <= {*NUMBERS, Real} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
+    if not {*kinds} <= {*OF_NUMBERS} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
         return None
     for each in filter(is_unread, given):
         guard_type(trace, each)

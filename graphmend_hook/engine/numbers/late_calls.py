@@ -26,19 +26,6 @@ _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 _MOST = 1024  # numbers in a list
 
 
-class _OnList:
-    """What generated code calls with numbers for a function that is given a list of them."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, *numbers: Any) -> Any:
-        return self.function([*numbers])
-
-
-_on_list = functools.cache(_OnList)
-
-
 def add_handlers(_kind: Any) -> None:
     """Let these functions take lists with late numbers."""
     from torch._dynamo.variables.builtin import BuiltinVariable
@@ -75,15 +62,14 @@ def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callab
 
 def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
     """What the function makes of the list, if that holds late numbers of one type, one at least; else None."""
-    parts = late_lists.parts_of(given) if late_lists.is_list(given) else None
-    numbers = _numbers_in(given) if parts is None else parts[1::2]
-    if not numbers or not _are_of_one_kind(numbers, function) or _may_raise():
+    parts = _parts_of(given)
+    numbers = parts[1::2] if parts else []
+    if not parts or not _are_of_one_kind(numbers, function) or _may_raise():
         return None
-    if parts and late_lists.kind_of_numbers(parts) is None:
+    if late_lists.kind_of_numbers(parts) is None:
         return None
     result = function([kind_of(each)() for each in numbers])
-    called = late_lists.of_list(function) if parts else _on_list(function)
-    return late_variable(called, parts or numbers, type(result))
+    return late_variable(late_lists.of_list(function), parts, type(result))
 
 
 def _may_raise() -> bool:
@@ -112,23 +98,25 @@ def _let_sort(kind: Any) -> None:
 
     @functools.wraps(otherwise)
     def call_sorted(function: Any, translator: Any, given: Variable, **kwargs: Any) -> Any:
-        if not kwargs and late_lists.is_list(given):
-            return late_variable(late_lists.of_list(sorted), late_lists.parts_of(given) or [], list)
-        numbers = None if kwargs else _numbers_in(given)
-        if numbers is not None and {*map(kind_of, numbers)} <= {bool, float, int, late_numbers.Real}:
-            return late_variable(_on_list(sorted), numbers, list)
+        parts = None if kwargs else _parts_of(given)
+        if parts is not None and {*map(kind_of, parts[1::2])} <= {*late_numbers.OF_NUMBERS}:
+            return late_variable(late_lists.of_list(sorted), parts, list)
         return otherwise(function, translator, given, **kwargs)
 
     kind.call_sorted = call_sorted
 
 
-def _numbers_in(given: Variable) -> list[Variable] | None:
-    """What a list or a tuple holds, if that is numbers, some of them late; None of anything else."""
-    if is_unread(given) or type(given.realize()).__name__ not in ("ListVariable", "TupleVariable"):
+def _parts_of(given: Variable) -> list[Variable] | None:
+    """The parts of a list, or a tuple, that holds numbers, some of them late; None of anything else."""
+    if is_unread(given):
+        return None
+    if late_lists.is_list(given):
+        return late_lists.parts_of(given)
+    if type(given.realize()).__name__ not in ("ListVariable", "TupleVariable"):
         return None
     items = [each if is_unread(each) else each.realize() for each in given.realize().items]
     are_numbers = len(items) <= _MOST and any(map(is_late, items)) and not any(map(is_unread, items))
-    return items if are_numbers and all(map(late_numbers.is_number, items)) else None
+    return late_lists.certain(items) if are_numbers and all(map(late_numbers.is_number, items)) else None
 
 
 def _are_of_one_kind(numbers: Sequence[Variable], function: Callable[..., Any]) -> bool:

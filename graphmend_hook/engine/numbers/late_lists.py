@@ -21,9 +21,8 @@ from ..door.tracer import Trace, is_caught
 from ..door.variables import Variable, is_unread
 from ..region import Regions
 from . import late_numbers
-from .late_numbers import Real, is_late, kind_of, late_variable
+from .late_numbers import OF_NUMBERS, Real, is_late, kind_of, late_variable
 
-_NUMBERS = (bool, float, int, Real)
 _MOST = 256  # numbers in a list
 _NO_CODE = object()
 
@@ -49,6 +48,7 @@ class _OfList:
 
 
 of_list = functools.cache(_OfList)
+_ITEMS = {place: operator.itemgetter(place) for place in (0, -1)}
 
 
 def is_list(variable: Variable) -> bool:
@@ -58,8 +58,6 @@ def is_list(variable: Variable) -> bool:
 
 def parts_of(variable: Variable) -> list[Variable] | None:
     """The parts of such a list, or of one that the trace has made of numbers; None of anything else."""
-    from torch._dynamo.variables.constant import ConstantVariable
-
     if is_unread(variable):
         return None
     variable = variable.realize()
@@ -70,18 +68,25 @@ def parts_of(variable: Variable) -> list[Variable] | None:
     items = [each if is_unread(each) else each.realize() for each in variable.items]
     if not all(map(_may_be_part, items)):
         return None
-    return [part for item in items for part in (ConstantVariable.create(True), item)]
+    return certain(items)
+
+
+def certain(numbers: Sequence[Variable]) -> list[Variable]:
+    """The parts of a list that holds these numbers, whatever the data is."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    return [part for number in numbers for part in (ConstantVariable.create(True), number)]
 
 
 def _may_be_part(item: Variable) -> bool:
-    return not is_unread(item) and late_numbers.is_number(item) and kind_of(item) in _NUMBERS
+    return not is_unread(item) and late_numbers.is_number(item) and kind_of(item) in OF_NUMBERS
 
 
 @question(otherwise=False)
 def may_grow(trace: Trace, spelling: str, target: Variable, value: Variable) -> bool:
     """May another list stand for the one of that name from now on, with the number at its end?"""
     parts = parts_of(target)
-    if parts is None or len(parts) >= 2 * _MOST or not _may_be_part(value if is_unread(value) else value.realize()):
+    if parts is None or len(parts) >= 2 * _MOST or not _may_be_part(value):
         return False
     if is_caught(trace):
         return False  # a handler could see what is in the list by then
@@ -91,9 +96,7 @@ def may_grow(trace: Trace, spelling: str, target: Variable, value: Variable) -> 
 @question(otherwise=None)
 def grown(_trace: Trace, target: Variable, value: Variable) -> Any:
     """That other list."""
-    from torch._dynamo.variables.constant import ConstantVariable
-
-    return _of_parts([*(parts_of(target) or ()), ConstantVariable.create(True), value.realize()], _origin(target))
+    return _of_parts([*(parts_of(target) or ()), *certain([value.realize()])], _origin(target))
 
 
 def _of_parts(parts: list[Variable], origin: Variable) -> Variable:
@@ -202,15 +205,10 @@ def _is_certain(is_in: Variable) -> bool:
     return not is_late(is_in)
 
 
-def _certain(parts: Sequence[Variable]) -> list[Variable]:
-    """The numbers that are in the list whatever the data is."""
-    return [number for is_in, number in zip(parts[::2], parts[1::2], strict=True) if _is_certain(is_in)]
-
-
 def kind_of_numbers(parts: Sequence[Variable]) -> type | None:
     """The type of the numbers that are in the list, if one is for certain, and it is one type."""
     kinds = {*map(kind_of, parts[1::2])}
-    return kinds.pop() if len(kinds) == 1 and _certain(parts) else None
+    return kinds.pop() if len(kinds) == 1 and any(map(_is_certain, parts[::2])) else None
 
 
 def add_handlers(kind: Any) -> None:
@@ -229,7 +227,7 @@ def add_handlers(kind: Any) -> None:
     def call_method(target: Any, translator: Any, name: str, args: list[Variable], kwargs: Any) -> Any:
         is_appended = name == "append" and is_list(target) and len(args) == 1 and not kwargs
         if is_appended and _may_be_part(args[0]) and not Trace(translator).compilation.of(Regions).open:
-            target.operands = [*target.operands, ConstantVariable.create(True), args[0].realize()]
+            target.operands = [*target.operands, *certain([args[0].realize()])]
             target.lines |= getattr(args[0].realize(), "lines", frozenset())
             return ConstantVariable.create(None)
         return otherwise(target, translator, name, args, kwargs)
@@ -260,17 +258,9 @@ def _item(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
     """``numbers[-1]``, ``numbers[0]``, which are there."""
     parts = parts_of(args[0]) if is_list(args[0]) else None
     kind, index = None if parts is None else kind_of_numbers(parts), args[1].as_python_constant()
-    if parts is None or kind is None or index not in (0, -1) or type(index) is not int:
+    if parts is None or kind is None or index not in _ITEMS or type(index) is not int:
         late_numbers.give_up(args[0])
-    return late_variable(_first if index == 0 else _last, parts, kind)
-
-
-def _first(*parts: Any) -> Any:
-    return listed(*parts)[0]
-
-
-def _last(*parts: Any) -> Any:
-    return listed(*parts)[-1]
+    return late_variable(of_list(_ITEMS[index]), parts, kind)
 
 
 def predicates_of(given: Variable) -> list[Variable] | None:

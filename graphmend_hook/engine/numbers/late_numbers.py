@@ -37,6 +37,9 @@ class Real:
     """The kind of a number that is a float or a whole number, as the data decides: ``max(self.scale / 2, 1)``."""
 
 
+OF_NUMBERS = (*NUMBERS, Real)  # the kinds of numbers
+
+
 class Either:
     """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
 
@@ -98,16 +101,6 @@ class Tensors(Protocol):
     def calculated(self, function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any: ...
 
 
-class Bounds(Protocol):
-    """Between which numbers a late number lies (`bounds`, which rests on this module)."""
-
-    def may_be_raised(self, base: Variable, exponent: Any) -> bool: ...
-
-    def is_above_zero(self, operand: Variable) -> bool: ...
-
-    def are_known(self, operand: Variable) -> bool: ...
-
-
 class State(Protocol):
     """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
 
@@ -124,7 +117,6 @@ class State(Protocol):
 
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
-bounds: Bounds = None  # type: ignore[assignment]
 handlers: list[Callable[[Any], None]] = []  # of other modules: each lets functions of Dynamo's take a late number
 
 
@@ -320,7 +312,7 @@ def _may_be_either(value: Variable) -> bool:
     value = value.realize()
     if value.is_tensor():
         return is_plain_tensor(value) and not fake_of(value).requires_grad
-    return value.is_constant_none() or (is_number(value) and kind_of(value) in (*NUMBERS, Real, Either))
+    return value.is_constant_none() or (is_number(value) and kind_of(value) in (*OF_NUMBERS, Either))
 
 
 @question(otherwise=None)

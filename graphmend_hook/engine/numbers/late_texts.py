@@ -134,6 +134,8 @@ def _first_late(values: Iterable[Variable]) -> Variable:
 
 def _let_join(kind: Any) -> None:
     """``", ".join(texts)``."""
+    from torch._dynamo.variables.lists import TupleVariable
+
     otherwise = kind.call_method
 
     @functools.wraps(otherwise)
@@ -141,12 +143,10 @@ def _let_join(kind: Any) -> None:
         if name != "join" or len(args) != 1 or kwargs or text.python_type() is not str or is_unread(args[0]):
             return otherwise(text, translator, name, args, kwargs)
         parts = _parts_of(translator, args[0].realize())
-        if parts is None or not any(map(is_late, parts)):
-            if parts is not None:
-                from torch._dynamo.variables.lists import TupleVariable
-
-                args = [TupleVariable(parts)]  # a generator is gone through once
+        if parts is None:
             return otherwise(text, translator, name, args, kwargs)
+        if not any(map(is_late, parts)):  # a generator is gone through once
+            return otherwise(text, translator, name, [TupleVariable(parts)], kwargs)
         return made_of(_joined, [text, *parts]) or late_numbers.give_up(_first_late(parts))
 
     kind.call_method = call_method

@@ -237,9 +237,10 @@ def _part(trace: Trace, operand: Variable) -> Variable:
     """An operand of a calculation: a tensor, or a number that the trace knows."""
     if late_numbers.is_late(operand):
         return _tensor_of(trace, operand)
+    if late_numbers.kind_of(operand) is not float:
+        return operand.realize()
     grows = is_unread(operand) and counters.is_counter(trace.translator, operand.source)
-    found = late_numbers.state.input_of(trace, operand) if grows else operand.realize()
-    return _input(trace, found) if late_numbers.kind_of(operand) is float else found
+    return _input(trace, late_numbers.state.input_of(trace, operand) if grows else operand.realize())
 
 
 def _input(trace: Trace, symbol: Variable) -> Variable:
@@ -357,7 +358,7 @@ def _judge(compilation: Compilation, _module: object) -> None:
 
 def _cannot_be_zero(number: Variable) -> bool:
     """Is it ``max(s, c)`` with a constant above zero, or ``-`` of such?"""
-    if is_unread(number) or not late_numbers.is_late(number):
+    if not late_numbers.is_late(number):
         return False
     if bounds.is_above_zero(number):
         return True

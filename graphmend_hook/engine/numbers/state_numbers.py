@@ -16,7 +16,7 @@ from typing import Any
 
 from ...source.templates import RUNTIME
 from ..attempt.compilation import NotTracingError, compilation_of
-from ..door.counters import growing, is_counter
+from ..door.counters import growing, is_counter, let_vary
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
 from ..door.tracer import Trace
@@ -74,17 +74,12 @@ def _let_floats_wait(builder: Any) -> None:
 
 
 def input_of(trace: Trace, number: Variable) -> Variable:
-    """The symbol of a number that the frame adds to; the constant of a float for which Dynamo has no symbol."""
-    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
+    """The symbol of a float that the frame adds to; a constant where Dynamo has no symbol for it."""
     from torch._dynamo.variables.builder import VariableBuilder
 
-    if late_numbers.kind_of(number) is not float:
-        return number.realize()
     value, root = number.peek_value(), trace.output.root_tx
-    # Dynamo makes a symbol of a number that it has met with two values.
-    process_automatic_dynamic(root, name_of(number.source), FrameStateSizeEntry.make_scalar(value + 1))
-    wrap: Any = VariableBuilder.wrap_symfloat
-    return wrap.__wrapped__(VariableBuilder(root, number.source), value)
+    let_vary(root, number.source, value)
+    return _as_without_us(VariableBuilder(root, number.source), value)
 
 
 def _late_float(builder: Any, value: float) -> Any:
@@ -94,10 +89,8 @@ def _late_float(builder: Any, value: float) -> Any:
     translator = InstructionTranslator.current_tx().output.current_tx
     if not is_counter(translator, builder.source) or not can_be_loaded(builder.source):
         return None
-    try:
-        trace = Trace(translator)
-        compilation_of(trace.output)
-    except NotTracingError:
+    trace = _trace_of(translator)
+    if trace is None:
         return None
     unread = LazyVariableTracker.create(value, builder.source)
     unread._cache.realize = functools.partial(_look_at, unread._cache, builder)
@@ -105,9 +98,22 @@ def _late_float(builder: Any, value: float) -> Any:
 
 
 def _look_at(unread: Any, builder: Any) -> None:
-    """The trace looks at the float after all: it is what Dynamo makes of it."""
-    wrap: Any = type(builder).wrap_symfloat
-    unread.vt = wrap.__wrapped__(builder, unread.value)
+    """The trace looks at the float after all."""
+    unread.vt = _as_without_us(builder, unread.value)
+
+
+def _as_without_us(builder: Any, value: float) -> Variable:
+    """What Dynamo makes of a float."""
+    return type(builder).wrap_symfloat.__wrapped__(builder, value)
+
+
+def _trace_of(translator: Any) -> Trace | None:
+    """The trace that goes on there; None where it is over."""
+    try:
+        compilation_of(translator.output)
+    except NotTracingError:
+        return None
+    return Trace(translator)
 
 
 def _grown(
@@ -133,12 +139,8 @@ def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -
 
 def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
     """The late number; None where the trace is to look at what it is made of."""
-    trace = Trace(translator)
-    try:
-        compilation_of(trace.output)
-    except NotTracingError:
-        return None
-    if not late_numbers.may_wait_here(trace):
+    trace = _trace_of(translator)
+    if trace is None or not late_numbers.may_wait_here(trace):
         return None
     given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
     made = late_arithmetic.made_of(trace, function, given)

@@ -29,6 +29,11 @@ def stored_in(*blocks: Sequence[ast.stmt]) -> set[str]:
     return {ast.unparse(slot) for slot in slots if isinstance(slot.ctx, ast.Store)}
 
 
+def passing(at: ast.stmt) -> ast.stmt:
+    """``pass``, at that place."""
+    return ast.copy_location(ast.Pass(), at)
+
+
 def returns(statement: ast.stmt) -> bool:
     """Is there a ``return`` in it?"""
     return any(isinstance(node, ast.Return) for node in walk(statement))

@@ -22,7 +22,7 @@ from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
 from ..defer.kept import appended_to, is_new
 from ..defer.late import Late
-from .blocks import bound_for_certain, is_item, returns, stays, stored_in
+from .blocks import bound_for_certain, is_item, passing, returns, stays, stored_in
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
@@ -73,10 +73,6 @@ def _reads_number(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     return getattr(node.func, "attr", "") in _READING or getattr(node.func, "id", "") in ("float", "int")
-
-
-def _pass(at: ast.stmt) -> ast.stmt:
-    return ast.copy_location(ast.Pass(), at)
 
 
 class Side(Speculation):
@@ -266,7 +262,7 @@ class Side(Speculation):
         if self.ended:
             raise Declined(OTHER_STATEMENT, "a side ends in a `with`")
         inside, self.body = self.body, outside
-        self.body.append(ast.copy_location(ast.With(items, inside or [_pass(statement)]), statement))
+        self.body.append(ast.copy_location(ast.With(items, inside or [passing(statement)]), statement))
 
     def _as_written(self, statement: ast.stmt) -> None:
         """A statement that the trace judges as a whole, once it is traced."""
@@ -421,8 +417,8 @@ def assigning(
     rewritten = {spelling for side in falling for spelling in side.rewritten}
     around.rewritten |= rewritten
     bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
+    perhaps = around.perhaps if needed is not None else frozenset()
     for spelling in sorted(bound if needed is None else bound & needed):
-        perhaps = around.perhaps if needed is not None else frozenset()
         if all(spelling in side.bound | side.assigned | perhaps for side in falling):
             names.append(spelling)
         elif needed is not None:

@@ -17,7 +17,7 @@ from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import OWN, Template, constant, expression, name, replaced
 from ..base import Declined
-from ..shared.blocks import following, has_effect, leaves_loop, stored_in
+from ..shared.blocks import following, has_effect, leaves_loop, passing, stored_in
 from ..shared.branch import Branch, BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.lower import Lowering, of_data
@@ -68,7 +68,7 @@ class Exits:
     def inside(self, statement: ast.If) -> list[ast.stmt]:
         """What is done where the loop is left there, or the step."""
         found = [*statement.body[:-1], *self.returned_at(statement)]
-        return found or [_pass(statement)]
+        return found or [passing(statement)]
 
     def after(self, statement: ast.If) -> list[ast.stmt]:
         """What is done where it is not.  There has to be a value of a `return` for others to be selected from."""
@@ -187,11 +187,7 @@ class Step(Side):
             test, taken = self.judged(at.test, self.test(at.test)), name(tested, at)  # Python may know that one
             self.body += _TESTED.fill(at, TESTED=tested, TEST=test, DONE=spelling, LIKE=like)
             self.assigned |= {tested, spelling}
-        self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [_pass(at)]), at)])
-
-
-def _pass(at: ast.stmt) -> ast.stmt:
-    return ast.copy_location(ast.Pass(), at)
+        self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [passing(at)]), at)])
 
 
 @dataclass(frozen=True)
@@ -379,8 +375,8 @@ def _otherwise(found: Exits, scope: ModuleScope, mended: list[ast.stmt]) -> list
         return []
     lowering = Lowering(replace(found.place, block=orelse), scope)
     needed = found.place.function.flow.needed_after(found.loop)
-    branch = assigning(at, [_pass(at)], orelse, Side(lowering), needed)
-    return _OTHERWISE.fill(at, DONE=found.done, SELECTED=_selected(found, branch), ORELSE=mended or [_pass(at)])
+    branch = assigning(at, [passing(at)], orelse, Side(lowering), needed)
+    return _OTHERWISE.fill(at, DONE=found.done, SELECTED=_selected(found, branch), ORELSE=mended or [passing(at)])
 
 
 def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
