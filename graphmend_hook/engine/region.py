@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import torch
 
-from .attempt.attempt import Bet, Feature
+from .attempt.attempt import STEP, Bet, Feature
 from .attempt.compilation import Compilation, is_break_or_failure
 from .door.own_code import is_of_package
 from .door.trace_state import State
@@ -135,7 +135,9 @@ class Region:
             (lost.place, lost.code, lost.about) == (bet.place, bet.code, bet.about) for lost in compilation.lost(REGION)
         ):
             bet = dataclasses.replace(bet, site=(self.at[0], None))
-        compilation.without(bet, reason=f"a region is given up: {why[0]}")
+        step = STEP.at(self.at[0])
+        is_step = self.stores is not None and self.at[0] in compilation.of(Regions).steps
+        compilation.without(*([bet, step] if is_step else [bet]), reason=f"a region is given up: {why[0]}")
 
 
 @dataclass
@@ -143,12 +145,14 @@ class Regions:
     """The regions of an attempt: those that are open, one in another, and the one that was closed last.
 
     met: how often a line was reached where one may begin.
+    steps: the lines where a branch is a step of a loop that data ends, which stays as written if one is given up.
     predicated: operations that write to older memory, and only where their region is taken (`predicated_writes`).
     """
 
     open: list[Region] = field(default_factory=list)
     last: Region | None = None
     met: Counter[SourceLine | None] = field(default_factory=Counter)
+    steps: set[SourceLine | None] = field(default_factory=set)
     predicated: set[torch.fx.Node] = field(default_factory=set)
 
     @property

@@ -17,8 +17,9 @@ from graphmend_hook.engine.door.question import question
 from graphmend_hook.engine.door.tracer import Trace
 
 DRAWS, LINES = Feature("draws wait"), Feature("lines are mended", Lifetime.CODE)
+CALLS = Feature("lines are mended in the frames that are called", Lifetime.CALLS)
 EVERYWHERE = Feature("lines are mended in each frame", Lifetime.EVERYWHERE)
-BY_LIFETIME = {feature.lifetime.name: feature for feature in (DRAWS, LINES, EVERYWHERE)}
+BY_LIFETIME = {feature.lifetime.name: feature for feature in (DRAWS, LINES, CALLS, EVERYWHERE)}
 LINE, OTHER = ("module.py", 3), ("module.py", 4)
 
 
@@ -90,7 +91,7 @@ def asked(function: Callable[..., Any], x: torch.Tensor, lifetime: str) -> list[
     return [*_asked]
 
 
-@pytest.mark.parametrize("lifetime", ["COMPILATION", "CODE", "EVERYWHERE"])
+@pytest.mark.parametrize("lifetime", ["COMPILATION", "CODE", "CALLS", "EVERYWHERE"])
 def test_reset_forgets_it(lifetime: str) -> None:
     def one(x: torch.Tensor, lifetime: str) -> tuple[torch.Tensor, bool]:
         return x + 1, is_mended(lifetime)
@@ -102,6 +103,23 @@ def test_reset_forgets_it(lifetime: str) -> None:
         assert asked(one, torch.ones(2), lifetime) == [True, False]
         assert asked(one, torch.ones(3), lifetime) == ([True, False] if lifetime == "COMPILATION" else [False])
         assert asked(other, torch.ones(2), lifetime) == ([False] if lifetime == "EVERYWHERE" else [True, False])
+        torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("lifetime", ["CODE", "CALLS"])
+def test_where_a_frame_breaks_those_that_it_calls_know_what_was_dropped(lifetime: str) -> None:
+    def inner(x: torch.Tensor, lifetime: str) -> torch.Tensor:
+        is_mended(lifetime)
+        torch._dynamo.graph_break()
+        return x + 1
+
+    def outer(x: torch.Tensor, lifetime: str) -> torch.Tensor:
+        return inner(x, lifetime) * 2
+
+    in_outer = [True, False]
+    in_inner = [True, False, False] if lifetime == "CODE" else [False, False]  # the last one ends at the break
+    for _ in range(2):
+        assert asked(outer, torch.ones(2), lifetime) == in_outer + in_inner
         torch._dynamo.reset()
 
 

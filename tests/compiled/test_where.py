@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from expectations import Cases
+from observing import import_mended
 
 from graphmend_hook.engine.attempt import refusals
 
@@ -100,6 +102,25 @@ def test_a_branch_of_many_layers_is_given_up_in_two_attempts(caplog: pytest.LogC
     with caplog.at_level(logging.DEBUG, "graphmend_hook.trace"), pytest.raises(torch._dynamo.exc.Unsupported):
         compiled(torch.ones(3))
     assert caplog.text.count("a region is given up: GM102-T11") == 2
+
+
+def test_a_loop_that_cannot_be_mended_is_tried_once_for_all_frames_that_lead_to_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the loop breaks a frame, Dynamo compiles the functions that the frame calls, down to that of the loop."""
+    path = tmp_path / "gm_keeping.py"
+    path.write_text(
+        "import torch\n\n"
+        "def steps(x, seen):\n    for _ in range(4):\n        x = x * 2\n        seen.append(x)\n"
+        "        if x.norm() > 10:\n            break\n    return torch.stack(seen)\n\n"
+        "def middle(x):\n    return steps(x + 1, []).sum()\n\n"
+        "def outer(x):\n    return middle(x) * 2\n"
+    )
+    mended = import_mended(path, "gm_keeping")
+    compiled, x = torch.compile(mended.outer, backend="eager"), torch.ones(3)
+    with caplog.at_level(logging.DEBUG, "graphmend_hook.trace"):
+        assert torch.equal(compiled(x), mended.outer(x))
+    assert caplog.text.count("traced anew") == 1
 
 
 def test_a_refusal_names_the_operation_or_the_tensor() -> None:

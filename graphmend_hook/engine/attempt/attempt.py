@@ -19,6 +19,7 @@ class Lifetime(Enum):
 
     COMPILATION = auto()  # while Dynamo traces the frame, until an attempt succeeds
     CODE = auto()  # as long as Dynamo has compiled code for the frame's code object
+    CALLS = auto()  # the same, and in the frames that are compiled while one of that code runs, since it breaks
     EVERYWHERE = auto()  # the same, in each frame that comes to the site
 
 
@@ -82,4 +83,5 @@ class UselessRetreatError(Exception):
 
 MENDING = Feature("statements are mended")
 STATEMENT = Feature("the statement at a line is mended", Lifetime.CODE)
+STEP = Feature("the steps of a loop that data ends at a line are mended", Lifetime.CALLS)
 INLINED = Feature("the statement at a line of a function that others call is mended", Lifetime.EVERYWHERE)

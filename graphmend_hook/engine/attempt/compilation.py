@@ -66,6 +66,7 @@ class Attempts(Parts):
     """What the attempts of one compilation hand on: Dynamo traces a frame anew until one succeeds.
 
     current: the attempt that is being made; begun: has there been one?  made: the one whose code is being generated.
+    callers: the ledgers of the frames that run, and have led to this one because they break.
     failed: did something of ours fail in one?  Then no question is answered any more, and the ledger is not asked.
     ends: called at the end of each further attempt.
     """
@@ -75,6 +76,7 @@ class Attempts(Parts):
         self.current: Compilation | None = None
         self.made: Compilation | None = None
         self.begun = False
+        self.callers: list[Ledger] = []
         self.failed = False
         self.ends: set[End] = set()
 
@@ -140,6 +142,8 @@ class Compilation(Parts):
         """The bet on the feature that is off at the site, if one is: it knows why."""
         everywhere = feature.lifetime is Lifetime.EVERYWHERE
         ledgers = remembered(EveryFrame) if everywhere else [self._ledger(feature.lifetime)]
+        if feature.lifetime is Lifetime.CALLS:
+            ledgers += self.attempts.callers
         return next(filter(None, (ledger.dropped(feature, site) for ledger in ledgers)), None)
 
     def lost(self, feature: Feature) -> list[Bet]:
@@ -297,6 +301,8 @@ def compilation_of(output: Any) -> Compilation:
         code = output.root_tx.f_code
         if not attempts.begun and not _debug_get_cache_entry_list(code):
             _memories[code] = FrameMemory()  # the first time, or after `torch._dynamo.reset`
+        if not attempts.begun:
+            attempts.callers = _ledgers_of_callers()
         attempts.begun = True
         attempts.current = Compilation(output, attempts, memory_of(code))
         for action in attempts.ends:
@@ -314,11 +320,29 @@ def begin_as_remembered(output: Any) -> None:
             compilation_of(output)
 
 
+def _ledgers_of_callers() -> list[Ledger]:
+    """Those of the frames that run.  One that breaks has code of Dynamo's, with the name and place of the program's."""
+    ledgers, found, frame = {_place(code): memory.of(Ledger) for code, memory in _known(Ledger)}, [], sys._getframe()
+    while ledgers and frame.f_back is not None:
+        frame = frame.f_back
+        if (ledger := ledgers.pop(_place(frame.f_code), None)) is not None:
+            found.append(ledger)
+    return found
+
+
+def _place(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
 def remembered(kind: type[Part]) -> list[Part]:
     """What all frames remember of that kind to which Dynamo has come since the last `torch._dynamo.reset`."""
+    return [memory.of(kind) for _, memory in _known(kind)]
+
+
+def _known(kind: type[Part]) -> list[tuple[CodeType, FrameMemory]]:
     from torch._dynamo.convert_frame import input_codes
 
-    return [memory.of(kind) for code, memory in list(_memories.items()) if kind in memory and code in input_codes]
+    return [(code, memory) for code, memory in list(_memories.items()) if kind in memory and code in input_codes]
 
 
 def memory_of(code: CodeType) -> FrameMemory:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...engine.attempt.as_written import is_as_written
-from ...engine.attempt.attempt import INLINED, STATEMENT
+from ...engine.attempt.attempt import INLINED, STATEMENT, STEP
 from ...engine.attempt.compilation import Compilation, is_order
 from ...engine.attempt.refusals import record as record_here
 from ...engine.door.question import question
@@ -328,4 +328,4 @@ def is_harmful(trace: Trace, line: int | None = None) -> bool:
     if is_as_written(trace) or trace.line is None:
         return True
     lines = {trace.line, (trace.line[0], trace.line[1] if line is None else line)}
-    return not all(trace.compilation.allows(feature, at) for feature in (STATEMENT, INLINED) for at in lines)
+    return not all(trace.compilation.allows(feature, at) for feature in (STATEMENT, INLINED, STEP) for at in lines)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ...engine.attempt.attempt import STATEMENT
+from ...engine.attempt.attempt import STEP
 from ...engine.attempt.refusals import record as record_here
 from ...engine.attempt.restart import expect_success
 from ...engine.door.question import in_trace, question
@@ -18,6 +18,7 @@ from ...engine.door.tracer import Trace, gives_for_nothing
 from ...engine.door.variables import Variable, type_of
 from ...engine.epilogue import deferral
 from ...engine.numbers import late_lists, late_numbers, number_tensors
+from ...engine.region import Regions
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
@@ -302,7 +303,10 @@ def may_leave(trace: Trace, iterated: Variable, first: int) -> bool:
     if traced_sides.is_harmful(trace, first) or not all(map(_is_repeatable, iterated.realize().items)):
         record_here(HARMFUL)
         return False
-    return not trace.is_in_a_body
+    if trace.is_in_a_body:
+        return False
+    trace.compilation.of(Regions).steps.add(trace.line)
+    return True
 
 
 def _is_repeatable(iterated: Variable) -> bool:
@@ -320,7 +324,7 @@ def expect_step(outcome: tuple[Any, ...] | None) -> None:
 
 @question(otherwise=None)
 def _leave_exit(trace: Trace) -> None:
-    trace.compilation.without(STATEMENT.at(trace.line), reason="a step behind an exit that data decides is not mended")
+    trace.compilation.without(STEP.at(trace.line), reason="a step behind an exit that data decides is not mended")
 
 
 @question(otherwise=False)
