@@ -445,13 +445,26 @@ class Evidence:
         if name in _USUAL_OF_TENSORS and isinstance(call.func, ast.Attribute) and not qualified.startswith(STRANGERS):
             return self.of(call.func.value)
         if qualified in OF_NUMBERS or (name in _BUILTINS and isinstance(call.func, ast.Name)):
-            return max(map(self.of, call.args), default=Taint.NO)
+            of = self._of_converted if name in ("float", "int") else self.of
+            return max(map(of, call.args), default=Taint.NO)
+        if name == "numpy" and isinstance(call.func, ast.Attribute) and not call.args:
+            return Taint.MAYBE
+        if qualified.startswith("numpy."):
+            return min(Taint.MAYBE, max(map(self.of, call.args), default=Taint.NO))
         if name in ("numel", "size", "__len__") and isinstance(call.func, ast.Attribute):
             counted = call.func.value  # ``x[mask].numel()`` counts data; any other size does not
             selects = isinstance(counted, ast.Subscript) and isinstance(counted.slice, (ast.Name, ast.Compare))
             return Taint.MAYBE if selects else Taint.NO
         helper = self._helper(call.func)
         return min(Taint.MAYBE, evidence_of(helper, self._scope).returned) if helper is not None else Taint.NO
+
+    def _of_converted(self, node: ast.expr) -> Taint:
+        """That of what is made a number: ``int(lengths[k])``, an item of a parameter, is meant for a tensor."""
+        return max(self.of(node), Taint.MAYBE if self.is_item_handed_in(node) else Taint.NO)
+
+    def is_item_handed_in(self, node: ast.expr) -> bool:
+        """Is it an item of a parameter that nobody says the type of?"""
+        return isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in self.untyped
 
     @cached_property
     def returned(self) -> Taint:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+import operator
 import re
 import sys
 import warnings
@@ -64,6 +65,8 @@ _SQUEEZING = re.compile("(?<!un)squeeze")
 _PERHAPS_COPYING = frozenset({"contiguous", "reshape", "reshape_as", "flatten", "ravel"})
 # Their kernels refuse sizes of 0, and what AOTAutograd makes of them does not.
 _RESIZING = re.compile("interpolate|upsample")
+# What Inductor makes of them looks at no numbers; eager fails where they do not fit.
+_UNCHECKED = frozenset({"as_strided", "as_strided_scatter", "diagonal_scatter", "slice_scatter"})
 
 
 @question(otherwise=False)
@@ -148,7 +151,8 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
 
     PyTorch takes for granted that a size which is squeezed is not 1, "with no runtime assertions", as it says in its
     log, and gives the program the shape that follows from that.  And it copies what may be contiguous or not, where
-    eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.
+    eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.  And Inductor reads
+    beyond a tensor, or writes nothing, where eager says that it has no such item.
     """
     if any(map(_asks_for_strides, traced_code(compilation))):
         read_as_written(compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
@@ -162,6 +166,10 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         if _RESIZING.search(name):
             sizes = [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:]]
             _need(compilation, [size > 0 for size in sizes if is_unbacked(size)])
+        if name in ("select", "getitem") and given:
+            _need(compilation, _conditions_of_item(node, given[0]))
+        if name in _UNCHECKED and any(is_unbacked(number) for number in _numbers_of(node)):
+            read_as_written(compilation, f"nothing checks the numbers of {name}")
         if not any(map(is_unbacked, shapes)):
             continue
         if _SQUEEZING.search(name) and any(
@@ -170,6 +178,25 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             read_as_written(compilation, "a size that the data decides is squeezed")
         if name in _PERHAPS_COPYING and not all(map(is_contiguous, given)) and _is_shared(node, nodes):
             read_as_written(compilation, "what is copied or not, as a size has it, is written to")
+
+
+def _numbers_of(node: torch.fx.Node) -> list[Any]:
+    """The symbols that the operation is given."""
+    values = [operand.meta.get("example_value") for operand in node.all_input_nodes]
+    return [value for value in values if isinstance(value, torch.SymInt)]
+
+
+def _conditions_of_item(node: torch.fx.Node, tensor: torch.Tensor) -> list[Any]:
+    """What has to hold of a captured number for a tensor to have an item at it: ``tensor.select(dim, number)``."""
+    if not any(map(is_unbacked, _numbers_of(node))):
+        return []
+    names = ("input", "index") if node.target is operator.getitem else ("input", "dim", "index")
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    dim, index = given.get("dim", 0), given["index"]
+    if not isinstance(index, torch.fx.Node) or not isinstance(dim, int):
+        return []
+    number, size = index.meta["example_value"], tensor.shape[dim]
+    return [number >= -size, number < size]
 
 
 def _need(compilation: Compilation, conditions: list[Any] | None) -> None:

@@ -6,7 +6,7 @@ So an assumption on a number that the data decides is known to be false before i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,12 +22,20 @@ from ..facts.writes import memory_of, written_by
 def values_of(wanted: Sequence[torch.fx.Node]) -> list[Any] | None:
     """What the nodes of a graph stand for; None where running their operations would be noticed, or fails."""
     try:
-        order = _needed(wanted)
-        with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
-            return _run(order, wanted)
+        found = dict(_run(wanted))
+        return [found[node] for node in wanted]
     except Exception as error:
         log.debug("not known in this call: %s", error)
         return None
+
+
+def is_any_false(conditions: Sequence[torch.fx.Node]) -> bool:
+    """Is one of them false, before what another is made of fails?"""
+    try:
+        return not all(bool(value) for _, value in _run(conditions))
+    except Exception as error:
+        log.debug("not known in this call: %s", error)
+        return False
 
 
 def _needed(wanted: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
@@ -50,17 +58,20 @@ def _needed(wanted: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:
     return [node for node in nodes if node in needed]
 
 
-def _run(order: Sequence[torch.fx.Node], wanted: Sequence[torch.fx.Node]) -> list[Any]:
-    """Run the operations, each result kept until it has been used for the last time."""
+def _run(wanted: Sequence[torch.fx.Node]) -> Iterator[tuple[torch.fx.Node, Any]]:
+    """Run the operations, each result kept until it has been used for the last time; the wanted ones, in order."""
+    order = _needed(wanted)
     results: dict[torch.fx.Node, Any] = {}
-    readers = Counter(operand for node in order for operand in node.all_input_nodes) + Counter(wanted)
+    readers, asked = Counter(operand for node in order for operand in node.all_input_nodes), {*wanted}
     for node in order:
-        results[node] = _input(node) if node.op == "placeholder" else _computed(node, results)
+        with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
+            results[node] = _input(node) if node.op == "placeholder" else _computed(node, results)
+        if node in asked:
+            yield node, results[node]
         for operand in node.all_input_nodes:
             readers[operand] -= 1
             if not readers[operand]:
                 del results[operand]
-    return [results[node] for node in wanted]
 
 
 def _input(node: torch.fx.Node) -> Any:

@@ -28,7 +28,7 @@ from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import bounds, captured_tensors, late_lists, late_numbers, python_operator
+from . import arrays, bounds, captured_tensors, late_lists, late_numbers, python_operator
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -270,11 +270,13 @@ def is_filled(number: Variable) -> bool:
 
 
 def stands_for(trace: Trace, number: Variable) -> bool:
-    """Is it a late number, or a captured one, that a tensor of the graph stands for, to the bit?"""
+    """Is it a late number, a captured one or one of numpy's, that a tensor of the graph stands for, to the bit?"""
     return not is_unread(number) and not trace.is_in_a_body and _standing_for(trace, number.realize()) is not None
 
 
 def _standing_for(trace: Trace, number: Variable) -> Variable:
+    if arrays.is_array(number):
+        return arrays.tensor_of(trace, number)
     if not late_numbers.is_late(number):
         return captured_tensors.tensor_of(trace, number)
     # What is made of the program's state alone is for Python to test, but where a region may not be taken: there a

@@ -81,8 +81,7 @@ def is_false_in_this_call(module: torch.fx.GraphModule) -> bool:
     """Does anything that the graph asserts of data not hold in the call for which it is compiled, as far as known?"""
     made = module.graph.find_nodes(op="call_function", target=torch._assert_async)
     conditions = [node.args[0] for node in made if str(node.args[1]).startswith(_TEXT)]
-    values = first_call.values_of(conditions)
-    return values is not None and not all(map(bool, values))
+    return first_call.is_any_false(conditions)
 
 
 def assert_on_host(test: torch.Tensor, text: str) -> None:

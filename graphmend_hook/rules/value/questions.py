@@ -185,7 +185,8 @@ class Questions:
                 self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
-                if self._may_be_tensor(argument) or self._evidence.may_give(argument):
+                may_be = self._may_be_tensor(argument) or self._evidence.may_give(argument)
+                if may_be or self._evidence.is_item_handed_in(argument):
                     is_late = self._is_builtin(call.func, frozenset({"bool", "float"}))
                     self._ask_number(argument, ast.unparse(call.func) if is_late else "")
         elif self._is_builtin(call.func, _TRUTHS):

@@ -64,6 +64,7 @@ def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_added: b
     is_float: it is ``float(tensor)``, for which torch warns of one that requires a gradient.
     is_added: it is added to what an object holds, and so is no size.
     """
+    tensor = as_tensor(tensor)
     if not is_asked(tensor) or not has_truth(tensor):
         return None
     is_late = may_wait and _may_be_late(tensor, is_added)
@@ -89,17 +90,23 @@ def _late(tensor: torch.Tensor, warns: bool = False) -> Any:
 
 def read(tensor: Any) -> Any:
     """``tensor.item()`` for an effect, which shows the number: it is read when the effect is delivered."""
-    if is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True):
-        return _late(tensor)
-    found = item(tensor)
+    found = _late_item(tensor)
+    found = item(tensor) if found is None else found
     return tensor.item() if found is None else found
 
 
 def read_in_side(tensor: Any) -> Any:
     """The same in a side of a branch, where it may not break the graph."""
-    if is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True):
-        return _late(tensor)
-    raise Unspeculable(MAY_FAIL, "item")
+    found = _late_item(tensor)
+    if found is None:
+        raise Unspeculable(MAY_FAIL, "item")
+    return found
+
+
+def _late_item(tensor: Any) -> Any:
+    tensor = as_tensor(tensor)
+    may_wait = is_asked(tensor) and has_truth(tensor) and _may_be_late(tensor, True)
+    return _late(tensor) if may_wait else None
 
 
 def read_by(function: Any, value: Any) -> Any:
@@ -116,12 +123,13 @@ def read_in_side_by(function: Any, value: Any) -> Any:
     found = _late_by(function, value)
     if found is not None:
         return found
-    if isinstance(value, torch.Tensor):
+    if isinstance(as_tensor(value), torch.Tensor):
         raise Unspeculable(MAY_FAIL, "item")
     return function(value)
 
 
 def _late_by(function: Any, value: Any) -> Any:
+    value = as_tensor(value)
     if not (is_asked(value) and has_truth(value) and _may_be_late(value, True)):
         return None
     if function is float:
@@ -144,6 +152,7 @@ def _may_be_late(tensor: torch.Tensor, is_shown: bool) -> bool:
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:
     """``tensor.tolist()``."""
+    tensor = as_tensor(tensor)
     if not is_asked(tensor) or not has_elements(tensor):
         return None
     numbers = known_elements(tensor)
@@ -175,6 +184,10 @@ def known(value: Any, place: str = "") -> Any:
     place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
         dimensions for a number; it refuses others.  "float", "bool": what those are called with.
     """
+    if _is_array(value):
+        tensor = torch.as_tensor(value)
+        found = known(tensor, place)
+        return value if found is tensor else found
     if isinstance(value, torch.Tensor) and (place == "float" or place == "bool"):  # noqa: PLR1714  Dynamo
         number = item(value, value.is_floating_point() or value.dtype is torch.bool, place == "float")
         return value if number is None else number
@@ -212,7 +225,7 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
 
     of_inputs: may it be known from the inputs of the frame?
     """
-    if in_trace() and isinstance(test, _ARRAYS):
+    if _is_array(test):
         found = decide(torch.as_tensor(test), of_inputs)
         return test if isinstance(found, torch.Tensor) else found
     if is_asked(test) and has_truth(test):
@@ -229,7 +242,11 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
 
 def as_tensor(value: Any) -> Any:
     """`value`; a tensor, where it is an array of numpy, or one of its numbers, and is traced: then both are alike."""
-    return torch.as_tensor(value) if in_trace() and isinstance(value, _ARRAYS) else value
+    return torch.as_tensor(value) if _is_array(value) else value
+
+
+def _is_array(value: Any) -> bool:
+    return in_trace() and isinstance(value, _ARRAYS)
 
 
 def decide_again(test: Any) -> Any:

@@ -29,6 +29,7 @@ from . import traced_contents
 from .traced import as_tensor, is_asked, is_traced, item, on_host
 from .traced_contents import known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
+from .traced_selected import selected
 
 _MOST_COUNTED = 1 << 22  # comparisons, in the place of a count
 
@@ -59,6 +60,9 @@ def _taken(container: Any, index: Any, of_inputs: bool) -> Any:
     number = as_tensor(index)
     if traced_rows.is_number(number):
         return _row(container, number) if is_asked(container) else None
+    items = selected(container, index)
+    if items is not None:
+        return items
     masks = [part for part in _parts(index) if _is_mask(part)]
     if not masks or not is_asked(container):  # no break without a mask
         return None
@@ -121,6 +125,9 @@ def written_to(container: Any, index: Any, value: Any) -> tuple[Any, Any]:
     Where a mask selects, one number of another dtype is converted; where places do, it is refused.  What the inputs of
     the frame hold is not asked: Dynamo traces a write at a mask as it is.
     """
+    items = selected(container, index)
+    if items is not None:
+        return items, ...
     is_lonely = _is_mask(index) and index.dim() == 0 and is_traced(container) and not is_left_alone()
     if is_lonely and may_fill(container, value) and is_asked(index):
         expect_success()
