@@ -25,6 +25,7 @@ from ...engine.epilogue.deferral import is_autocast
 from ...engine.facts.operations import is_cheap, only_writes
 from ...engine.facts.writes import are_apart, storages_of, written_by
 from ...engine.numbers.captured import Captured, Denied
+from ...engine.numbers.symbolic_constants import constant_of
 from ..defer.codes import NEEDS_ITS_BREAKS, NO_EPILOGUE
 from .codes import NOT_TRACED, SIZE_OTHERWISE, UNKNOWN_DATA, WHILE_OF_AN_INPUT, WRITTEN_IN_PLACE
 from .traced_specialised import SMALL, Making, Unknown, guard, is_held_by_module, is_named, readable
@@ -73,9 +74,9 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
         return ""
     root = tensor_node(tensor)
     try:
-        constant = getattr(root.meta["example_value"], "constant", None)
-        if constant is not None and not _is_made_of_symbols(root):
-            return readable(constant)  # the fake tensor itself knows: made of numbers, and not written to since
+        constant = constant_of(tensor)
+        if constant is not None:
+            return readable(constant)
         making = _making(compilation, root)
         if not (of_inputs or all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves)):
             raise Unknown(WHILE_OF_AN_INPUT)
@@ -85,22 +86,6 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
         asked.refusal = unknown.args[0]
         return ""
     return value
-
-
-def _is_made_of_symbols(root: torch.fx.Node) -> bool:
-    """Is a number among what the tensor is made of for which a symbol stands?
-
-    PyTorch calculates with constants at once, and with NaN for a float of which it knows the symbol alone.
-    """
-    found, waiting = {root}, [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat, torch.SymBool)):
-            return True
-        new = [operand for operand in node.all_input_nodes if operand not in found]
-        found.update(new)
-        waiting += new
-    return False
 
 
 @question(otherwise=None)

@@ -1,0 +1,54 @@
+"""Constants of the trace that PyTorch has calculated with a float of which it knows the symbol alone.
+
+A tensor that is made of Python's numbers has a constant, with which PyTorch calculates at once.  For a symbolic float it
+takes NaN, and then ``float(scale * constant)`` is NaN, and ``constant > scale`` False: stock silently computes so, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from ..door.question import at_connection
+from ..door.variables import Variable, fake_of
+from ..facts.writes import written_nodes
+
+
+@at_connection
+def forget_them() -> None:
+    """Let what is calculated with such a float have no constant, from now on."""
+    from torch._dynamo.variables import builder
+
+    calculate = builder.get_fake_value
+    if hasattr(calculate, "__wrapped__"):
+        return
+
+    @functools.wraps(calculate)
+    def get_fake_value(node: torch.fx.Node, *args: Any, **kwargs: Any) -> Any:
+        value = calculate(node, *args, **kwargs)
+        if any(map(_is_symbol, node.all_input_nodes)):
+            written = [operand.meta.get("example_value") for operand in written_nodes(node)]
+            for each in torch.utils._pytree.tree_leaves([value, written]):
+                _forget(each)
+        return value
+
+    builder.get_fake_value = get_fake_value
+
+
+def constant_of(tensor: Variable) -> torch.Tensor | None:
+    """What the tensor is known to hold, since it is made of numbers, and has not been written to since."""
+    return getattr(fake_of(tensor), "constant", None)
+
+
+def _is_symbol(operand: torch.fx.Node) -> bool:
+    return isinstance(operand.meta.get("example_value"), (torch.SymFloat, torch.SymBool))
+
+
+def _forget(value: Any) -> None:
+    """The tensor, and what shares its memory, has no constant any more."""
+    constant = getattr(value, "constant", None)
+    if isinstance(constant, torch.Tensor):
+        value.fake_mode.fake_tensor_converter.invalidate_constant_aliases(constant)
+        value.constant = None
