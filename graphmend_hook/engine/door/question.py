@@ -32,6 +32,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def is_answered(trace: Trace) -> bool:
+    """Does the tracer do what is relied on, and has nothing of ours failed in this compilation?"""
+    if not trace.is_in_a_body:  # a probe is a frame of its own
+        trust.prove()
+    return not trace.compilation.attempts.failed and trust.works(*trust.EVERYTHING)
+
+
 class Question(Generic[T]):
     """What is asked of the tracer, and the answer where it cannot tell."""
 
@@ -57,9 +64,7 @@ class Question(Generic[T]):
         trace = None
         try:
             trace = Trace(translator)
-            if not trace.is_in_a_body:  # a probe is a frame of its own
-                trust.prove()
-            if trace.compilation.attempts.failed or not trust.works(*trust.EVERYTHING):
+            if not is_answered(trace):
                 return self._otherwise
             graph_breaks.note(trace)
             bound = self._signature.bind(trace, *arguments, **keywords)

@@ -15,7 +15,7 @@ import torch
 from torch._guards import TracingContext
 
 from ...source.templates import RUNTIME
-from ..attempt.compilation import Compilation, compilation_of
+from ..attempt.compilation import Compilation, NotTracingError, compilation_of
 from ..attempt.refusals import NOWHERE, Place
 from .own_code import OWN_FILES
 from .variables import is_unread
@@ -97,6 +97,15 @@ class Trace:
     def place(self) -> Place:
         """Where the program is, for the report."""
         return NOWHERE if self.line is None or self.code is None else (*self.line, self.code.co_name)
+
+
+def trace_at(translator: Any) -> Trace | None:
+    """The trace that goes on there; None where it is over."""
+    try:
+        compilation_of(translator.output)
+    except NotTracingError:
+        return None
+    return Trace(translator)
 
 
 def place_of(error: BaseException) -> Place | None:

@@ -21,13 +21,15 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ...source.templates import RUNTIME
 from ..attempt import restart
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Bet
 from ..attempt.compilation import Compilation
 from ..door import frame_guards
-from ..door.question import question
-from ..door.tracer import Trace, traced_code
+from ..door.fake_values import Calculate, around
+from ..door.question import is_answered, question
+from ..door.tracer import Trace, trace_at, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import (
     Variable,
@@ -93,6 +95,24 @@ def begin_shape(trace: Trace) -> bool:
     return _switch_on(trace, "dynamic_output_shape_ops")
 
 
+@around
+def _let_data_decide_the_shape(translator: Any, node: torch.fx.Node, calculate: Calculate) -> Any:
+    """Capture the shape of what any other operation gives that Dynamo would end the graph for."""
+    from torch._dynamo.exc import Unsupported
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+    try:
+        return calculate()
+    except Unsupported as error:
+        is_shaped = isinstance(error.__cause__, DynamicOutputShapeException) and RUNTIME in translator.f_globals
+        trace = trace_at(translator) if is_shaped else None
+        if trace is None or not is_answered(trace) or not _switch_on(trace, "dynamic_output_shape_ops"):
+            raise
+    value = calculate()
+    end_of(trace)
+    return value
+
+
 @question(otherwise=False)
 def is_shaped_by_data(trace: Trace, operator: Variable, operands: Variable) -> bool:
     """Does the data decide the shape of what the operator of `torch.ops` gives, as its own fake kernel says?"""
@@ -121,6 +141,11 @@ def is_shaped_by_data(trace: Trace, operator: Variable, operands: Variable) -> b
 @question(otherwise=None)
 def end(trace: Trace) -> None:
     """Switch it off again, if it was switched on here."""
+    end_of(trace)
+
+
+def end_of(trace: Trace) -> None:
+    """The same, asked by the engine."""
     from torch._dynamo import config
 
     captured, shapes = trace.compilation.of(Captured), trace.output.shape_env

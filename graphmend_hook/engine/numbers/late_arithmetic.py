@@ -220,6 +220,8 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
     given = [arg if is_unread(arg) and may_stay_unread(arg) else arg.realize() for arg in args]
     if any(not is_unread(each) and each.is_tensor() for each in given):
         return late_numbers.tensors.calculated(function, translator, given, {})
+    if len(given) == 1 and function is kind_of(given[0]):
+        return given[0]
     made = made_of(trace, function, given)
     if made is None:
         give_up(next(each for each in given if isinstance(each, kind)))

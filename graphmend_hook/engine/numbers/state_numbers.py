@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...source.templates import RUNTIME
-from ..attempt.compilation import NotTracingError, compilation_of
 from ..door.counters import growing, is_counter, let_vary
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
-from ..door.tracer import Trace
+from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_arithmetic, late_lists, late_numbers
@@ -89,7 +88,7 @@ def _late_float(builder: Any, value: float) -> Any:
     translator = InstructionTranslator.current_tx().output.current_tx
     if not is_counter(translator, builder.source) or not can_be_loaded(builder.source):
         return None
-    trace = _trace_of(translator)
+    trace = trace_at(translator)
     if trace is None:
         return None
     unread = LazyVariableTracker.create(value, builder.source)
@@ -105,15 +104,6 @@ def _look_at(unread: Any, builder: Any) -> None:
 def _as_without_us(builder: Any, value: float) -> Variable:
     """What Dynamo makes of a float."""
     return type(builder).wrap_symfloat.__wrapped__(builder, value)
-
-
-def _trace_of(translator: Any) -> Trace | None:
-    """The trace that goes on there; None where it is over."""
-    try:
-        compilation_of(translator.output)
-    except NotTracingError:
-        return None
-    return Trace(translator)
 
 
 def _grown(
@@ -139,7 +129,7 @@ def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -
 
 def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
     """The late number; None where the trace is to look at what it is made of."""
-    trace = _trace_of(translator)
+    trace = trace_at(translator)
     if trace is None or not late_numbers.may_wait_here(trace):
         return None
     given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]

@@ -6,35 +6,24 @@ takes NaN, and then ``float(scale * constant)`` is NaN, and ``constant > scale``
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
 
-from ..door.question import at_connection
+from ..door.fake_values import Calculate, around
 from ..door.variables import Variable, fake_of
 from ..facts.writes import written_nodes
 
 
-@at_connection
-def forget_them() -> None:
-    """Let what is calculated with such a float have no constant, from now on."""
-    from torch._dynamo.variables import builder
-
-    calculate = builder.get_fake_value
-    if hasattr(calculate, "__wrapped__"):
-        return
-
-    @functools.wraps(calculate)
-    def get_fake_value(node: torch.fx.Node, *args: Any, **kwargs: Any) -> Any:
-        value = calculate(node, *args, **kwargs)
-        if any(map(_is_symbol, node.all_input_nodes)):
-            written = [operand.meta.get("example_value") for operand in written_nodes(node)]
-            for each in torch.utils._pytree.tree_leaves([value, written]):
-                _forget(each)
-        return value
-
-    builder.get_fake_value = get_fake_value
+@around
+def _forget_constants(_translator: object, node: torch.fx.Node, calculate: Calculate) -> Any:
+    """Let what is calculated with such a float have no constant."""
+    value = calculate()
+    if any(map(_is_symbol, node.all_input_nodes)):
+        written = [operand.meta.get("example_value") for operand in written_nodes(node)]
+        for each in torch.utils._pytree.tree_leaves([value, written]):
+            _forget(each)
+    return value
 
 
 def constant_of(tensor: Variable) -> torch.Tensor | None:

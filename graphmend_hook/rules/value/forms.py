@@ -13,7 +13,7 @@ from ...source.templates import expression, replaced
 from ...source.unknown import TORCH
 
 READS = {"item": "GM.item(A)", "tolist": "GM.tolist(A)"}  # methods, and what is asked in their place
-ADDED = "GM.item(A, is_added=True)"  # to what an object holds
+ALONE = "GM.item(A, is_alone=True)"  # where it is used as a number alone
 LOOPED_OVER = "GM.tolist(A, False)"  # in ``for number in x.tolist()``: each number would be one more to decide on
 MOST_OPERANDS = 12  # of a question; each has a letter
 OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them

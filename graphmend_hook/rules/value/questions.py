@@ -14,9 +14,10 @@ from ...source.templates import OWN, name
 from ...source.unknown import STRANGERS, is_held_by_self, is_membership
 from . import forms, groups, sizes
 from .forms import Question
+from .number_uses import is_number_alone
 
 _NUMBERS = frozenset({"bool", "float", "int", "range"})
-_CALCULATING = frozenset({"abs", "float", "max", "min", "round"})
+_LATE, _WHOLE = frozenset({"bool", "float"}), frozenset({"int"})
 _COUNTING = frozenset({"enumerate"})
 _LISTS = frozenset({"list", "tuple"})
 _TRUTHS = frozenset({"all", "any"})  # of Python: they look at one item after the other
@@ -85,28 +86,6 @@ class Questions:
                 or self._evidence.is_of_strangers(operand)
             ):
                 self._ask(operand, Question(question, (operand,)))
-
-    def _is_added(self, call: ast.Call) -> bool:
-        """``self.correct += (guess == target).sum().item()``."""
-        statement = self._place.statement
-        if not isinstance(statement, ast.AugAssign) or isinstance(statement.target, ast.Name):
-            return False
-        is_item = isinstance(call.func, ast.Attribute) and call.func.attr == "item"
-        return is_item and any(term is call for term in self._terms(statement.value))
-
-    def _terms(self, node: ast.expr) -> Iterator[ast.expr]:
-        """What is calculated with."""
-        operands: list[ast.expr] = []
-        if isinstance(node, ast.BinOp):
-            operands = [node.left, node.right]
-        elif isinstance(node, ast.UnaryOp):
-            operands = [node.operand]
-        elif isinstance(node, ast.Call) and self._is_builtin(node.func, _CALCULATING) and not node.keywords:
-            operands = node.args
-        for operand in operands:
-            yield from self._terms(operand)
-        if not operands:
-            yield node
 
     def _join(self, test: ast.expr) -> None:
         """``if total == 0 and self.training``: false whatever the tensor holds, where the rest is."""
@@ -181,13 +160,16 @@ class Questions:
             if not qualified.startswith(STRANGERS):
                 loops = isinstance(self._place.statement, ast.For) and call is self._place.statement.iter
                 text = forms.LOOPED_OVER if loops and call.func.attr == "tolist" else forms.READS[call.func.attr]
-                text = forms.ADDED if self._is_added(call) else text
+                is_item = call.func.attr == "item" and is_number_alone(call, self._place.function.node)
+                text = forms.ALONE if is_item else text
                 self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
             for argument in call.args if not call.keywords else ():
                 may_be = self._may_be_tensor(argument) or self._evidence.may_give(argument)
                 if may_be or self._evidence.is_item_handed_in(argument):
-                    is_late = self._is_builtin(call.func, frozenset({"bool", "float"}))
+                    is_late = self._is_builtin(call.func, _LATE) or (
+                        self._is_builtin(call.func, _WHOLE) and is_number_alone(call, self._place.function.node)
+                    )
                     self._ask_number(argument, ast.unparse(call.func) if is_late else "")
         elif self._is_builtin(call.func, _TRUTHS):
             self._truths(call)

@@ -58,16 +58,16 @@ except ImportError:  # torch can do without
     _ARRAYS = ()
 
 
-def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_added: bool = False) -> Any:
+def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_alone: bool = False) -> Any:
     """``tensor.item()``.  may_wait: may it be a number that exists behind the graph?
 
     is_float: it is ``float(tensor)``, for which torch warns of one that requires a gradient.
-    is_added: it is added to what an object holds, and so is no size.
+    is_alone: is it used as a number alone, and so is no size?
     """
     tensor = as_tensor(tensor)
     if not is_asked(tensor) or not has_truth(tensor):
         return None
-    is_late = may_wait and _may_be_late(tensor, is_added)
+    is_late = may_wait and _may_be_late(tensor, is_alone)
     numbers = known_elements(tensor, not is_late)
     if numbers is not None:
         return numbers[0]
@@ -182,7 +182,8 @@ def known(value: Any, place: str = "") -> Any:
     """`value`, with the number in the place of a tensor of one element, or of such items of a tuple or list.
 
     place: "size" where torch takes a tensor of one whole number for a size, "scalar" where it takes a tensor without
-        dimensions for a number; it refuses others.  "float", "bool": what those are called with.
+        dimensions for a number; it refuses others.  "float", "bool": what those are called with; "int": where it
+        is called for a number alone.
     """
     if _is_array(value):
         tensor = torch.as_tensor(value)
@@ -191,7 +192,11 @@ def known(value: Any, place: str = "") -> Any:
     if isinstance(value, torch.Tensor) and (place == "float" or place == "bool"):  # noqa: PLR1714  Dynamo
         number = item(value, value.is_floating_point() or value.dtype is torch.bool, place == "float")
         return value if number is None else number
+    if isinstance(value, torch.Tensor) and place == "int" and not value.is_floating_point():
+        number = item(value, is_alone=True)
+        return value if number is None else number
     if isinstance(value, torch.Tensor):
+        place = "" if place == "int" else place
         number = item(value, not place and value.is_floating_point()) if not place or _is_taken(value, place) else None
         return value if number is None else number
     if type(value) is tuple:

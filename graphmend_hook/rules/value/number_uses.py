@@ -1,0 +1,75 @@
+"""What a function does with a number: is it used as a number alone, and not as a size, a place or a count of steps?
+
+It says what is tried first, and no more: a number that is used as one alone need not be a symbol of the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from ...source.names import walk
+
+_CALCULATING = frozenset({"abs", "bool", "float", "int", "max", "min", "round"})
+_KEEPING = frozenset({"append", "appendleft"})  # methods
+
+
+def is_number_alone(node: ast.expr, function: ast.AST) -> bool:
+    """Is what the expression gives, and each name and attribute of the function that it is bound to, used so?"""
+    return _Uses(function).is_number(node)
+
+
+class _Uses:
+    def __init__(self, function: ast.AST) -> None:
+        self._parents = _parents(function)
+        self._function = function
+        self._seen: set[str] = set()
+
+    def is_number(self, node: ast.AST) -> bool:
+        parent = self._parents.get(node)
+        match parent:
+            case ast.BinOp(left=left, right=right):
+                return not any(isinstance(each, (ast.List, ast.Tuple)) for each in (left, right)) and self.is_number(parent)
+            case ast.UnaryOp() | ast.BoolOp() | ast.Tuple() | ast.List() | ast.Dict():
+                return self.is_number(parent)
+            case ast.IfExp(test=test):
+                return node is test or self.is_number(parent)
+            case ast.Compare(comparators=others):
+                return not any(isinstance(each, (ast.List, ast.Tuple)) for each in others)
+            case ast.If() | ast.Assert() | ast.Return() | ast.FormattedValue():
+                return True
+            case ast.Call(func=ast.Name(id=name)) if name in _CALCULATING:
+                return self.is_number(parent)
+            case ast.Call(func=ast.Attribute(attr=method)):
+                return method in _KEEPING
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                return self._is_bound(target, None)
+            case ast.Assign(targets=[target]):
+                return self._is_bound(target, node)
+            case ast.NamedExpr(target=target):
+                return self._is_bound(target, None) and self.is_number(parent)
+        return False
+
+    def _is_bound(self, target: ast.expr, value: ast.AST | None) -> bool:
+        """Is it used so wherever the function reads what it binds?  value: what is unpacked, if anything is."""
+        if isinstance(target, ast.Subscript):
+            return True
+        if isinstance(target, ast.Tuple):
+            return isinstance(value, ast.Tuple) and all(self._is_bound(each, None) for each in target.elts)
+        if not isinstance(target, (ast.Name, ast.Attribute)):
+            return False
+        bound = ast.unparse(target)
+        if bound in self._seen:
+            return True
+        self._seen.add(bound)
+        reads = [
+            node
+            for node in walk(self._function)
+            if type(node) is type(target) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == bound
+        ]
+        return all(map(self.is_number, reads))
+
+
+@functools.lru_cache(maxsize=1)
+def _parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
+    return {child: parent for parent in walk(function) for child in ast.iter_child_nodes(parent)}
