@@ -25,6 +25,7 @@ from .rules.shared.traced_conditions import (
 from .rules.shared.traced_reductions import close, contains, equal, truths
 from .rules.shared.traced_sides import harmless, is_of_module, watch
 from .rules.shared.traced_speculated import (
+    as_late,
     augmented,
     current,
     current_item,

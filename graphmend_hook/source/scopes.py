@@ -65,6 +65,12 @@ class Function:
         return self.names.bound | (defined - NamesIn.code(*imported).defined)
 
     @cached_property
+    def made(self) -> frozenset[str]:
+        """The names that its statements bind; its parameters are those of the caller."""
+        names = NamesIn.code(*self.node.body)
+        return names.bound | names.defined
+
+    @cached_property
     def flow(self) -> Flow:
         return Flow(self.node)
 
@@ -214,6 +220,27 @@ class ModuleScope:
         """Is it a call that makes a tensor, or a buffer?"""
         made = self.imports.qualified(value.func) if isinstance(value, ast.Call) else ""
         return made in _MAKERS or made.endswith(("nn.Buffer", "nn.parameter.Buffer"))
+
+    def bound_outside(self, function: Function) -> frozenset[str]:
+        """The names that the function declares ``global`` or ``nonlocal``, and that are bound whenever it runs."""
+        found: set[str] = set()
+        for statement in function.statements:
+            if isinstance(statement, ast.Global):
+                found |= self._always_bound.intersection(statement.names)
+            elif isinstance(statement, ast.Nonlocal):
+                inner = function
+                for outer in [*function.lineage()][1:]:
+                    found |= outer.flow.bound_before(inner.node).intersection(statement.names)
+                    inner = outer
+        return frozenset(found)
+
+    @cached_property
+    def _always_bound(self) -> frozenset[str]:
+        """The names that the module assigns to for certain, and that nothing in it deletes."""
+        assigned = [statement for statement in self.tree.body if isinstance(statement, (ast.Assign, ast.AnnAssign))]
+        bound = NamesIn.code(*(each for each in assigned if each.value is not None)).bound
+        deleted = [node for node in walk(self.tree) if isinstance(node, ast.Delete)]
+        return bound - {root_name(target) for node in deleted for target in node.targets}
 
     @cached_property
     def variables(self) -> frozenset[str]:

@@ -135,6 +135,24 @@ def is_counter(frame: Any, source: Any) -> bool:
     return False
 
 
+def is_assigned(frame: Any, source: Any) -> bool:
+    """Does a traced function of a mended module, or a caller of it, assign to an attribute or a global of that name?"""
+    name = getattr(source, "member", None) or getattr(source, "global_name", None)
+    while name is not None and frame is not None:
+        if RUNTIME in frame.f_globals and name in _assigned(frame.f_code):
+            return True
+        frame = frame.parent
+    return False
+
+
+@functools.cache
+def _assigned(code: CodeType) -> frozenset[str]:
+    """The attributes and globals that the code, and functions in it, assign to."""
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    stores = [each for each in dis.get_instructions(code) if each.opname in ("STORE_ATTR", "STORE_GLOBAL")]
+    return frozenset(each.argval for each in stores).union(*map(_assigned, inner))
+
+
 def _is_at(source: Any, path: list[str], variables: Any) -> bool:
     """Is that the source of an attribute of an attribute of a local variable?  path: their names."""
     for member in path[:0:-1]:

@@ -16,6 +16,7 @@ import torch
 
 from ...source.draws import OF_NUMPY, OF_RANDOM
 from ..attempt.compilation import Compilation
+from ..door.inputs import number_input
 from ..door.tracer import SourceLine, Trace
 from ..door.variables import Variable, fake_of, python_of
 from ..facts.operations import is_of_torch
@@ -77,18 +78,10 @@ def _example(function: Any, numbers: tuple[Any, ...]) -> Any:
 def input_of(trace: Trace, function: Callable[..., Any], numbers: tuple[Any, ...], kind: type) -> Variable:
     """A new input of the graph, a number of that type, for which generated code calls the function before it."""
     from torch._dynamo.source import RandomValueSource
-    from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy, wrap_to_fake_tensor_and_record
 
     source = RandomValueSource(len(trace.output.random_calls))
     trace.output.random_calls.append((function, numbers, {}))
-    example = torch.zeros((), dtype=torch.float64 if kind is float else torch.int64)
-    fake = wrap_to_fake_tensor_and_record(example, tx=trace.translator, is_tensor=False, source=source)
-    name = f"graphmend_drawn_{len(trace.output.random_calls)}"
-    proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=source)
-    proxy.node.meta["grapharg"] = GraphArg(
-        source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
-    )
-    return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
+    return number_input(trace, source, kind, f"graphmend_drawn_{len(trace.output.random_calls)}")
 
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:

@@ -239,8 +239,10 @@ def _part(trace: Trace, operand: Variable) -> Variable:
         return _tensor_of(trace, operand)
     if late_numbers.kind_of(operand) is not float:
         return operand.realize()
-    grows = is_unread(operand) and counters.is_counter(trace.translator, operand.source)
-    return _input(trace, late_numbers.state.input_of(trace, operand) if grows else operand.realize())
+    changes = is_unread(operand) and any(
+        asks(trace.translator, operand.source) for asks in (counters.is_counter, counters.is_assigned)
+    )
+    return late_numbers.state.input_of(trace, operand) if changes else _input(trace, operand.realize())
 
 
 def _input(trace: Trace, symbol: Variable) -> Variable:

@@ -11,12 +11,13 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...source.templates import RUNTIME
-from ..door.counters import growing, is_counter, let_vary
+from ..door.counters import growing, is_counter
 from ..door.frame_guards import inputs_at, install, name_of
+from ..door.inputs import number_input
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
@@ -72,13 +73,20 @@ def _let_floats_wait(builder: Any) -> None:
     builder.wrap_symfloat = wrap
 
 
-def input_of(trace: Trace, number: Variable) -> Variable:
-    """The symbol of a float that the frame adds to; a constant where Dynamo has no symbol for it."""
-    from torch._dynamo.variables.builder import VariableBuilder
+@dataclass
+class _Inputs:
+    """The inputs of the graph that are floats of the state, by the expression that guards have for each."""
 
-    value, root = number.peek_value(), trace.output.root_tx
-    let_vary(root, number.source, value)
-    return _as_without_us(VariableBuilder(root, number.source), value)
+    found: dict[str, Variable] = field(default_factory=dict)
+
+
+def input_of(trace: Trace, number: Variable) -> Variable:
+    """The tensor () in which the graph is handed a float that the frame changes."""
+    name, found = name_of(number.source), trace.compilation.of(_Inputs).found
+    if name not in found:
+        guard_exact_type(number)
+        found[name] = number_input(trace, number.source, float, f"graphmend_state_{len(found)}")
+    return found[name]
 
 
 def _late_float(builder: Any, value: float) -> Any:
@@ -122,7 +130,8 @@ def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -
         return False
     source = number.source
     if function in _GROWING:
-        return getattr(source, "base", None) is not None and (hasattr(source, "member") or hasattr(source, "index"))
+        is_part = getattr(source, "base", None) is not None and (hasattr(source, "member") or hasattr(source, "index"))
+        return is_part or hasattr(source, "global_name")
     at = translator.current_instruction.positions
     return at is not None and getattr(source, "member", "") == growing(translator.f_code).get(at)
 

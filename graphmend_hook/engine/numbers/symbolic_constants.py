@@ -1,7 +1,7 @@
 """Constants of the trace that PyTorch has calculated with a float of which it knows the symbol alone.
 
-A tensor that is made of Python's numbers has a constant, with which PyTorch calculates at once.  For a symbolic float it
-takes NaN, and then ``float(scale * constant)`` is NaN, and ``constant > scale`` False: stock silently computes so, too.
+A tensor that is made of Python's numbers has a constant, with which PyTorch calculates at once.  For a symbolic float
+it takes NaN, and then ``float(scale * constant)`` is NaN, and ``constant > scale`` False: stock silently does so, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at.
 
-So it is with a deque, with ``self.log["loss"].append(...)``, and with ``self.log.setdefault("loss", []).append(...)``.
+So it is with a deque, with ``self.log["loss"].append(...)``, with ``self.log.setdefault("loss", []).append(...)``, and
+with lists that the function is given, or that are a global's, or of a function around.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from ...source.names import root_name
-from ...source.scopes import ModuleScope, Place
+from ...source.scopes import Function, ModuleScope, Place
 from ...source.templates import Template, constant
 from ..base import Ready, unsuitable
 from .calls import CODE, reading
@@ -28,7 +29,7 @@ else:
 
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
-    owner, value = appended_to(statement) or (None, None)
+    owner, value = appended_to(statement, place.function) or (None, None)
     if owner is None or value is None or isinstance(value, ast.Constant):
         return None
     if place.inside_try or unsuitable(place, scope, CODE) is not None:
@@ -37,11 +38,12 @@ def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None
     return Ready(_KEPT.fill(statement, ORIGINAL=statement, **holes))
 
 
-def appended_to(statement: ast.Expr) -> tuple[ast.expr, ast.expr] | None:
-    """What an object holds that the statement appends to, and what it appends; None for anything else."""
+def appended_to(statement: ast.Expr, function: Function) -> tuple[ast.expr, ast.expr] | None:
+    """What the statement appends to that may be older than the call, and what it appends; None for anything else."""
     match statement.value:
-        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]) if _is_held(owner):
-            return None if isinstance(value, ast.Starred) else (owner, value)
+        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]):
+            is_kept = not isinstance(value, ast.Starred) and _is_held(owner, function)
+            return (owner, value) if is_kept else None
     return None
 
 
@@ -50,11 +52,13 @@ def is_new(value: ast.expr) -> bool:
     return isinstance(value, (ast.Tuple, ast.Dict))
 
 
-def _is_held(owner: ast.expr) -> bool:
-    """Is it an attribute, an item of one, an item of that, or what ``setdefault(key, [])`` of one gives?"""
+def _is_held(owner: ast.expr, function: Function) -> bool:
+    """Is it an attribute, a name that is bound outside, an item of one, or what ``setdefault(key, [])`` of one gives?"""
     match owner:
+        case ast.Name(spelling):
+            return spelling not in function.made
         case ast.Subscript(value=held, slice=ast.Constant() | ast.Name() | ast.Attribute() | ast.JoinedStr()):
-            return _is_held(held)
+            return _is_held(held, function)
         case ast.Call(
             ast.Attribute(ast.Attribute() as held, "setdefault"), [ast.Constant() | ast.Name(), ast.List([])], []
         ):

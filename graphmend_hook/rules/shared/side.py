@@ -304,7 +304,7 @@ class Side(Speculation):
             self._stores = True
 
     def _effect(self, statement: ast.Expr) -> None:
-        owner, value = appended_to(statement) or (None, None)
+        owner, value = appended_to(statement, self.lowering.place.function) or (None, None)
         if owner is not None and value is not None and not isinstance(owner, ast.Call):
             method = "+new" if is_new(value) else "+"
             holes = {"METHOD": constant(method, statement), "TARGET": self.whole(owner)}

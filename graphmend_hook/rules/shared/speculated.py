@@ -85,8 +85,9 @@ class Speculation:
         self.lowering, self._scope, place = lowering, lowering.scope, lowering.place
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
-        before = around.bound | around.assigned if around else place.function.flow.bound_before(place.statement)
-        self.bound: frozenset[str] = before
+        self._outside = self._scope.bound_outside(place.function)
+        before = place.function.flow.bound_before(place.statement) | self._outside
+        self.bound: frozenset[str] = around.bound | around.assigned if around else before
         self.perhaps: frozenset[str] = frozenset()  # may be bound, which the trace will see
         self.assigned: set[str] = set()
         self.reads: set[str] = set()
@@ -198,6 +199,8 @@ class Speculation:
                 raise Declined(MAY_BE_UNBOUND, f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:
                 self.reads.add(node.id)
+                if node.id in self._outside:  # as an attribute that is stored
+                    return expression("GM.as_late(A)", node, A=node)
         elif node.id in self.lowering.kept and node.id not in self._kept:  # by the test, outside
             self.reads.add(node.id)
         return node

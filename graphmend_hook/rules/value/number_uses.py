@@ -11,6 +11,7 @@ import functools
 from ...source.names import walk
 
 _CALCULATING = frozenset({"abs", "bool", "float", "int", "max", "min", "round"})
+_LISTS = (ast.List, ast.Tuple)
 _KEEPING = frozenset({"append", "appendleft"})  # methods
 
 
@@ -29,13 +30,13 @@ class _Uses:
         parent = self._parents.get(node)
         match parent:
             case ast.BinOp(left=left, right=right):
-                return not any(isinstance(each, (ast.List, ast.Tuple)) for each in (left, right)) and self.is_number(parent)
+                return not isinstance(left, _LISTS) and not isinstance(right, _LISTS) and self.is_number(parent)
             case ast.UnaryOp() | ast.BoolOp() | ast.Tuple() | ast.List() | ast.Dict():
                 return self.is_number(parent)
             case ast.IfExp(test=test):
                 return node is test or self.is_number(parent)
             case ast.Compare(comparators=others):
-                return not any(isinstance(each, (ast.List, ast.Tuple)) for each in others)
+                return not any(isinstance(each, _LISTS) for each in others)
             case ast.If() | ast.Assert() | ast.Return() | ast.FormattedValue():
                 return True
             case ast.Call(func=ast.Name(id=name)) if name in _CALCULATING:
