@@ -88,6 +88,30 @@ def _calculated(function: Any, operands: list[Variable], parts: list[Bounds]) ->
     return (low, high) if function in (float, late_numbers.same, operator.pos) else None
 
 
+def limits_of(operand: Variable) -> Bounds:
+    """The same, where one end may be unknown: ``min(loss, 100)`` is no more than 100.  Infinity is within them, too.
+
+    A number that may be none is given back by ``min`` where it stands first, and the other one where it stands last.
+    """
+    known = bounds_of(operand)
+    if known is not None and not _may_be_infinite(operand):
+        return known
+    low, high = -math.inf, math.inf
+    number = None if is_unread(operand) else operand.realize()
+    if number is None or not late_numbers.is_late(number):
+        return low, high
+    function, operands = number.function, number.operands
+    if function in (min, max):
+        firm = [limits_of(each) for each in operands if not _may_be_infinite(each) and not is_unread(each)]
+        low = max((least for least, _ in firm), default=low) if function is max else low
+        high = min((most for _, most in firm), default=high) if function is min else high
+    elif function in (abs, math.fabs):
+        low = 0
+    elif function in (float, late_numbers.same):
+        return limits_of(operands[0])
+    return low, high
+
+
 def _may_be_infinite(operand: Variable) -> bool:
     """May it be infinite, or no number?  A whole number of the graph is neither, nor what is made of such by sums."""
     if not late_numbers.is_late(operand) or late_numbers.kind_of(operand) in (bool, int):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from typing import Any
 
 from ..door.own_code import OWN_FILES
@@ -49,6 +50,12 @@ ADDITIONS = (operator.add, operator.iadd)
 _LITTLE = 1 << 256  # a float may be greater
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
 _OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
+# The least and the greatest number for which they do not fail; what is no number is given back.
+_DOMAINS = {
+    math.exp: (-math.inf, 709.0),
+    math.sqrt: (0.0, math.inf),
+    **dict.fromkeys((math.log, math.log2, math.log10), (sys.float_info.min, math.inf)),
+}
 _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 
@@ -97,7 +104,7 @@ def _let_functions_take(kind: Any) -> None:
         for each in (*args, *kwargs.values()):
             if type(each) is kind and each.kind is Either:
                 give_up(each)  # ``torch.is_tensor`` asks nobody
-        if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in _OF_FLOATS:
+        if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in (*_OF_FLOATS, *_DOMAINS):
             return _computed(kind, function.value, translator, list(args), {})
         return otherwise(function, translator, args, kwargs)
 
@@ -222,6 +229,8 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
         return late_numbers.tensors.calculated(function, translator, given, {})
     if len(given) == 1 and function is kind_of(given[0]):
         return given[0]
+    if len(given) == 1 and function is float and issubclass(kind_of(given[0]), float):  # of numpy
+        return late_variable(float, given, float)
     made = made_of(trace, function, given)
     if made is None:
         give_up(next(each for each in given if isinstance(each, kind)))
@@ -305,6 +314,9 @@ def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]
         return False  # a float, and a whole number that is greater than any
     if function in _OF_FLOATS:
         return kinds in ([bool], [float]) or late_numbers.state.is_bounded(trace, given[0])
+    if function in _DOMAINS:
+        (low, high), (least, most) = bounds.limits_of(given[0]), _DOMAINS[function]
+        return bool not in kinds and least <= low and high <= most
     if function is int:
         return float not in kinds and Real not in kinds  # of infinity there is none
     return function is not float or kinds in ([bool], [float])

@@ -12,7 +12,7 @@ import torch
 
 from ..door.fake_values import Calculate, around
 from ..door.variables import Variable, fake_of
-from ..facts.writes import written_nodes
+from ..facts.operations import written_nodes
 
 
 @around

@@ -53,7 +53,7 @@ def is_new(value: ast.expr) -> bool:
 
 
 def _is_held(owner: ast.expr, function: Function) -> bool:
-    """Is it an attribute, a name that is bound outside, an item of one, or what ``setdefault(key, [])`` of one gives?"""
+    """Is it an attribute, a name that is bound outside, an item of one, or what ``setdefault(k, [])`` of one gives?"""
     match owner:
         case ast.Name(spelling):
             return spelling not in function.made

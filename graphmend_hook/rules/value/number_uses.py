@@ -41,8 +41,13 @@ class _Uses:
                 return True
             case ast.Call(func=ast.Name(id=name)) if name in _CALCULATING:
                 return self.is_number(parent)
+            case ast.Call(func=ast.Name(id=name)) if name[:1].isupper():  # a class, of results say
+                return True
             case ast.Call(func=ast.Attribute(attr=method)):
                 return method in _KEEPING
+            case ast.keyword():
+                call = self._parents[parent]
+                return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id[:1].isupper()
             case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
                 return self._is_bound(target, None)
             case ast.Assign(targets=[target]):
