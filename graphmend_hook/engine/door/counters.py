@@ -28,6 +28,7 @@ from .frame_guards import name_of
 from .variables import answer_before
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
+_STORES = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
 _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 
@@ -136,8 +137,8 @@ def is_counter(frame: Any, source: Any) -> bool:
 
 
 def is_assigned(frame: Any, source: Any) -> bool:
-    """Does a traced function of a mended module, or a caller of it, assign to an attribute or a global of that name?"""
-    name = getattr(source, "member", None) or getattr(source, "global_name", None)
+    """Does a traced function of a mended module, or a caller, assign to an attribute or a name outside of that name?"""
+    name = outside_name(source) or getattr(source, "member", None)
     while name is not None and frame is not None:
         if RUNTIME in frame.f_globals and name in _assigned(frame.f_code):
             return True
@@ -145,12 +146,19 @@ def is_assigned(frame: Any, source: Any) -> bool:
     return False
 
 
+def outside_name(source: Any) -> str | None:
+    """The name of a global that it is, or of a function around the frame's; None of anything else."""
+    name: str | None = getattr(source, "global_name", None)
+    return source.local_name if getattr(source, "is_derefed_cell_contents", False) else name
+
+
 @functools.cache
 def _assigned(code: CodeType) -> frozenset[str]:
-    """The attributes and globals that the code, and functions in it, assign to."""
+    """The attributes and the names outside that the code, and functions in it, assign to."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
-    stores = [each for each in dis.get_instructions(code) if each.opname in ("STORE_ATTR", "STORE_GLOBAL")]
-    return frozenset(each.argval for each in stores).union(*map(_assigned, inner))
+    stores = [each for each in dis.get_instructions(code) if each.opname in _STORES]
+    cells = {"cell_contents" for each in stores if each.opname == "STORE_DEREF"}  # as Dynamo names what they hold
+    return frozenset(each.argval for each in stores).union(cells, *map(_assigned, inner))
 
 
 def _is_at(source: Any, path: list[str], variables: Any) -> bool:

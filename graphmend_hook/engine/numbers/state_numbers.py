@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...source.templates import RUNTIME
-from ..door.counters import growing, is_counter
+from ..door.counters import growing, is_counter, outside_name
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.inputs import number_input
 from ..door.question import at_connection, question
@@ -131,7 +131,7 @@ def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -
     source = number.source
     if function in _GROWING:
         is_part = getattr(source, "base", None) is not None and (hasattr(source, "member") or hasattr(source, "index"))
-        return is_part or hasattr(source, "global_name")
+        return is_part or outside_name(source) is not None
     at = translator.current_instruction.positions
     return at is not None and getattr(source, "member", "") == growing(translator.f_code).get(at)
 
