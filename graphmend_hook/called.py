@@ -67,6 +67,7 @@ from .rules.value.traced import (
 from .rules.value.traced_data_shapes import (
     counted,
     distinct,
+    masked,
     nonzero,
     one_hot,
     operated,

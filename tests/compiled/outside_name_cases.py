@@ -87,7 +87,7 @@ def is_read_by_a_function_in_the_side(x: torch.Tensor) -> tuple[torch.Tensor, in
 
 def is_bound_for_the_first_time(x: torch.Tensor) -> torch.Tensor:
     """Nobody has bound it before; a read of it would fail."""
-    global FIRST  # noqa: PLW0603
+    global FIRST
     if x.sum() > 0:
         FIRST = 1  # type: ignore[name-defined]
     return x * 2

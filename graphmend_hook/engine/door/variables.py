@@ -148,16 +148,17 @@ def without_hooks() -> contextlib.AbstractContextManager[None]:
     return hooks_off
 
 
-def answer_before(function: Callable[..., Any], left: type, right: type, answer: Callable[..., Any]) -> None:
-    """Let `answer` stand where Dynamo calls the builtin with two variables of these kinds, from now on.
+def answer_before(function: Callable[..., Any], left: type, right: type | None, answer: Callable[..., Any]) -> None:
+    """Let `answer` stand where Dynamo calls the builtin with two variables of these kinds, or one, from now on.
 
     It is given the function, what makes Dynamo's own handler, and what that is given.
     """
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    make = functools.partial(BuiltinVariable._make_handler, function, [left, right], False)
+    kinds = [left] if right is None else [left, right]
+    make = functools.partial(BuiltinVariable._make_handler, function, kinds, False)
     handler = functools.partial(answer, function, functools.cache(make))
-    BuiltinVariable.call_function_handler_cache[function, left, right] = handler
+    BuiltinVariable.call_function_handler_cache[function, *kinds] = handler
 
 
 LITTLE = 1 << 24  # bytes that an operation may ask for though nobody may need its result

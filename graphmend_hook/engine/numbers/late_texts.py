@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..door import counters
-from ..door.tracer import is_caught
+from ..door.question import at_connection
+from ..door.tracer import is_caught, trace_at
 from ..door.unguarded import guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_numbers
@@ -27,6 +28,9 @@ _EXAMPLES: dict[type, tuple[Any, Any, Any]] = {
     str: ("", "{", "%"),
     Real: (0, -math.inf, 10**30),
 }
+
+
+_CONTAINERS = {"ConstDictVariable": dict, "ListVariable": list, "TupleVariable": tuple}  # as Dynamo names them
 
 
 def _joined(separator: str, *parts: str) -> str:
@@ -86,12 +90,22 @@ def _refuse_contents(given: Variable) -> None:
     VariableTracker.visit(look, [given, *output.side_effects.store_attr_mutations.get(given, {}).values()])
 
 
+@at_connection
+def watch() -> None:
+    """Stand where Dynamo makes a text of a tuple by a format, from now on."""
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.lists import TupleVariable
+
+    answer_before(operator.mod, ConstantVariable, TupleVariable, _of_several)
+
+
 def add_handlers(kind: Any) -> None:
     """Let Dynamo's operations on texts take a late one, and those that make texts a late number."""
     from torch._dynamo.variables import lazy
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
-    from torch._dynamo.variables.lists import TupleVariable
+    from torch._dynamo.variables.dicts import ConstDictVariable
+    from torch._dynamo.variables.lists import ListVariable, TupleVariable
     from torch._dynamo.variables.misc import StringFormatVariable
 
     lazies = [getattr(lazy, name) for name in LAZIES if hasattr(lazy, name)]
@@ -100,13 +114,62 @@ def add_handlers(kind: Any) -> None:
         handlers[shown, kind] = functools.partial(_asked, shown)
     for how in (ConstantVariable, *lazies):
         handlers[format, kind, how] = functools.partial(_asked, _formatted)
-    answer_before(operator.mod, ConstantVariable, TupleVariable, _of_several)
+    for shown in (str, repr):
+        for container in (ConstDictVariable, ListVariable, TupleVariable):
+            answer_before(shown, container, None, _of_container)
     others = (kind, ConstantVariable, *lazies)
     for function, made in ((operator.add, operator.add), (operator.iadd, operator.add), (operator.mod, _percent)):
         for key in [*((function, kind, other) for other in others), *((function, other, kind) for other in others[1:])]:
             handlers[key] = functools.partial(_of_two, made, handlers[key])
     _let_join(ConstantVariable)
     _let_format(StringFormatVariable)
+
+
+class _Shown:
+    """The text of a container: its items are given as operands, in order; shape: where each of them stands in it."""
+
+    def __init__(self, how: Callable[[Any], str], shape: Any) -> None:
+        self._how, self._shape = how, shape
+
+    def __call__(self, *items: Any) -> str:
+        return self._how(self._built(self._shape, items))
+
+    def _built(self, shape: Any, items: Sequence[Any]) -> Any:
+        if isinstance(shape, int):
+            return items[shape]
+        kind, keys, parts = shape
+        built = [self._built(part, items) for part in parts]
+        return kind(built) if keys is None else dict(zip(keys, built, strict=True))
+
+
+def _of_container(how: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
+    """``str(found)`` of a dict, a list or a tuple that the trace has made, and that holds late numbers."""
+    items: list[Variable] = []
+    shape = _shape_of(args[0].realize(), items)
+    if shape is None or not any(map(is_late, items)) or is_caught(late_numbers.trace_now()):
+        return otherwise()(translator, args, kwargs)
+    for each in filter(is_unread, items):
+        guard_type(late_numbers.trace_now(), each)
+    return late_variable(_Shown(how, shape), items, str)
+
+
+def _shape_of(given: Variable, items: list[Variable]) -> Any:
+    """What `_Shown` has of it, of which the items are added to those; None of anything else than plain containers."""
+    if is_unread(given) or is_late(given) or given.is_python_constant():
+        is_plain = _examples_of(given) is not None and (not is_unread(given) or may_stay_unread(given, (*_EXAMPLES,)))
+        items.append(given)
+        return len(items) - 1 if is_plain else None
+    kind = _CONTAINERS.get(type(given).__name__)
+    if kind is None or given.source is not None:
+        return None
+    keys = None
+    held = given.items
+    if kind is dict:
+        if not all(key.vt.is_python_constant() for key in held):
+            return None
+        keys, held = [key.vt.as_python_constant() for key in held], held.values()
+    parts = [_shape_of(each if is_unread(each) else each.realize(), items) for each in held]
+    return None if any(part is None for part in parts) else (kind, keys, parts)
 
 
 def _asked(function: Any, _translator: Any, args: list[Variable], _kwargs: object) -> Any:
@@ -123,9 +186,26 @@ def _of_two(function: Any, otherwise: Any, translator: Any, args: list[Variable]
 def _of_several(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
     """``"%d of %.3f" % (count, value)``."""
     text, values = args
-    if text.python_type() is str and any(map(is_late, values.items)):
+    if text.python_type() is not str:
+        return otherwise()(translator, args, kwargs)
+    if any(map(is_late, values.items)):
         return made_of(_percent, [text, *values.items]) or late_numbers.give_up(_first_late(values.items))
-    return otherwise()(translator, args, kwargs)
+    is_open = any(_is_counter(translator, each) for each in values.items)
+    trace = trace_at(translator) if is_open else None  # of which Dynamo makes no text by a format
+    if trace is None or not late_numbers.may_wait_here(trace):
+        return otherwise()(translator, args, kwargs)
+    made = made_of(_percent, [text, *values.items])
+    if made is None:
+        return otherwise()(translator, args, kwargs)
+    made.lines = frozenset({trace.line})
+    return made
+
+
+def _is_counter(translator: Any, value: Variable) -> bool:
+    """Is it a number that counts calls, as a symbol of the graph or as one that the trace has not looked at?"""
+    if not is_unread(value):
+        return late_numbers.symbol_of(value) is not None
+    return value.peek_type() in late_numbers.NUMBERS and counters.is_counter(translator, value.source)
 
 
 def _first_late(values: Iterable[Variable]) -> Variable:

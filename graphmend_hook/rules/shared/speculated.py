@@ -211,6 +211,8 @@ class Speculation:
             return self._stored(spelling, node)
         if self._scope.imports.qualified(node).startswith(TORCH):
             return self._of_module(node)
+        if node.attr in self._outside & self.assigned:
+            raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may be the name that the side has bound")
         is_current = self.slots and ast.unparse(node) in self.slots
         if not is_current and not self.has_assigned_shared():
             return ast.copy_location(ast.Attribute(self.value(node.value), node.attr, ast.Load()), node)

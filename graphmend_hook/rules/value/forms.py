@@ -20,7 +20,7 @@ OPERATORS = "torch.ops."  # how a name of one begins, torch's own among them
 _PLACES = frozenset({"argwhere", "nonzero", "where"})
 _DISTINCT = frozenset({"unique", "unique_consecutive"})
 _DEFAULTS = {"dim": None, "sorted": True}  # of those
-_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "one_hot", "repeat_interleave"}
+_SHAPED_BY_DATA = _PLACES | _DISTINCT | {"bincount", "masked_select", "one_hot", "repeat_interleave"}
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,10 @@ def shaped_by_data(call: ast.Call, name: str, of_torch: bool) -> Question | None
         return _counted(operands, options)
     if name == "one_hot":
         return _classes(operands, options) if of_torch else None
+    if name == "masked_select":
+        given = (*operands, *options.values())
+        is_whole = len(given) == 2 and set(options) <= {"mask"}
+        return Question("GM.masked(A, B)", given, may_fail=True) if is_whole else None
     if len(operands) > 1 or (name == "where" and not of_torch):
         return None
     if name in _PLACES:

@@ -54,6 +54,14 @@ def taken_in_side(container: Any, mask: torch.Tensor) -> Any:
     return _taken(container, mask, False)
 
 
+def masked(container: Any, mask: Any) -> Any:
+    """``torch.masked_select(container, mask)``, which takes masks of other shapes, too."""
+    is_index = is_tensor(container) and is_tensor(mask) and mask.dtype is torch.bool
+    if is_index and has_known_shape(container) and are_same_shapes(container.shape, mask.shape) is True:
+        return _taken(container, mask, not traced_sides.is_in_region())
+    return None
+
+
 def _taken(container: Any, index: Any, of_inputs: bool) -> Any:
     if not is_traced(container):
         return None
