@@ -49,6 +49,19 @@ def factor_of(a, jitter=1e-2, tries=4):
     raise ValueError("not positive definite")
 
 
+class GivesTheTriesToo(Base):
+    def forward(self, x):
+        a, tries = self.matrix(x), 0
+        while tries < 4:
+            try:
+                factor = torch.linalg.cholesky(a)
+                return factor, tries
+            except RuntimeError:
+                a = a + 10.0**tries * torch.eye(3)
+                tries += 1
+        raise ValueError("not positive definite")
+
+
 class LogsInTheHandler(Base):
     def forward(self, x):
         a = torch.diag(x[0].round())

@@ -155,10 +155,10 @@ def answer_before(function: Callable[..., Any], left: type, right: type | None, 
     """
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    kinds = [left] if right is None else [left, right]
-    make = functools.partial(BuiltinVariable._make_handler, function, kinds, False)
+    kinds = (left,) if right is None else (left, right)
+    make = functools.partial(BuiltinVariable._make_handler, function, [*kinds], False)
     handler = functools.partial(answer, function, functools.cache(make))
-    BuiltinVariable.call_function_handler_cache[function, *kinds] = handler
+    BuiltinVariable.call_function_handler_cache[(function,) + kinds] = handler  # noqa: RUF005  Python 3.10
 
 
 LITTLE = 1 << 24  # bytes that an operation may ask for though nobody may need its result

@@ -12,10 +12,11 @@ says whether it has failed.  Where it has, a guard of the graph fails, and the f
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
-from ...source.names import walk
+from ...source.names import NamesIn, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.templates import Template, expression
 from ...source.tensor_ops import SPECULABLE
@@ -71,7 +72,7 @@ def match(statement: ast.Try, place: Place, scope: ModuleScope, code: str) -> Ca
     """The candidate for a `try` whose first statement may fail and whose others cannot; None for any other."""
     first = statement.body[0]
     call = _factorisation(first, place, scope)
-    if call is None or place.inside_try or not _is_simple(statement, scope):
+    if call is None or place.inside_try or not _is_simple(statement, place, scope):
         return None
     return TryCandidate(statement, call) if unsuitable(place, scope, code) is None else None
 
@@ -99,24 +100,26 @@ def _only_computes(node: ast.expr, scope: ModuleScope) -> bool:
     return True
 
 
-def _is_simple(statement: ast.Try, scope: ModuleScope) -> bool:
+def _is_simple(statement: ast.Try, place: Place, scope: ModuleScope) -> bool:
     """Does one handler catch what the factorisation raises, which nothing else in the `try` may raise?"""
     if len(statement.handlers) != 1 or statement.finalbody:
         return False
     first = statement.body[0]
-    bound = first.targets[0] if isinstance(first, ast.Assign) else None
-    if not all(_cannot_fail(each, getattr(bound, "id", "")) for each in statement.body[1:]):
+    known = place.function.flow.bound_before(statement) | NamesIn.code(first).bound
+    if not all(_cannot_fail(each, known) for each in statement.body[1:]):
         return False
     caught = statement.handlers[0].type
     kinds = caught.elts if isinstance(caught, ast.Tuple) else [] if caught is None else [caught]
     return caught is None or any(scope.imports.qualified(kind) in _CAUGHT for kind in kinds)
 
 
-def _cannot_fail(statement: ast.stmt, bound: str) -> bool:
-    """Does it leave a loop, or give, or bind another name to, a constant or what has just been bound?"""
+def _cannot_fail(statement: ast.stmt, known: Set[str]) -> bool:
+    """Does it leave a loop, or give, or bind another name to, constants and names that are bound?"""
     match statement:
         case ast.Pass() | ast.Break() | ast.Continue() | ast.Return(None):
             return True
         case ast.Return(value) | ast.Assign([ast.Name()], value):
-            return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id == bound)
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+            names = {part.id for part in parts if isinstance(part, ast.Name)}
+            return names <= known and all(isinstance(part, (ast.Constant, ast.Name)) for part in parts)
     return False
