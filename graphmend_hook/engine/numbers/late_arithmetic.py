@@ -316,7 +316,8 @@ def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]
         return kinds in ([bool], [float]) or late_numbers.state.is_bounded(trace, given[0])
     if function in _DOMAINS:
         (low, high), (least, most) = bounds.limits_of(given[0]), _DOMAINS[function]
-        return bool not in kinds and least <= low and high <= most
+        is_little = kinds == [float] or late_numbers.state.is_bounded(trace, given[0])
+        return is_little and bool not in kinds and least <= low and high <= most
     if function is int:
         return float not in kinds and Real not in kinds  # of infinity there is none
     return function is not float or kinds in ([bool], [float])

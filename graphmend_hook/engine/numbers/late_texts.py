@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...source.templates import RUNTIME
 from ..door import counters
 from ..door.question import at_connection
 from ..door.tracer import is_caught, trace_at
@@ -93,10 +94,30 @@ def _refuse_contents(given: Variable) -> None:
 @at_connection
 def watch() -> None:
     """Stand where Dynamo makes a text of a tuple by a format, from now on."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.lists import TupleVariable
 
     answer_before(operator.mod, ConstantVariable, TupleVariable, _of_several)
+    if not hasattr(BuiltinVariable.call_str, "__wrapped__"):
+        BuiltinVariable.call_str = _by_its_repr(BuiltinVariable.call_str)
+
+
+def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """``str(meter)`` of a class with a `__repr__` alone: up to torch 2.14 Dynamo makes a constant of what that gives."""
+
+    @functools.wraps(otherwise)
+    def call_str(function: Any, translator: Any, given: Variable) -> Any:
+        from torch._dynamo.variables.builtin import BuiltinVariable
+        from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+
+        if isinstance(given, UserDefinedObjectVariable) and RUNTIME in translator.f_globals:
+            kind = type(given.value)
+            if kind.__str__ is object.__str__ and kind.__repr__ is not object.__repr__:
+                return BuiltinVariable(repr).call_function(translator, [given], {})
+        return otherwise(function, translator, given)
+
+    return call_str
 
 
 def add_handlers(kind: Any) -> None:
@@ -160,10 +181,9 @@ def _shape_of(given: Variable, items: list[Variable]) -> Any:
         items.append(given)
         return len(items) - 1 if is_plain else None
     kind = _CONTAINERS.get(type(given).__name__)
-    if kind is None or given.source is not None:
+    if kind is None or given.source is not None or given.python_type() is not kind:
         return None
-    keys = None
-    held = given.items
+    keys, held = None, given.items
     if kind is dict:
         if not all(key.vt.is_python_constant() for key in held):
             return None
