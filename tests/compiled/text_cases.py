@@ -18,13 +18,18 @@ class Meter:
         return f"Meter({self.total:.3f}, {self.count})"
 
 
+class Tracker(dict[str, float]):
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value:.3f}" for name, value in sorted(self.items()))
+
+
 class Texts(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.step, self.meter = 0, Meter()
 
     def of_a_counter(self, x: torch.Tensor) -> Any:
-        found = {"step": "[%d/%d]" % (self.step, 12), "mean": round(x.mean().item(), 3)}  # noqa: UP031
+        found = {"step": "[%d/%d]" % (self.step, 12), "mean": round(x.mean().item(), 3)}
         if self.step % 3 == 0:
             print(str(found))
         return found["step"]
@@ -42,6 +47,15 @@ class Texts(torch.nn.Module):
         self.meter.total += x.mean().item()
         self.meter.count += 1
         return str(self.meter)
+
+    def of_a_dict_with_a_text_of_its_own(self, x: torch.Tensor) -> Any:
+        found = Tracker()
+        found["mean"], found["max"] = x.mean().item(), x.max().item()
+        return f"all: {found}", f"meter: {self.meter}"
+
+    def of_an_object_that_has_changed(self, x: torch.Tensor) -> Any:
+        self.meter.count += 1
+        return f"{self.meter}"
 
     def of_an_object_that_does_not_change(self, x: torch.Tensor) -> Any:
         return str(self.meter), x.mean().item()

@@ -104,7 +104,7 @@ def watch() -> None:
 
 
 def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
-    """``str(meter)`` of a class with a `__repr__` alone: up to torch 2.14 Dynamo makes a constant of what that gives."""
+    """``str(meter)`` of a class with a `__repr__` alone: up to torch 2.14 Dynamo makes a constant of what it gives."""
 
     @functools.wraps(otherwise)
     def call_str(function: Any, translator: Any, given: Variable) -> Any:
@@ -113,7 +113,7 @@ def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
         if isinstance(given, UserDefinedObjectVariable) and RUNTIME in translator.f_globals:
             kind = type(given.value)
-            if kind.__str__ is object.__str__ and kind.__repr__ is not object.__repr__:
+            if not _has_own(kind, "__str__") and _has_own(kind, "__repr__"):
                 return BuiltinVariable(repr).call_function(translator, [given], {})
         return otherwise(function, translator, given)
 
@@ -161,6 +161,27 @@ class _Shown:
         kind, keys, parts = shape
         built = [self._built(part, items) for part in parts]
         return kind(built) if keys is None else dict(zip(keys, built, strict=True))
+
+
+def _own_text(value: Variable) -> Variable:
+    """The text of an object by its own `__str__`, if the trace has changed any: Dynamo makes it of what was before."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
+
+    if is_unread(value) or not isinstance(value.realize(), UserDefinedObjectVariable):
+        return value
+    kind, translator = type(value.realize().value), InstructionTranslator.current_tx().output.current_tx
+    if not (_has_own(kind, "__str__") or _has_own(kind, "__repr__")) or _has_own(kind, "__format__"):
+        return value
+    effects = translator.output.side_effects
+    if RUNTIME not in translator.f_globals or not any(map(effects.is_modified, [*effects.id_to_variable.values()])):
+        return value
+    return BuiltinVariable(str).call_function(translator, [value.realize()], {})
+
+
+def _has_own(kind: type, method: str) -> bool:
+    return getattr(kind, method) is not getattr(object, method)
 
 
 def _of_container(how: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
@@ -271,6 +292,7 @@ def _let_format(kind: Any) -> None:
 
     def create(of: Any, *given: Any) -> Any:
         text, args, kwargs = given[-3:]  # behind the translator, since torch 2.15
+        args = [_own_text(each) for each in args]
         late = [each for each in (*args, *kwargs.values()) if is_late(each)]
         if late:
             from torch._dynamo.variables.constant import ConstantVariable
@@ -279,6 +301,6 @@ def _let_format(kind: Any) -> None:
             return made or late_numbers.give_up(late[0].realize())
         for each in (*args, *kwargs.values()):
             _refuse_contents(each)
-        return otherwise(of, *given)
+        return otherwise(of, *given[:-3], text, args, kwargs)
 
     kind.create = classmethod(functools.wraps(otherwise)(create))

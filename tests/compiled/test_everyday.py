@@ -1,0 +1,192 @@
+"""Modules as people write them, each after a source that it names: as in eager, and one graph where it says so."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import random
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from observing import HERE, import_file, import_mended
+
+STEMS = ("meters", "states", "loops")
+CALLS = 6
+# The last of six calls runs one graph, and at most two have been compiled.
+ONE_GRAPH = frozenset(
+    {
+        "actnorm_first_batch",
+        "cholesky_jitter",
+        "detection_metrics",
+        "early_stopping",
+        "experts_torch_where",
+        "highway_exception",
+        "hybrid_speech_loss",
+        "integrate_and_fire",
+        "loss_normalizer",
+        "loss_scale_overflow",
+        "loss_scaler",
+        "nested_stats",
+        "packed_lstm_max_pool",
+        "parse_losses",
+        "postfix_writer",
+        "range_observer",
+        "range_warnings",
+        "rate_by_kl",
+        "shadow_model",
+        "sinkhorn_mean_err",
+        "spec_augment",
+        "spectral_power_iteration",
+        "stops_early",
+    }
+)
+_ONCE = "Converting a tensor with requires_grad"  # torch says it once in a process
+# What differs without the hook, too.
+DIFFERENT = {
+    "clips_by_percentile": "PyTorch: numbers of numpy are arrays without dimensions",
+    "gumbel_temperature": "PyTorch: numbers of numpy are arrays without dimensions",
+}
+
+
+def modules(stem: str) -> tuple[ModuleType, ModuleType]:
+    path = HERE / "everyday" / f"{stem}.py"
+    return import_file(path, f"everyday_{stem}_plain"), import_mended(path, f"everyday_{stem}_mended")
+
+
+MODULES = {stem: modules(stem) for stem in STEMS}
+
+
+class _Listening(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("everyday"):
+            self.texts.append(f"{record.levelname} {record.getMessage()}")
+
+
+def plain(value: Any) -> Any:
+    """The value as numbers and texts; of an object of the cases its attributes."""
+    if isinstance(value, torch.Tensor):
+        return "tensor", str(value.dtype), *value.shape, *value.detach().double().flatten().tolist()
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    if isinstance(value, dict):
+        return {repr(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if type(value).__module__.startswith("everyday"):
+        return {key: plain(item) for key, item in vars(value).items()}
+    return "function" if callable(value) else repr(value)
+
+
+def state_of(module: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, part in module.named_modules() if isinstance(module, torch.nn.Module) else ():
+        kept = {key: value for key, value in vars(part).items() if not key.startswith("_")}
+        for key, value in {**kept, **part._buffers}.items():
+            if isinstance(value, (int, float, str, list, tuple, dict, torch.Tensor, type(None))):
+                found[f"{name}.{key}"] = plain(value)
+    return found
+
+
+def seen(case: dict[str, Any], backend: Any = None) -> Iterator[dict[str, Any]]:
+    """What each call lets one observe."""
+    torch.manual_seed(0)
+    module = case["build"]()
+    function = module if backend is None else torch.compile(module, backend=backend)
+    torch.manual_seed(1)
+    np.random.seed(1)
+    listening = _Listening()
+    root = logging.getLogger()
+    root.addHandler(listening)
+    level = root.level
+    root.setLevel(logging.INFO)
+    try:
+        for number, given in enumerate(case["calls"]()[:CALLS]):
+            torch.manual_seed(10 + number)
+            random.seed(number)
+            np.random.seed(number)
+            listening.texts.clear()
+            yield _seen(module, function, given) | {"logged": [*listening.texts]}
+    finally:
+        root.removeHandler(listening)
+        root.setLevel(level)
+
+
+def _seen(module: Any, function: Any, given: tuple[Any, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            result = function(*given)
+            found["value"] = plain(result)
+            trained = [
+                each for each in torch.utils._pytree.tree_leaves(result) if getattr(each, "requires_grad", False)
+            ]
+            if trained:
+                sum(each.float().sum() for each in trained).backward()
+            parameters = module.parameters() if isinstance(module, torch.nn.Module) else ()
+            found["gradients"] = [plain(each.grad) for each in parameters]
+            if isinstance(module, torch.nn.Module):
+                module.zero_grad(set_to_none=True)
+        except Exception as error:
+            found["error"] = type(error).__name__, str(error).partition("\n")[0]
+    own = [each for each in warned if "everyday" in str(each.filename) and not str(each.message).startswith(_ONCE)]
+    found |= {"printed": printed.getvalue(), "warned": [(each.category.__name__, str(each.message)) for each in own]}
+    return found | {
+        "state": state_of(module),
+        "random": (torch.get_rng_state().sum().item(), random.random(), np.random.rand()),
+    }
+
+
+class Runs:
+    """A backend that counts the graphs that it is given, and that the calls run."""
+
+    def __init__(self) -> None:
+        self.compiled = self.ran = 0
+
+    def __call__(self, module: torch.fx.GraphModule, _inputs: object) -> Any:
+        self.compiled += 1
+
+        def run(*given: Any) -> Any:
+            self.ran += 1
+            return module(*given)
+
+        return run
+
+
+def approximately(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: approximately(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(approximately(item) for item in value)
+    return pytest.approx(value, rel=1e-5, abs=1e-6, nan_ok=True) if isinstance(value, float) else value
+
+
+def cases() -> Iterator[Any]:
+    for stem, (as_is, _) in MODULES.items():
+        for name in as_is.CASES:
+            why = DIFFERENT.get(name)
+            marks = [pytest.mark.xfail(reason=why, strict=False)] if why else []
+            yield pytest.param(stem, name, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("stem", "name"), cases())
+def test_as_in_eager(stem: str, name: str) -> None:
+    torch._dynamo.reset()
+    as_is, mended = (module.CASES[name] for module in MODULES[stem])
+    assert as_is["source"]
+    runs, expected, ran = Runs(), [*seen(as_is)], 0
+    for call, found in enumerate(seen(mended, runs)):
+        assert found == approximately(expected[call])
+        ran, runs.ran = runs.ran, 0
+    assert (ran == 1 and runs.compiled <= 2) == (name in ONE_GRAPH)
