@@ -26,7 +26,7 @@ import logging, sys, warnings
 logger = logging.getLogger("property")
 events = []
 def tick(value):
-    events.append(("tick", value))
+    events.extend([("tick", value)])
     return value
 class Box:
     log = logger
@@ -160,9 +160,8 @@ def test_every_effect_is_accounted_for(body: list[str]) -> None:
     """Each statement that is an effect is a site, mended or declined with a code and a sentence."""
     result = rewrite(source_of(body), "program.py", RULES)
     effects = sum(line.strip().startswith(("print(", "logger.", "box.", "logging.", "warnings.warn(")) for line in body)
-    sites = [site for site in result.sites if site.function != "tick"]  # which appends to a list of the module
-    assert len(sites) == effects
-    for site in sites:
+    assert len(result.sites) == effects
+    for site in result.sites:
         assert site.outcome is Outcome.MENDED or (site.code.startswith("GM1") and site.reason)
 
 
