@@ -65,12 +65,6 @@ class Function:
         return self.names.bound | (defined - NamesIn.code(*imported).defined)
 
     @cached_property
-    def made(self) -> frozenset[str]:
-        """The names that its statements bind; its parameters are those of the caller."""
-        names = NamesIn.code(*self.node.body)
-        return names.bound | names.defined
-
-    @cached_property
     def flow(self) -> Flow:
         return Flow(self.node)
 

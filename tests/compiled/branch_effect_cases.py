@@ -71,7 +71,7 @@ def read_the_global() -> torch.Tensor:
     return COUNT
 
 
-@case(declined="GM102-R03")
+@case()
 def h7_a_nonlocal(x: torch.Tensor) -> torch.Tensor:
     total = x + 0
 

@@ -114,7 +114,12 @@ def around() -> Callable[[torch.Tensor], Any]:
 
 NAMES = [
     *("counts", "adds_numbers", "keeps_the_best", "sets_a_flag_and_counts"),
-    *("appends_a_name", "appends_under_a_name", "appends_to_what_it_is_given"),
+    *("appends_a_name", "appends_under_a_name"),
 ]
-EQUAL = ["reads_what_a_side_has_bound", "is_read_by_a_function_in_the_side", "is_bound_for_the_first_time"]
+EQUAL = [
+    "reads_what_a_side_has_bound",
+    "appends_to_what_it_is_given",
+    "is_read_by_a_function_in_the_side",
+    "is_bound_for_the_first_time",
+]
 STATE = ("STEP", "BAD", "TOTAL", "BEST", "FLAG", "HISTORY", "BY_NAME")

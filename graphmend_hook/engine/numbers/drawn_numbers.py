@@ -16,13 +16,13 @@ import torch
 
 from ...source.draws import OF_NUMPY, OF_RANDOM
 from ..attempt.compilation import Compilation
-from ..door.inputs import number_input
 from ..door.tracer import SourceLine, Trace
 from ..door.variables import Variable, fake_of, python_of
 from ..facts.operations import is_of_torch
 from ..facts.writes import operations
 from ..graph_end.order import Verdict
 from . import late_numbers
+from .number_inputs import number_input
 
 
 @dataclass

@@ -17,12 +17,12 @@ from typing import Any
 from ...source.templates import RUNTIME
 from ..door.counters import growing, is_counter, outside_name
 from ..door.frame_guards import inputs_at, install, name_of
-from ..door.inputs import number_input
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_arithmetic, late_lists, late_numbers
+from .number_inputs import number_input
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)

@@ -1,7 +1,7 @@
 """``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at.
 
 So it is with a deque, with ``self.log["loss"].append(...)``, with ``self.log.setdefault("loss", []).append(...)``, and
-with lists that the function is given, or that are a global's, or of a function around.
+with lists of the module's and of a function around.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _is_held(owner: ast.expr, function: Function) -> bool:
     """Is it an attribute, a name that is bound outside, an item of one, or what ``setdefault(k, [])`` of one gives?"""
     match owner:
         case ast.Name(spelling):
-            return spelling not in function.made
+            return spelling not in function.hidden
         case ast.Subscript(value=held, slice=ast.Constant() | ast.Name() | ast.Attribute() | ast.JoinedStr()):
             return _is_held(held, function)
         case ast.Call(

@@ -1,0 +1,28 @@
+"""New inputs of a graph that are numbers, which generated code hands in as tensors without dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..door.tracer import Trace
+from ..door.variables import Variable
+
+
+def number_input(trace: Trace, source: Any, kind: type, name: str) -> Variable:
+    """A new input of the graph: a tensor () in which generated code hands in a number of that type.
+
+    source: where it loads the number.
+    """
+    from torch._dynamo.source import RandomValueSource
+    from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy, wrap_to_fake_tensor_and_record
+
+    example = torch.zeros((), dtype=torch.float64 if kind is float else torch.int64)
+    of_tensor = RandomValueSource(name)  # of others PyTorch makes a symbol, which may be a constant in the end
+    fake = wrap_to_fake_tensor_and_record(example, tx=trace.translator, is_tensor=False, source=of_tensor)
+    proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=of_tensor)
+    proxy.node.meta["grapharg"] = GraphArg(
+        source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
+    )
+    return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
