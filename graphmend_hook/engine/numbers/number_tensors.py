@@ -317,7 +317,8 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     trace = Trace(translator)
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
-    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind in (float, Real) and _may_meet(tensor)
+    is_real = number.kind in (float, Real) or (number.kind is int and late_numbers.is_reading(number.function))
+    is_known = function in (*_CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)
