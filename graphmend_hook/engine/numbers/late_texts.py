@@ -99,8 +99,15 @@ def watch() -> None:
     from torch._dynamo.variables.lists import TupleVariable
 
     answer_before(operator.mod, ConstantVariable, TupleVariable, _of_several)
-    if not hasattr(BuiltinVariable.call_str, "__wrapped__"):
+    if not hasattr(BuiltinVariable.call_str, "__wrapped__") and not _asks_objects():
         BuiltinVariable.call_str = _by_its_repr(BuiltinVariable.call_str)
+
+
+def _asks_objects() -> bool:
+    """Does Dynamo itself ask an object for its text, as since torch 2.15?"""
+    from torch._dynamo import variables
+
+    return hasattr(getattr(variables, "object_protocol", None), "generic_str")
 
 
 def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -292,7 +299,7 @@ def _let_format(kind: Any) -> None:
 
     def create(of: Any, *given: Any) -> Any:
         text, args, kwargs = given[-3:]  # behind the translator, since torch 2.15
-        args = [_own_text(each) for each in args]
+        args = args if _asks_objects() else [_own_text(each) for each in args]
         late = [each for each in (*args, *kwargs.values()) if is_late(each)]
         if late:
             from torch._dynamo.variables.constant import ConstantVariable
