@@ -7,6 +7,7 @@ suit a number (``"%d" % nan``) is tried on others of its type while tracing, and
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -105,9 +106,9 @@ def watch() -> None:
 
 def _asks_objects() -> bool:
     """Does Dynamo itself ask an object for its text, as since torch 2.15?"""
-    from torch._dynamo import variables
+    from torch._dynamo.variables.builtin import BuiltinVariable
 
-    return hasattr(getattr(variables, "object_protocol", None), "generic_str")
+    return "generic_str" in inspect.unwrap(BuiltinVariable.call_str).__code__.co_names
 
 
 def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
