@@ -44,30 +44,16 @@ class _Count(logging.Handler):
         self.number += not record.name.startswith(("torch", "graphmend"))
 
 
-class _Graphs:
-    """A backend that runs each graph as it is, and counts."""
-
-    def __init__(self) -> None:
-        self.compiled = self.ran = 0
-
-    def __call__(self, module: Any, _inputs: object) -> Any:
-        self.compiled += 1
-
-        def run(*given: Any) -> Any:
-            self.ran += 1
-            return module(*given)
-
-        return run
-
-
 def observe(stem: str, name: str, arm: str, calls: int) -> dict[str, Any]:
     """What `calls` calls of a case come to in this process."""
     import numpy
     import torch
 
+    from .ecosystem.arm import Counted
+
     case = importlib.import_module(stem).CASES[name]
     torch.manual_seed(0)
-    module, graphs, records = case["build"](), _Graphs(), _Count()
+    module, graphs, records = case["build"](), Counted(), _Count()
     function = module if arm == "eager" else torch.compile(module, backend=graphs)
     logging.getLogger().addHandler(records)
     logging.getLogger().setLevel(logging.INFO)
@@ -78,12 +64,12 @@ def observe(stem: str, name: str, arm: str, calls: int) -> dict[str, Any]:
         for call in range(calls):
             for seed in (torch.manual_seed, random.seed, numpy.random.seed):
                 seed(call)
-            compiled, ran = graphs.compiled, graphs.ran
+            compiled, ran = graphs.graphs, graphs.runs
             try:
                 function(*given[call % len(given)])
             except Exception:
                 errors += 1
-            marks.append((graphs.compiled - compiled, graphs.ran - ran))
+            marks.append((graphs.graphs - compiled, graphs.runs - ran))
             if call == calls // 2:
                 gc.collect()
                 half = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -40,7 +40,7 @@ def observe(build: Callable[[], Callable[..., Any]], inputs: Callable[[], tuple[
     """Graphs and breaks of a case, and whether what it gives, raises, says and keeps is that of eager."""
     records = _Records()
     right = _calls(_built(build), inputs, records)
-    counted = _Counted()
+    counted = Counted()
     breaks = _Breaks()
     compiled = _built(build)
     found = _calls(torch.compile(compiled, backend=counted), inputs, records, compiled, counted)
@@ -79,7 +79,7 @@ def _calls(
     inputs: Callable[[], tuple[Any, ...]],
     records: _Records,
     owner: object = None,
-    counted: _Counted | None = None,
+    counted: Counted | None = None,
     count: int = CALLS,
 ) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
@@ -200,7 +200,7 @@ def _from_package(place: str) -> str:
     return place[len(folders[-1]) :].lstrip(os.sep) if folders else place
 
 
-class _Counted:
+class Counted:
     """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame.
 
     operations: those of all graphs; runs, ran: how many graphs run in a call, and how many operations they have.

@@ -65,6 +65,11 @@ class Function:
         return self.names.bound | (defined - NamesIn.code(*imported).defined)
 
     @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """What each node of it stands in."""
+        return {child: parent for parent in walk(self.node) for child in ast.iter_child_nodes(parent)}
+
+    @cached_property
     def flow(self) -> Flow:
         return Flow(self.node)
 

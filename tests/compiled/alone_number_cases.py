@@ -76,7 +76,7 @@ def a_size_all_the_same(h: torch.Tensor, y: torch.Tensor) -> Any:
 
 
 def selected_by_other_means(h: torch.Tensor, y: torch.Tensor) -> Any:
-    """No rule knows `torch.masked_select` or `argwhere`: Dynamo's own answer is that the data decides the shape."""
+    """The mask has another shape, so no rule knows what is selected: Dynamo asks for a shape that the data decides."""
     chosen = torch.masked_select(h, (y > 0).unsqueeze(1))
     return chosen.sum(), torch.argwhere(h > 0).sum()
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import collections
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-log = logging.getLogger(__name__)
 STEP, BAD, TOTAL, BEST, FLAG = 0, 0, 0.0, float("inf"), False
 HISTORY: list[float] = []
 BY_NAME: dict[str, list[float]] = collections.defaultdict(list)
-LAST: Any = None
 
 
 def counts(x: torch.Tensor) -> tuple[torch.Tensor, int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from observing import HERE, import_file, import_mended
+from observing import HERE, Counting, import_file, import_mended
 
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
@@ -151,22 +151,6 @@ def _seen(module: Any, function: Any, given: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-class Runs:
-    """A backend that counts the graphs that it is given, and that the calls run."""
-
-    def __init__(self) -> None:
-        self.compiled = self.ran = 0
-
-    def __call__(self, module: torch.fx.GraphModule, _inputs: object) -> Any:
-        self.compiled += 1
-
-        def run(*given: Any) -> Any:
-            self.ran += 1
-            return module(*given)
-
-        return run
-
-
 def approximately(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: approximately(item) for key, item in value.items()}
@@ -188,8 +172,8 @@ def test_as_in_eager(stem: str, name: str) -> None:
     torch._dynamo.reset()
     as_is, mended = (module.CASES[name] for module in MODULES[stem])
     assert as_is["source"]
-    runs, expected, ran = Runs(), [*seen(as_is)], 0
-    for call, found in enumerate(seen(mended, runs)):
+    counting, expected, ran = Counting("eager"), [*seen(as_is)], 0
+    for call, found in enumerate(seen(mended, counting)):
         assert found == approximately(expected[call])
-        ran, runs.ran = runs.ran, 0
-    assert (ran == 1 and runs.compiled <= 2) == (name in ONE_GRAPH)
+        ran, counting.runs = counting.runs, 0
+    assert (ran == 1 and counting.graphs <= 2) == (name in ONE_GRAPH)

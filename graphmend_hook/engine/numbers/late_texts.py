@@ -104,6 +104,7 @@ def watch() -> None:
         BuiltinVariable.call_str = _by_its_repr(BuiltinVariable.call_str)
 
 
+@functools.cache
 def _asks_objects() -> bool:
     """Does Dynamo itself ask an object for its text, as since torch 2.15?"""
     from torch._dynamo.variables.builtin import BuiltinVariable

@@ -6,28 +6,27 @@ It says what is tried first, and no more: a number that is used as one alone nee
 from __future__ import annotations
 
 import ast
-import functools
 
 from ...source.names import walk
+from ...source.scopes import Function
 
 _CALCULATING = frozenset({"abs", "bool", "float", "int", "max", "min", "round"})
 _LISTS = (ast.List, ast.Tuple)
 _KEEPING = frozenset({"append", "appendleft"})  # methods
 
 
-def is_number_alone(node: ast.expr, function: ast.AST) -> bool:
+def is_number_alone(node: ast.expr, function: Function) -> bool:
     """Is what the expression gives, and each name and attribute of the function that it is bound to, used so?"""
     return _Uses(function).is_number(node)
 
 
 class _Uses:
-    def __init__(self, function: ast.AST) -> None:
-        self._parents = _parents(function)
+    def __init__(self, function: Function) -> None:
         self._function = function
         self._seen: set[str] = set()
 
     def is_number(self, node: ast.AST) -> bool:
-        parent = self._parents.get(node)
+        parent = self._function.parents.get(node)
         match parent:
             case ast.BinOp(left=left, right=right):
                 return not isinstance(left, _LISTS) and not isinstance(right, _LISTS) and self.is_number(parent)
@@ -46,7 +45,7 @@ class _Uses:
             case ast.Call(func=ast.Attribute(attr=method)):
                 return method in _KEEPING
             case ast.keyword():
-                call = self._parents[parent]
+                call = self._function.parents[parent]
                 return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id[:1].isupper()
             case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
                 return self._is_bound(target, None)
@@ -70,12 +69,7 @@ class _Uses:
         self._seen.add(bound)
         reads = [
             node
-            for node in walk(self._function)
+            for node in walk(self._function.node)
             if type(node) is type(target) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == bound
         ]
         return all(map(self.is_number, reads))
-
-
-@functools.lru_cache(maxsize=1)
-def _parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
-    return {child: parent for parent in walk(function) for child in ast.iter_child_nodes(parent)}

@@ -160,7 +160,7 @@ class Questions:
             if not qualified.startswith(STRANGERS):
                 loops = isinstance(self._place.statement, ast.For) and call is self._place.statement.iter
                 text = forms.LOOPED_OVER if loops and call.func.attr == "tolist" else forms.READS[call.func.attr]
-                is_item = call.func.attr == "item" and is_number_alone(call, self._place.function.node)
+                is_item = call.func.attr == "item" and is_number_alone(call, self._place.function)
                 text = forms.ALONE if is_item else text
                 self._ask(call, Question(text, (call.func.value,), may_fail=True))
         elif self._is_builtin(call.func, _NUMBERS):
@@ -168,7 +168,7 @@ class Questions:
                 may_be = self._may_be_tensor(argument) or self._evidence.may_give(argument)
                 if may_be or self._evidence.is_item_handed_in(argument):
                     is_late = self._is_builtin(call.func, _LATE) or (
-                        self._is_builtin(call.func, _WHOLE) and is_number_alone(call, self._place.function.node)
+                        self._is_builtin(call.func, _WHOLE) and is_number_alone(call, self._place.function)
                     )
                     self._ask_number(argument, ast.unparse(call.func) if is_late else "")
         elif self._is_builtin(call.func, _TRUTHS):
