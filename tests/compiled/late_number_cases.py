@@ -244,6 +244,33 @@ def writes_json(meter, x):
     return x + 1, json.dumps({"loss": x.sum().item()})
 
 
+def makes_a_tensor_of_it(meter, x):
+    value = x.sum().item()
+    return torch.tensor(value / 3), torch.tensor(value) * x, torch.tensor((x > 0).any().item())
+
+
+def makes_a_tensor_of_several(meter, x):
+    least, most = x.min().item(), x.max().item()
+    meter.last = torch.tensor([least, 1e300, -0.0, math.nan, most]).mean().item()
+    kept = torch.tensor((most, least), dtype=torch.float64)
+    return torch.tensor([least, most, 0.1]), torch.as_tensor([most]), kept, torch.tensor([least < 0, True])
+
+
+def appends_to_lists_by_what_is_made_there(meter, x):
+    lists = meter.lists
+    for number, key in enumerate(("a", "b")):
+        lists["" + key].append(x[number].item())
+    return x + 1
+
+
+def ends_the_graph_where_it_is_asked_for(meter, x):
+    first = x.sum().item()
+    x = x * 2
+    second = x.max().item()
+    x = x.relu() + 1
+    return x * 3, json.dumps([first, second])
+
+
 def asks_which_object_it_is(meter, x):
     positive = (x > 0).all().item()
     return x + 1, positive is True, positive is not None
@@ -256,4 +283,10 @@ def asks_for_its_methods(meter, x):
 
 BREAKING = (decides, scales, clamps, divides_by_it, uses_it_as_a_key, looks_at_the_list, replaces_the_list)
 BREAKING += (changes_a_list_that_was_appended, looks_at_the_deque)
-BREAKING += (appends_through_two_names, writes_json, asks_which_object_it_is, asks_for_its_methods)
+BREAKING += (
+    ends_the_graph_where_it_is_asked_for,
+    appends_through_two_names,
+    writes_json,
+    asks_which_object_it_is,
+    asks_for_its_methods,
+)

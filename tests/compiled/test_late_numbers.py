@@ -121,3 +121,13 @@ def test_an_average_that_begins_with_the_first_loss_is_compiled_twice(backend: s
     counting = Counting(backend)
     assert seen_of_a_first_loss(MENDED, counting) == seen_of_a_first_loss(PLAIN, None)
     assert (counting.graphs, counting.runs) == (2, CALLS)
+
+
+def test_the_graph_ends_where_a_number_is_asked_for() -> None:
+    """Not where each of them is read: stock ends one at the first, another at the second."""
+    counting, original = Counting("eager"), Counting("eager")
+    expected = seen(PLAIN, "ends_the_graph_where_it_is_asked_for", None)
+    assert seen(MENDED, "ends_the_graph_where_it_is_asked_for", counting) == expected
+    seen(PLAIN, "ends_the_graph_where_it_is_asked_for", original)
+    assert original.runs == 3 * CALLS
+    assert counting.runs == CALLS

@@ -47,6 +47,13 @@ def remember(compilation: Compilation) -> None:
             compilation.judge(Verdict.SKIPPED, _judge)
 
 
+def is_resumed(trace: Trace) -> bool:
+    """Does Dynamo go on behind a break at the instruction that the trace has come to, in the frame that it traces?"""
+    frames = [*trace.frames_outside()]
+    is_left = any(_would_be_left(frame, number > 0) for number, frame in enumerate(frames))
+    return not is_left and bool(trace.output.root_tx.should_compile_partial_graph())
+
+
 def _begin(compilation: Compilation) -> None:
     """Dynamo would have left the frame to eager for ever, whichever way the program takes now."""
     if not compilation.one_graph:

@@ -34,8 +34,9 @@ _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 @dataclass
 class _Counted:
-    """The numbers that are symbols in an attempt because the frame adds to them."""
+    """The numbers that an attempt knows to be counters, and those of them that are symbols."""
 
+    known: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
 
@@ -127,6 +128,13 @@ def is_counter(frame: Any, source: Any) -> bool:
     member = getattr(source, "member", None)
     if member is None or not source.guard_source.is_unspecialized_nn_module():
         return False
+    known = compilation_of(frame.output).of(_Counted).known
+    if name_of(source) not in known and _is_added_to(frame, source, member):
+        known.add(name_of(source))  # it is one behind the function that adds to it, too
+    return name_of(source) in known
+
+
+def _is_added_to(frame: Any, source: Any, member: str) -> bool:
     while frame is not None:
         if RUNTIME in frame.f_globals:
             owners = [owner for owner, added in added_to(frame.f_code) if added == member]

@@ -58,8 +58,7 @@ def reading(trace: Trace, function: Variable) -> Variable:
     readings.lines.add(trace.line)
     readings.behind = readings.behind or operations
     if operations != readings.behind:
-        bets = map(late_numbers.LATE.at, readings.lines)
-        trace.compilation.without(*bets, reason="a clock is read between operations of the graph")
+        late_numbers.without(trace.compilation, readings.lines, "a clock is read between operations of the graph")
     return late_numbers.kind_of_variable()(_behind(clock), number.operands, number.kind, number.lines)
 
 

@@ -87,5 +87,4 @@ def input_of(trace: Trace, function: Callable[..., Any], numbers: tuple[Any, ...
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     """May an operation of another library draw from the same generator in the graph, before a draw that is an input?"""
     if not all(map(is_of_torch, operations(module))):
-        bets = map(late_numbers.LATE.at, compilation.of(_Draws).lines)
-        compilation.without(*bets, reason="a number is drawn before the graph")
+        late_numbers.without(compilation, compilation.of(_Draws).lines, "a number is drawn before the graph")

@@ -20,8 +20,9 @@ from typing import Any, NoReturn, Protocol
 import torch
 
 from ..attempt.as_written import is_as_written
-from ..attempt.attempt import Feature, Lifetime
+from ..attempt.attempt import Bet, Feature, Lifetime
 from ..attempt.compilation import Compilation, attempts_now
+from ..attempt.skipped_frames import is_resumed
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import PLAIN, can_be_loaded, guard_type
@@ -49,6 +50,7 @@ LAZIES = (
     "LazyVariableTracker",
     "ComputedLazyConstantVariable",
 )  # Dynamo's, as far as it has them
+ASKED = "the program asks for a number that is read behind the graph"
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 
 
@@ -135,6 +137,8 @@ _applied = functools.cache(_Applied)
 # Dynamo's names for the slots of Python's types, and for what else looks at a value.
 _SLOT = re.compile(r"(nb|sq|mp|tp)_\w+|(bool|hash|repr|str|richcompare)_impl|unpack_var_sequence|next_variable")
 LATE = Feature("a number is read behind the graph", Lifetime.CODE)
+# Once `LATE` is lost, and nothing else gives the number.
+UNTIL_ASKED = Feature("a number is read behind the graph, which ends where the program asks for it", Lifetime.CODE)
 
 
 @functools.cache
@@ -247,11 +251,33 @@ def trace_now() -> Trace:
 
 
 def give_up(variable: Variable) -> NoReturn:
-    """Trace the frame anew, with the numbers that the variable is made of read as it was written."""
-    attempt, bets = _attempt(), [LATE.at(line) for line in variable.lines]
-    if not any(attempt.allows(bet.feature, bet.site) for bet in bets):
-        bets = [LATE.at()]  # in the whole frame
-    attempt.without(*bets, reason="the program asks for a number that is read behind the graph")
+    """Trace the frame anew, with the numbers that the variable is made of read as it was written; or end the graph."""
+    from torch._dynamo.exc import Unsupported
+
+    attempt = _attempt()
+    if not is_first(attempt, variable) and is_resumed(trace_now()):
+        raise Unsupported(ASKED)
+    lose(attempt, variable.lines, ASKED)
+
+
+def lose(attempt: Compilation, lines: Iterable[Any], reason: str) -> NoReturn:
+    """Trace the frame anew, with the numbers at these lines of the program read in the next way that there is."""
+    bets = _on(attempt, LATE, lines) or _on(attempt, UNTIL_ASKED, lines)
+    attempt.without(*(bets or [LATE.at(), UNTIL_ASKED.at()]), reason=reason)  # in the whole frame
+
+
+def without(attempt: Compilation, lines: Iterable[Any], reason: str) -> NoReturn:
+    """Trace the frame anew, with the numbers at these lines of the program read as it was written."""
+    attempt.without(*(feature.at(line) for line in lines for feature in (LATE, UNTIL_ASKED)), reason=reason)
+
+
+def is_first(attempt: Compilation, variable: Variable) -> bool:
+    """Is one of the numbers that it is made of read behind the graph though other ways are left?"""
+    return bool(_on(attempt, LATE, variable.lines))
+
+
+def _on(attempt: Compilation, feature: Feature, lines: Iterable[Any]) -> list[Bet]:
+    return [feature.at(line) for line in lines if attempt.allows(feature, line)]
 
 
 def _attempt() -> Compilation:
@@ -345,9 +371,19 @@ def kind_of(value: Variable) -> type:
 
 def may_wait_here(trace: Trace) -> bool:
     """May a number of the statement at hand wait for the end of the graph?"""
-    if trace.compilation.is_saved or trace.is_in_a_body or is_as_written(trace):
-        return False
-    return trace.compilation.allows(LATE, trace.line)
+    return _may_wait(trace) and trace.compilation.allows(LATE, trace.line)
+
+
+def _may_wait(trace: Trace) -> bool:
+    return not (trace.compilation.is_saved or trace.is_in_a_body or is_as_written(trace))
+
+
+@question(otherwise=False)
+def may_wait_until_asked(trace: Trace, tensor: Variable) -> bool:
+    """May the number of the tensor, of one element, wait until the program asks for it, and the graph end there?"""
+    compilation = trace.compilation
+    is_open = compilation.allows(UNTIL_ASKED, trace.line) and not compilation.allows(LATE, trace.line)
+    return is_open and not compilation.one_graph and not _dtype(tensor).is_complex and _may_wait(trace)
 
 
 @question(otherwise=None)
@@ -365,8 +401,8 @@ def _judge(compilation: Compilation, _module: object) -> None:
     lines: set[Any] = set()
     if output.compile_subgraph_reason.graph_break:
         VariableTracker.visit(lambda part: lines.update(getattr(part, "lines", ())), [*output.root_tx.stack])
-    if lines:
-        compilation.without(*map(LATE.at, lines), reason="a break is given a number that is read behind the graph")
+    if bets := _on(compilation, LATE, lines):
+        compilation.without(*bets, reason="a break is given a number that is read behind the graph")
 
 
 @question(otherwise=False)

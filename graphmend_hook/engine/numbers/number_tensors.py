@@ -89,6 +89,16 @@ def tensor_of(trace: Trace, number: Variable) -> Variable:
         return None
 
 
+def whole_of(trace: Trace, number: Variable, kind: type) -> Variable:
+    """The same of a number that may also be a constant, or one of the state, which is an input of the graph then."""
+    try:
+        if is_unread(number) and kind is float:
+            return late_numbers.state.input_of(trace, number)
+        return _whole(trace, number, kind)
+    except _NoTensorError:
+        return None
+
+
 def _tensor_of(trace: Trace, number: Variable) -> Variable:
     made = getattr(number, "tensor", None)
     if made is None:
@@ -340,7 +350,8 @@ def _suits(fake: torch.Tensor) -> bool:
 
 def give(trace: Trace, number: Variable) -> Any:
     """The proxy of its tensor, for an operation of the program; judged at the end of the graph."""
-    made = tensor_of(trace, number) if number.kind is float else None
+    may_be = number.kind is float and late_numbers.is_first(trace.compilation, number)
+    made = tensor_of(trace, number) if may_be else None
     if made is None:
         late_numbers.give_up(number)
     given = call(trace, torch.Tensor.clone, made)  # nothing of ours uses it
@@ -392,8 +403,7 @@ def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
 
 
 def _without(compilation: Compilation, lines: frozenset[Any]) -> None:
-    bets = [late_numbers.LATE.at(line) for line in lines]
-    compilation.without(*bets, reason="an operation is given a number that is read behind the graph")
+    late_numbers.lose(compilation, lines, "an operation is given a number that is read behind the graph")
 
 
 def divides(trace: Trace, divisor: Variable) -> bool:

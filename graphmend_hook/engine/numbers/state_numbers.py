@@ -144,6 +144,7 @@ def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -
     given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
     made = late_arithmetic.made_of(trace, function, given)
     for each in filter(is_unread, given if made is not None else ()):
+        is_counter(translator, each.source)  # which is remembered where the function that adds to it has returned
         guard_exact_type(each)
     return made
 

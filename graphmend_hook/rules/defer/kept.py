@@ -53,12 +53,12 @@ def is_new(value: ast.expr) -> bool:
 
 
 def _is_held(owner: ast.expr, function: Function) -> bool:
-    """Is it an attribute, a name that is bound outside, an item of one, or what ``setdefault(k, [])`` of one gives?"""
+    """Is it an attribute, a name bound outside, an item, or what ``setdefault(k, [])`` of an attribute gives?"""
     match owner:
         case ast.Name(spelling):
             return spelling not in function.hidden
-        case ast.Subscript(value=held, slice=ast.Constant() | ast.Name() | ast.Attribute() | ast.JoinedStr()):
-            return _is_held(held, function)
+        case ast.Subscript(value=held):
+            return isinstance(held, ast.Name) or _is_held(held, function)
         case ast.Call(
             ast.Attribute(ast.Attribute() as held, "setdefault"), [ast.Constant() | ast.Name(), ast.List([])], []
         ):

@@ -73,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 16
+    version = 17
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -30,6 +30,7 @@ from ...engine.numbers import (
     late_lists,
     late_numbers,
     late_texts,
+    made_tensors,
     number_tensors,
 )
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
@@ -49,6 +50,7 @@ late_numbers.handlers[:] = (
     late_texts.add_handlers,
     late_lists.add_handlers,
     late_calls.add_handlers,
+    made_tensors.add_handlers,
 )
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]
@@ -78,6 +80,8 @@ def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_alone: b
         capture.end()
         return number
     if may_wait and capture.is_given_up(tensor) and _may_be_late(tensor, True):
+        return _late(tensor)
+    if may_wait and _may_wait_until_asked(tensor):
         return _late(tensor)
     traced_contents.refuse()
     return None
@@ -148,6 +152,10 @@ def read_list(tensor: Any) -> Any:
 
 def _may_be_late(tensor: torch.Tensor, is_shown: bool) -> bool:
     return deferral.tracing() and not deferral.is_transformed() and late_numbers.may_be_late(tensor, is_shown)
+
+
+def _may_wait_until_asked(tensor: torch.Tensor) -> bool:
+    return deferral.tracing() and not deferral.is_transformed() and late_numbers.may_wait_until_asked(tensor)
 
 
 def tolist(tensor: Any, may_capture: bool = True) -> Any:

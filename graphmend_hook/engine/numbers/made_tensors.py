@@ -1,0 +1,76 @@
+"""``torch.tensor([a, b])``, ``torch.tensor(loss.item())`` of late numbers: made of the tensors that stand for these."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ..door.tracer import trace_at
+from ..door.variables import Variable, is_unread
+from . import late_lists, late_numbers, number_tensors
+from .captured_tensors import call
+from .late_numbers import is_late, kind_of
+
+_MAKING = (torch.tensor, torch.as_tensor)
+_ROUNDED = (torch.float32, torch.float64)  # to these a float64 is rounded as a float of Python is
+_MOST = 256  # numbers in a list
+
+
+def add_handlers(_kind: Any) -> None:
+    """Let these functions take late numbers."""
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    otherwise = TorchInGraphFunctionVariable.call_function
+
+    @functools.wraps(otherwise)
+    def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: Any) -> Any:
+        is_asked = function.value in _MAKING and len(args) == 1 and kwargs.keys() <= {"dtype"}
+        made = _made(translator, args[0], kwargs.get("dtype")) if is_asked else None
+        return otherwise(function, translator, args, kwargs) if made is None else made
+
+    TorchInGraphFunctionVariable.call_function = call_function
+
+
+def _made(translator: Any, given: Variable, dtype: Variable) -> Variable:
+    """The tensor of a late number, or of a list or a tuple with one; None where it would not be equal to the bit."""
+    items = _items(given)
+    trace = trace_at(translator) if items is not None and any(map(is_late, items)) else None
+    kinds = set() if items is None else {*map(kind_of, items)}
+    wanted = _dtype(kinds, dtype)
+    if trace is None or items is None or wanted is None or torch.get_default_device().type != "cpu":
+        return None
+    parts = [number_tensors.whole_of(trace, item, kind_of(item)) for item in items]
+    if any(part is None for part in parts):
+        return None
+    found = parts[0] if is_late(given) else call(trace, torch.stack, [part.as_proxy() for part in parts])
+    # A tensor of its own, which the program may write to.
+    return call(trace, torch.clone, call(trace, torch.Tensor.to, found, wanted))
+
+
+def _dtype(kinds: set[type], dtype: Variable) -> torch.dtype | None:
+    """That of a tensor of such numbers; None where they are of several types, or would be rounded in another way."""
+    if kinds not in ({float}, {bool}, {int}):
+        return None
+    (kind,) = kinds
+    own = {float: torch.get_default_dtype(), bool: torch.bool, int: torch.int64}[kind]
+    wanted = own if dtype is None else dtype.as_python_constant() if dtype.is_python_constant() else None
+    return wanted if wanted in (_ROUNDED if kind is float else (own,)) else None
+
+
+def _items(given: Variable) -> list[Variable] | None:
+    """The numbers; None of anything else."""
+    if is_unread(given):
+        return None
+    given = given.realize()
+    if is_late(given):
+        return None if late_lists.is_list(given) else [given]
+    if type(given).__name__ not in ("ListVariable", "TupleVariable") or not 0 < len(given.items) <= _MOST:
+        return None
+    items = [each if is_unread(each) else each.realize() for each in given.items]
+    are_numbers = all(
+        late_numbers.may_stay_unread(each) if is_unread(each) else late_numbers.is_number(each) for each in items
+    )
+    return items if are_numbers else None
