@@ -58,10 +58,11 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def tests(session: nox.Session) -> None:
-    """The whole suite, on torch 2.13.0 and transformers 4.52.4."""
+    """The suite, on torch 2.13.0 and transformers 4.52.4."""
     with_torch(session, "test")
     session.install("-c", PAPER, *TRAINERS)
-    session.run(*PYTEST, *session.posargs)
+    # Inductor takes seconds to compile what it has not compiled before; `tests_torch` has all of its tests.
+    session.run(*PYTEST, *(session.posargs or ["--inductor-sample", "4"]))
 
 
 @nox.session
@@ -97,8 +98,8 @@ def tests_tracer(session: nox.Session) -> None:
     """What touches the tracer, on the newest torch and another Python; and hook and rewriter, on that Python."""
     with_torch(session, "test", "constraints/torch-2.15.0.txt")
     parts = [f"tests/{part}" for part in ("compiled", "hook", "rewrite")]
-    # That of the backends which traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
-    session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", *parts]))
+    # Every other case, on that of the backends which traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
+    session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", "--sample", "2", *parts]))
 
 
 @nox.session(python="3.11")

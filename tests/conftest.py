@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
+    parser.addoption("--inductor-sample", metavar="N", type=int, help="one in N of the tests that Inductor shares")
+    parser.addoption("--sample", metavar="N", type=int, help="one in N of the tests that are made of cases")
 
 
 _TRAINS = ("train", "trained", "trained_input")
@@ -62,11 +65,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _backend(item) in ("aot_eager", "inductor"):  # Inductor waits for a C++ compiler
             item.add_marker("slow")
+    left_out = set[pytest.Item]()
     if chosen := config.getoption("--one-backend"):
         have_it = {_case(item) for item in items if _backend(item) == chosen}
-        left_out = {item for item in items if _backend(item) not in (None, chosen) and _case(item) in have_it}
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
+        left_out |= {item for item in items if _backend(item) not in (None, chosen) and _case(item) in have_it}
+    if count := config.getoption("--inductor-sample"):
+        have_others = {_case(item) for item in items if _backend(item) not in (None, "inductor")}
+        of_inductor = {item for item in items if _backend(item) == "inductor" and _case(item) in have_others}
+        left_out |= of_inductor - _sample(of_inductor, count)
+    if count := config.getoption("--sample"):
+        of_cases = {item for item in items if hasattr(item, "callspec")} - left_out
+        left_out |= of_cases - _sample(of_cases, count)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _sample(items: set[pytest.Item], count: int) -> set[pytest.Item]:
+    """One in `count` of them, the same ones in each process and on each machine."""
+    return {item for item in items if zlib.crc32(item.nodeid.encode()) % count == 0}
 
 
 def pytest_collection_finish() -> None:

@@ -23,7 +23,12 @@ SWITCHING = frozenset(
 
 @question(otherwise=False)
 def has_no_default_device(trace: Trace) -> bool:
-    """Has nobody set a default device?  Dynamo guards the modes, and the device, of every frame."""
+    """Has nobody set a default device?"""
+    return is_device_plain(trace)
+
+
+def is_device_plain(trace: Trace) -> bool:
+    """The same, asked by the engine.  Dynamo guards the modes, and the device, of every frame."""
     stack = trace.translator.symbolic_torch_function_state.mode_stack
     return not stack and torch.utils._device.CURRENT_DEVICE is None and frame_guards.may_be_relied_on()
 

@@ -71,7 +71,8 @@ def _may_change(edited: Bytecode, end: int, items: range, name: object) -> bool:
     """May what is made there be changed before the items are built?  Not if it is looked up, or merely kept."""
     made = instruction_at(edited, end)
     is_argument = made.name.startswith("LOAD_FAST") and {name_in(made)} <= {*edited.argnames} - _stored(edited)
-    if is_argument or made.name in ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR"):
+    is_item = made.name == "BINARY_SUBSCR" and instruction_at(edited, end - 1).name == "LOAD_CONST"
+    if is_argument or is_item or made.name in ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_ATTR"):
         return False
     reads = [index for index, item in enumerate(edited[: items.start]) if _reads(item, name)]
     return not all(_is_merely_kept(edited, index, items.start) for index in reads)

@@ -16,7 +16,7 @@ import torch
 
 from ..door.tracer import is_caught
 from ..door.variables import Variable, fake_of, is_unread
-from . import late_lists, late_numbers
+from . import late_lists, late_numbers, state_lists
 from .late_numbers import is_late, kind_of, late_variable
 
 # Of numpy, by the names, since the package may not be there; what they may make of infinity is a warning.
@@ -34,7 +34,7 @@ def add_handlers(_kind: Any) -> None:
 
     _let(NumpyVariable, "value", _is_of_numpy, _made_of)
     _let(UserFunctionVariable, "fn", _OF_STATISTICS.__contains__, _made_of)
-    _let(PolyfilledFunctionVariable, "fn", lambda function: function is sum, late_lists.reduced)
+    _let(PolyfilledFunctionVariable, "fn", lambda function: function is sum, _summed)
     _let_choose(BuiltinVariable)
     _let_sort(BuiltinVariable)
 
@@ -62,6 +62,8 @@ def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callab
 
 def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
     """What the function makes of the list, if that holds late numbers of one type, one at least; else None."""
+    if state_lists.numbers_of(given) is not None and not _may_raise():
+        return state_lists.made_of(function, given)
     parts = _parts_of(given)
     numbers = parts[1::2] if parts else []
     if not parts or not _are_of_one_kind(numbers, function) or _may_raise():
@@ -70,6 +72,11 @@ def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
         return None
     result = function([kind_of(each)() for each in numbers])
     return late_variable(late_lists.of_list(function), parts, type(result))
+
+
+def _summed(function: Callable[..., Any], given: Variable) -> Variable:
+    made = state_lists.made_of(function, given)
+    return late_lists.reduced(function, given) if made is None else made
 
 
 def _may_raise() -> bool:

@@ -20,7 +20,7 @@ from ..door.question import question
 from ..door.tracer import Trace, is_caught
 from ..door.variables import Variable, is_unread
 from ..region import Regions
-from . import late_numbers
+from . import late_numbers, state_lists
 from .late_numbers import OF_NUMBERS, Real, is_late, kind_of, late_variable
 
 _MOST = 256  # numbers in a list
@@ -215,12 +215,14 @@ def add_handlers(kind: Any) -> None:
     """Let Dynamo's builtins take such a list."""
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.lists import SliceVariable
 
     handlers = BuiltinVariable.call_function_handler_cache
     handlers[len, kind] = _length
     for function in (max, min):
         handlers[function, kind] = functools.partial(_reduced, function)
-    handlers[operator.getitem, kind, ConstantVariable] = _item
+    for place in (ConstantVariable, SliceVariable):
+        handlers[operator.getitem, kind, place] = _item
     otherwise = kind.call_method
 
     @functools.wraps(otherwise)
@@ -236,13 +238,16 @@ def add_handlers(kind: Any) -> None:
 
 
 def _length(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
+    if (of_state := state_lists.made_of(len, args[0])) is not None:
+        return of_state
     if not is_list(args[0]):
         late_numbers.give_up(args[0])
     return late_variable(counted, args[0].realize().operands[::2], int)
 
 
 def _reduced(function: Any, _translator: Any, args: list[Variable], _kwargs: object) -> Any:
-    return reduced(function, args[0]) or late_numbers.give_up(args[0])
+    made = state_lists.made_of(function, args[0])
+    return made or reduced(function, args[0]) or late_numbers.give_up(args[0])
 
 
 def reduced(function: Callable[..., Any], given: Variable) -> Variable:
@@ -256,8 +261,11 @@ def reduced(function: Callable[..., Any], given: Variable) -> Variable:
 
 def _item(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
     """``numbers[-1]``, ``numbers[0]``, which are there."""
+    if (of_state := state_lists.item_of(*args)) is not None:
+        return of_state
     parts = parts_of(args[0]) if is_list(args[0]) else None
-    kind, index = None if parts is None else kind_of_numbers(parts), args[1].as_python_constant()
+    kind = None if parts is None else kind_of_numbers(parts)
+    index = args[1].as_python_constant() if args[1].is_python_constant() else None
     if parts is None or kind is None or index not in _ITEMS or type(index) is not int:
         late_numbers.give_up(args[0])
     return late_variable(of_list(_ITEMS[index]), parts, kind)

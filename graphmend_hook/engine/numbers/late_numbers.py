@@ -45,6 +45,10 @@ class Either:
     """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
 
 
+class Made:
+    """The kind of a tensor that Python makes behind the graph: only its `methods` may be called."""
+
+
 LAZIES = (
     "LazyConstantVariable",
     "LazyVariableTracker",
@@ -120,6 +124,8 @@ class State(Protocol):
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
 handlers: list[Callable[[Any], None]] = []  # of other modules: each lets functions of Dynamo's take a late number
+# The methods without arguments that a late value has, by its kind: what calls one, and the kind of what that gives.
+methods: dict[type, dict[str, tuple[Callable[..., Any], type]]] = {}
 
 
 @dataclass(frozen=True)
@@ -206,16 +212,19 @@ def kind_of_variable() -> Any:
             is_rounded = name == "__round__" and not kwargs and self.kind is float and len(args) == 1
             if is_rounded and args[0].is_python_constant() and type(args[0].as_python_constant()) is int:
                 return LateVariable(round, [self, args[0]], float, self.lines)
+            if name in methods.get(self.kind, ()) and not args and not kwargs:
+                function, kind = methods[self.kind][name]
+                return LateVariable(function, [self], kind, self.lines)
             give_up(self)
 
         def var_getattr(self, translator: Any, name: str) -> Any:
-            if name not in ("__round__", "append"):
+            if name not in ("__round__", "append", *methods.get(self.kind, ())):
                 give_up(self)
             return super().var_getattr(translator, name)
 
         def tp_getattro_impl(self, translator: Any, name: str) -> Any:
             """What `var_getattr` does, since torch 2.15."""
-            if name != "append":
+            if name not in ("append", *methods.get(self.kind, ())):
                 give_up(self)
             return GetAttrVariable(self, name)
 
@@ -317,7 +326,7 @@ def late_of(trace: Trace, tensor: Variable, warns: bool = False) -> Variable:
     """The same, of the statement at hand."""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
-    trace.compilation.judge(Verdict.LATE, _judge)
+    judge(trace)
     return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
 
 
@@ -348,7 +357,7 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
     for each in filter(is_unread, given):
         guard_type(trace, each)
     lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in given))
-    trace.compilation.judge(Verdict.LATE, _judge)
+    judge(trace)
     kinds = {*map(kind_of, given)}
     kind = kinds.pop() if len(kinds) == 1 else Real if kinds <= {float, int, Real} else Either
     return kind_of_variable()(select, [predicate.realize(), *given], kind, lines)
@@ -389,8 +398,13 @@ def may_wait_until_asked(trace: Trace, tensor: Variable) -> bool:
 @question(otherwise=None)
 def late_list(trace: Trace, tensor: Variable) -> Any:
     """What ``tolist()`` makes of the tensor, once the graph has run."""
-    trace.compilation.judge(Verdict.LATE, _judge)
+    judge(trace)
     return kind_of_variable()(_tolist, [tensor.realize()], list, frozenset({trace.line}))
+
+
+def judge(trace: Trace) -> None:
+    """A number is made that exists behind the graph."""
+    trace.compilation.judge(Verdict.LATE, _judge)
 
 
 def _judge(compilation: Compilation, _module: object) -> None:

@@ -11,6 +11,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...source.templates import RUNTIME
@@ -45,6 +46,17 @@ def _percent(text: str, *values: Any) -> str:
 
 def _formatted(value: Any, how: str) -> str:
     return format(value, how)
+
+
+@dataclass(frozen=True)
+class _Format:
+    """``text.format(*values)``, of which the last have names."""
+
+    places: int
+    names: tuple[str, ...]
+
+    def __call__(self, text: str, *values: Any) -> str:
+        return text.format(*values[: self.places], **dict(zip(self.names, values[self.places :], strict=True)))
 
 
 def made_of(function: Callable[..., Any], operands: Sequence[Variable]) -> Variable:
@@ -306,7 +318,8 @@ def _let_format(kind: Any) -> None:
         if late:
             from torch._dynamo.variables.constant import ConstantVariable
 
-            made = None if kwargs else made_of(str.format, [ConstantVariable.create(text), *args])
+            shown = [ConstantVariable.create(text), *args, *kwargs.values()]
+            made = made_of(_Format(len(args), (*kwargs,)), shown)
             return made or late_numbers.give_up(late[0].realize())
         for each in (*args, *kwargs.values()):
             _refuse_contents(each)

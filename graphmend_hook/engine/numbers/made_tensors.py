@@ -1,4 +1,8 @@
-"""``torch.tensor([a, b])``, ``torch.tensor(loss.item())`` of late numbers: made of the tensors that stand for these."""
+"""``torch.tensor([a, b])``, ``torch.tensor(loss.item())`` of late numbers: made of the tensors that stand for these.
+
+That of a list of the state to which the frame appends is none of the graph: it is made behind it, and so is what its
+methods give (``torch.tensor(list(self.recent)).median().item()``).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,21 @@ from typing import Any
 
 import torch
 
-from ..door.tracer import trace_at
+from ..door import torch_modes
+from ..door.tracer import Trace, trace_at
 from ..door.variables import Variable, is_unread
-from . import late_lists, late_numbers, number_tensors
+from . import late_lists, late_numbers, number_tensors, state_lists
 from .captured_tensors import call
-from .late_numbers import is_late, kind_of
+from .late_numbers import Made, is_late, kind_of
 
 _MAKING = (torch.tensor, torch.as_tensor)
 _ROUNDED = (torch.float32, torch.float64)  # to these a float64 is rounded as a float of Python is
 _MOST = 256  # numbers in a list
+_REDUCING = ("max", "mean", "median", "min", "std", "sum", "var")
+late_numbers.methods[Made] = {
+    **{name: (getattr(torch.Tensor, name), Made) for name in _REDUCING},
+    "item": (torch.Tensor.item, float),
+}
 
 
 def add_handlers(_kind: Any) -> None:
@@ -28,19 +38,39 @@ def add_handlers(_kind: Any) -> None:
     @functools.wraps(otherwise)
     def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: Any) -> Any:
         is_asked = function.value in _MAKING and len(args) == 1 and kwargs.keys() <= {"dtype"}
-        made = _made(translator, args[0], kwargs.get("dtype")) if is_asked else None
+        made = _made_of(translator, args[0], kwargs.get("dtype")) if is_asked else None
         return otherwise(function, translator, args, kwargs) if made is None else made
 
     TorchInGraphFunctionVariable.call_function = call_function
 
 
-def _made(translator: Any, given: Variable, dtype: Variable) -> Variable:
+class _MadeBehind:
+    """Makes a tensor of a list, behind the graph."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+
+    def __call__(self, numbers: Any) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=self._dtype)
+
+
+def _made_of(translator: Any, given: Variable, dtype: Variable) -> Variable:
+    """The tensor of what holds a late number, or is a list of the state; None where it is left to Dynamo."""
+    trace = trace_at(translator)
+    if trace is None or not torch_modes.is_device_plain(trace):
+        return None
+    numbers, wanted = state_lists.numbers_of(given), _dtype({float}, dtype)
+    if numbers is not None and wanted is not None:
+        return late_numbers.kind_of_variable()(_MadeBehind(wanted), [numbers], Made, numbers.lines)
+    return _made(trace, given, dtype)
+
+
+def _made(trace: Trace, given: Variable, dtype: Variable) -> Variable:
     """The tensor of a late number, or of a list or a tuple with one; None where it would not be equal to the bit."""
     items = _items(given)
-    trace = trace_at(translator) if items is not None and any(map(is_late, items)) else None
     kinds = set() if items is None else {*map(kind_of, items)}
     wanted = _dtype(kinds, dtype)
-    if trace is None or items is None or wanted is None or torch.get_default_device().type != "cpu":
+    if items is None or wanted is None or not any(map(is_late, items)):
         return None
     parts = [number_tensors.whole_of(trace, item, kind_of(item)) for item in items]
     if any(part is None for part in parts):

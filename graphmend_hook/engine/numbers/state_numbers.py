@@ -21,7 +21,7 @@ from ..door.question import at_connection, question
 from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
-from . import late_arithmetic, late_lists, late_numbers
+from . import late_arithmetic, late_lists, late_numbers, state_lists
 from .number_inputs import number_input
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
@@ -236,7 +236,7 @@ def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
     number = number.realize()
     if not late_numbers.is_late(number):
         return not number.is_python_constant() or _is_below(bound, number.as_python_constant())
-    if late_numbers.is_reading(number.function) or late_lists.is_little(number):
+    if late_numbers.is_reading(number.function) or late_lists.is_little(number) or state_lists.is_length(number):
         return True
     return number.function in _BOUNDED and all(
         is_bounded(trace, each, bound) for each in number.operands if late_numbers.kind_of(each) is not float
@@ -262,6 +262,8 @@ def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bo
         if symbol is not None:
             return bool(symbol > 0 if holds is _is_above else symbol >= 0)
         return number.is_python_constant() and holds(number.as_python_constant())
+    if state_lists.is_length(number):
+        return holds is _is_at_least_zero
     operands = sorted(number.operands, key=is_unread)  # what needs no guard comes first
     is_product = number.function in _PRODUCTS and number.kind is int  # of floats one may be zero
     if number.function is late_numbers.same or is_product:

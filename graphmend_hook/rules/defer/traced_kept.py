@@ -18,6 +18,7 @@ from ...engine.door.variables import Variable, is_unread
 from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
+from ...engine.numbers import state_lists
 from ...engine.numbers.late_numbers import has_text, is_late_list
 from .codes import MAY_CHANGE
 from .traced import append, refusal_here
@@ -44,6 +45,7 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
     if not tracing() or why_not_kept(target, values, is_new):
         return False
     append((queue.ITEM, append_now, target, appended(values[0], is_new)))
+    state_lists.note_value(target, values[0])
     return True
 
 
@@ -108,6 +110,7 @@ def _may_wait(trace: Trace, target: Variable) -> bool:
     if id(found) in compilation.output.side_effects.id_to_variable:
         return False
     guard_type(trace, target)
+    state_lists.note_append(trace, target)
     compilation.of(Kept).found.append((found, trace.line))
     compilation.judge(Verdict.KEPT, _judge)
     compilation.at_end(_judge_end)

@@ -16,7 +16,8 @@ from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
 from ...engine.door.variables import Variable, fake_of, is_unread, python_of
 from ...engine.epilogue import deferral, queue
-from ...engine.numbers.late_numbers import Real, function_of, has_text, is_late_number, operands_of
+from ...engine.numbers.late_numbers import Real, function_of, has_text, is_late_number
+from ...engine.numbers.state_lists import is_copy, operands_at_delivery
 from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
 
 # What a container may hold, and how deep: every item costs tracing time.
@@ -189,7 +190,7 @@ def kept(value: Any) -> Any:
 
 def _at_delivery(value: Any) -> Any:
     """A number that is read, and computed with, when the effect is delivered, and only then."""
-    if not is_late_number(value):
+    if not is_late_number(value) or is_copy(value):
         return value
-    operands = operands_of(value)
+    operands = operands_at_delivery(value)
     return (queue.LATE, function_of(value), *[_at_delivery(operand) for operand in operands])

@@ -1,0 +1,307 @@
+"""Lists of the state to which a frame appends, and that the trace does not look at: what is made of them is late.
+
+The append waits for the end of the graph (``self.history.append(loss.item())``), and so does what is made of the list:
+``np.mean(self.history)``, ``len(self.history)``, ``self.history[-10:]``.  It is made of a copy that has the numbers
+which the frame has appended by then.  So nothing guards the length, but for a test that asks for it.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+import operator
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from ...source.templates import RUNTIME
+from ..door import full_deques  # noqa: F401  a copy of a deque is as long as that
+from ..door.frame_guards import inputs_at, install
+from ..door.question import at_connection, question
+from ..door.tracer import Trace, is_caught, trace_at
+from ..door.unguarded import can_be_loaded, guard_exact_type
+from ..door.variables import Variable, answer_before, is_unread, tuple_of
+from ..region import Regions
+from . import late_numbers
+from .late_numbers import LAZIES, Real, is_late, kind_of
+
+_KINDS = (list, deque)
+
+
+@dataclass
+class _Appended:
+    """What an attempt appends to a list behind the graph: how often it may, and what it does for certain."""
+
+    target: Variable
+    times: int = 0
+    values: list[Variable] = field(default_factory=list)
+
+    @property
+    def is_known(self) -> bool:
+        return self.times == len(self.values)
+
+
+@dataclass
+class AppendsThatWait:
+    """The lists that an attempt appends to behind the graph, by `id`."""
+
+    found: dict[int, _Appended] = field(default_factory=dict)
+
+
+def note_append(trace: Trace, target: Variable) -> None:
+    """Something may be appended to the list, which the trace has not looked at."""
+    found = trace.compilation.of(AppendsThatWait).found
+    found.setdefault(id(target.peek_value()), _Appended(target)).times += 1
+
+
+@question(otherwise=None)
+def note_value(trace: Trace, target: Variable, value: Variable) -> None:
+    """That is the value, and it is appended for certain."""
+    if not trace.compilation.of(Regions).open:
+        trace.compilation.of(AppendsThatWait).found[id(target.peek_value())].values.append(value)
+
+
+class _Grown:
+    """The list with what the frame appends to it."""
+
+    def __call__(self, found: Any, *appended: float) -> Any:
+        copy = found.copy()
+        copy.extend(appended)
+        return copy
+
+
+class _Length:
+    """How long it is then; added: how many numbers are."""
+
+    def __init__(self, added: int) -> None:
+        self._added = added
+
+    def __call__(self, found: Any) -> int:
+        length = len(found) + self._added
+        most = getattr(found, "maxlen", None)
+        return length if most is None else min(length, most)
+
+
+class _Sliced:
+    """A slice of it."""
+
+    def __init__(self, part: slice) -> None:
+        self.part = part
+
+    def __call__(self, found: list[float]) -> list[float]:
+        return found[self.part]
+
+
+_grown, _length = _Grown(), functools.cache(_Length)
+_COPIES = (list, sorted)
+_ENDS = (0, -1)
+_NEEDS_NONE = (len, sum, *_COPIES)
+
+
+@at_connection
+def watch() -> None:
+    """Let Dynamo's builtins take such a list, before they look at it, from now on."""
+    from torch._dynamo.variables import builtin, lazy
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.lists import SliceVariable
+
+    for name in LAZIES:
+        if (unread := getattr(lazy, name, None)) is not None:
+            for function in (len, max, min, *_COPIES):
+                answer_before(function, unread, None, _asked)
+            for place in (ConstantVariable, SliceVariable):
+                answer_before(operator.getitem, unread, place, _item)
+    kind = getattr(builtin, "ListBuiltinVariable", None)  # of `list`, in some versions
+    if kind is not None and not hasattr(kind.call_function, "__wrapped__"):
+        kind.call_function = _of_copies(kind.call_function)
+
+
+def _of_copies(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(otherwise)
+    def call_function(function: Any, translator: Any, args: Any, kwargs: Any) -> Any:
+        made = made_of(list, args[0]) if len(args) == 1 and not kwargs else None
+        return otherwise(function, translator, args, kwargs) if made is None else made
+
+    return call_function
+
+
+def _asked(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
+    found = None if kwargs else made_of(function, args[0])
+    return otherwise()(translator, args, kwargs) if found is None else found
+
+
+def _item(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
+    found = item_of(*args)
+    return otherwise()(translator, args, kwargs) if found is None else found
+
+
+def item_of(given: Variable, place: Variable) -> Variable:
+    """``found[-1]``, ``found[-10:]``; None of another list, and where there may be no such item."""
+    numbers = numbers_of(given)
+    if numbers is None or not place.is_python_constant():
+        return None
+    at = place.as_python_constant()
+    if type(at) is slice and numbers.kind is list and at.step != 0:
+        return _made(_Sliced(at), numbers, list)
+    return _made(operator.itemgetter(at), numbers, float) if at in _ENDS and _has_one(numbers) else None
+
+
+def made_of(function: Callable[..., Any], given: Variable) -> Variable:
+    """What the function makes of the list, a number or another such list; None where it is none, or may fail."""
+    if function is len and is_unread(given):
+        return _length_of(given)
+    numbers = numbers_of(given)
+    if numbers is None or not (function in _NEEDS_NONE or _has_one(numbers)):
+        return None
+    if function in _COPIES:
+        return _made(function, numbers, list)
+    if function is len:
+        return _made(len, numbers, int)
+    kind = type(function([1.0]))
+    return _made(function, numbers, Real if function is sum and not _has_one(numbers) else kind)
+
+
+_NONE: Any = ()
+
+
+@question(otherwise=False)
+def is_copy(_trace: Trace, number: Variable) -> bool:
+    """Is it the copy of such a list?"""
+    return number.realize().function is _copied
+
+
+@question(otherwise=_NONE)
+def operands_at_delivery(_trace: Trace, number: Variable) -> Any:
+    """What a late number is made of at a delivery, as a tuple: of a list the copy that is made before any of them."""
+    operands = number.realize().operands
+    return tuple_of([_copy_of(each) if is_unread(each) and each.peek_type() in _KINDS else each for each in operands])
+
+
+def is_length(number: Variable) -> bool:
+    """Is it how long such a list is?"""
+    return isinstance(number.function, _Length) or number.function is len
+
+
+def _copied(found: Any) -> Any:
+    return found.copy()
+
+
+def _copy_of(unread: Variable) -> Variable:
+    return late_numbers.kind_of_variable()(_copied, [unread], unread.peek_type(), frozenset())
+
+
+def reads_list(number: Variable) -> bool:
+    """Is it made of such a list?"""
+    number = number.realize()
+    return number.function is _grown or any(is_late(each) and reads_list(each) for each in number.operands)
+
+
+def _made(function: Callable[..., Any], given: Variable, kind: type) -> Variable:
+    return late_numbers.kind_of_variable()(function, [given], kind, given.lines)
+
+
+def _has_one(given: Variable) -> bool:
+    """Is there a number in the list?  Where the frame has appended none before, that is guarded."""
+    if isinstance(given.function, _Sliced):
+        part = given.function.part
+        is_end = part.step is None and part.stop is None and part.start is not None and part.start < 0
+        return is_end and _has_one(given.operands[0])
+    if given.function is not _grown:
+        return _has_one(given.operands[0])
+    unread, *appended = given.operands
+    if appended:
+        return True
+    trace = late_numbers.trace_now()
+    found = inputs_at([unread.source], trace.compilation)
+    if found is None or not found[0]:
+        return False
+    install(trace.compilation, ("a number", unread.source), [unread.source], bool, "there is a number in the list")
+    return True
+
+
+def _length_of(given: Variable) -> Variable:
+    trace = _trace_of(given)
+    appended = None if trace is None else _appended(trace, given)
+    if trace is None or appended is None:
+        return None
+    return late_numbers.kind_of_variable()(_length(len(appended)), [given], int, frozenset({trace.line}))
+
+
+def numbers_of(given: Variable) -> Variable:
+    """The late list of floats that it is; None of anything else."""
+    if not is_unread(given):
+        given = given.realize()
+        return given if is_late(given) and given.kind in _KINDS and reads_list(given) else None
+    trace = _trace_of(given)
+    appended = None if trace is None else _appended(trace, given)
+    if trace is None or appended is None or not all(kind_of(each) is float for each in appended):
+        return None
+    found = inputs_at([given.source], trace.compilation)
+    if found is None or not are_floats(found[0]):
+        return None
+    install(trace.compilation, ("floats", given.source), [given.source], are_floats, "there are floats in the list")
+    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in appended))
+    return late_numbers.kind_of_variable()(_grown, [given, *appended], given.peek_type(), lines)
+
+
+def _appended(trace: Trace, given: Variable) -> list[Variable] | None:
+    """What the frame has appended to the list by now; None where that is not known.
+
+    Let the code run only where it is this one of the lists that the frame appends to.
+    """
+    appended: list[Variable] | None = []
+    guard_exact_type(given)
+    late_numbers.judge(trace)
+    for known in trace.compilation.of(AppendsThatWait).found.values():
+        is_this = known.target.peek_value() is given.peek_value()
+        if is_this:
+            appended = known.values if known.is_known else None
+        sources = [given.source, known.target.source]
+        compare = operator.is_ if is_this else operator.is_not
+        install(trace.compilation, ("which list", *sources), sources, compare, f"{compare.__name__} of two lists")
+    return appended
+
+
+def are_floats(found: Any) -> bool:
+    """Does a list hold nothing but floats?"""
+    return {float}.issuperset(map(type, found))
+
+
+def _trace_of(given: Variable) -> Trace | None:
+    """The trace, where what is made of that list may wait: the frame appends to it, and has not looked at it."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    if not is_unread(given) or given.peek_type() not in _KINDS or not can_be_loaded(given.source):
+        return None
+    translator = InstructionTranslator.current_tx().output.current_tx
+    trace = trace_at(translator)
+    if trace is None or not _is_appended_to(trace, given) or not late_numbers.may_wait_here(trace) or is_caught(trace):
+        return None
+    is_known = id(given.peek_value()) in trace.output.side_effects.id_to_variable
+    return None if is_known or trace.compilation.of(Regions).open else trace
+
+
+def _is_appended_to(trace: Trace, given: Variable) -> bool:
+    """Has the frame appended to it, or do the functions at hand to what has its name?"""
+    if id(given.peek_value()) in trace.compilation.of(AppendsThatWait).found:
+        return True
+    name, frame = getattr(given.source, "member", None), trace.translator
+    while frame is not None and name is not None:
+        if RUNTIME in frame.f_globals and name in _appended_to(frame.f_code):
+            return True
+        frame = frame.parent
+    return False
+
+
+@functools.cache
+def _appended_to(code: CodeType) -> frozenset[str]:
+    """The attributes that the code appends to: ``self.history.append(...)``."""
+    found = [*dis.get_instructions(code)]
+    return frozenset(
+        one.argval
+        for one, then in itertools.pairwise(found)
+        if one.opname == "LOAD_ATTR" and then.argval == "append" and then.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    )
