@@ -34,8 +34,9 @@ def watch() -> None:
     from torch._dynamo.variables.builder import VariableBuilder
     from torch._dynamo.variables.lists import DequeVariable
 
-    if not hasattr(VariableBuilder.wrap_listlike, "__wrapped__"):
-        VariableBuilder.wrap_listlike = _noting(VariableBuilder.wrap_listlike)
+    dispatch = VariableBuilder._type_dispatch()  # a table that is made once
+    if not hasattr(dispatch[deque], "__wrapped__"):
+        dispatch[deque] = _noting(dispatch[deque])
         DequeVariable.call_method = _bounded(DequeVariable.call_method)
         DequeVariable.var_getattr = _of_bounded(DequeVariable.var_getattr)
 
