@@ -38,7 +38,9 @@ def watch() -> None:
     if not hasattr(dispatch[deque], "__wrapped__"):
         dispatch[deque] = _noting(dispatch[deque])
         DequeVariable.call_method = _bounded(DequeVariable.call_method)
-        DequeVariable.var_getattr = _of_bounded(DequeVariable.var_getattr)
+        for read in ("var_getattr", "tp_getattro_impl"):  # the latter since torch 2.15
+            if read in vars(DequeVariable):
+                setattr(DequeVariable, read, _of_bounded(vars(DequeVariable)[read]))
 
 
 def _noting(otherwise: Callable[..., Any]) -> Callable[..., Any]:
