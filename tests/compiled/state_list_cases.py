@@ -119,6 +119,46 @@ class Clears(Keeper):
         return x + 1
 
 
+class IsBetter(Keeper):
+    """Two graphs, like those that follow."""
+
+    def forward(self, x):
+        value = x.mean().item()
+        if len(self.history) > 2 and value > sum(self.history) / len(self.history):
+            print("better", value)
+        self.history.append(value)
+        return x + 1
+
+
+class Divides(Keeper):
+    def forward(self, x):
+        if len(self.recent) > 1:
+            x = x / (1 + abs(sum(self.recent) / len(self.recent)))
+        self.recent.append(x.mean().item())
+        return x + 1
+
+
+class SkipsSpikes(Keeper):
+    def forward(self, x):
+        loss = x.mean()
+        if len(self.history) > 3 and loss > 1.1 * max(self.history[-3:]):
+            print("spike")
+            loss = loss * 0
+        self.history.append(loss.item())
+        return loss
+
+
+class Clips(Keeper):
+    def forward(self, x):
+        norm = x.norm()
+        if len(self.history) > 0:
+            limit = float(np.mean(self.history))
+            if norm > limit:
+                x = x * (limit / norm)
+        self.history.append(norm.item())
+        return x
+
+
 class Branches(Keeper):
     def forward(self, x):
         if x.sum() > 2:
@@ -239,7 +279,7 @@ class Full(Keeper):
 
 
 ONE_GRAPH = (Averages, Means, Shortens, Windows, IsFull, Medians, TwoByTwo, ShowsBetween, OfNaN, Twins, Collects)
-TWO_GRAPHS = (Tests, Clears)
+TWO_GRAPHS = (Tests, Clears, IsBetter, Divides, SkipsSpikes, Clips)
 OTHERS = (
     *(
         Branches,

@@ -120,6 +120,8 @@ class State(Protocol):
 
     def input_of(self, trace: Trace, number: Variable) -> Variable: ...
 
+    def computed(self, trace: Trace, number: Variable) -> Variable: ...
+
 
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,3 +28,33 @@ def number_input(trace: Trace, source: Any, kind: type, name: str) -> Variable:
         source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
     )
     return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
+
+
+def computed_input(
+    trace: Trace, sources: Sequence[Any], compute: Callable[..., Any], kind: type, name: str
+) -> Variable:
+    """The same of what the function makes of what generated code loads from the sources, before the graph."""
+    function = trace.output.install_global_by_id("graphmend_computed", compute)
+    return number_input(trace, _kind_of_source()(name, function, (*sources,)), kind, name)
+
+
+@functools.cache
+def _kind_of_source() -> Any:
+    from torch._dynamo.bytecode_transformation import create_call_function
+    from torch._dynamo.source import RandomValueSource
+
+    class Computed(RandomValueSource):  # type: ignore[misc]
+        """What a global function is called with, of what there is at other sources."""
+
+        def __init__(self, name: str, function: str, sources: tuple[Any, ...]) -> None:
+            super().__init__(name)
+            object.__setattr__(self, "_call", (function, sources))
+
+        def reconstruct(self, codegen: Any) -> None:
+            function, sources = self._call
+            codegen.add_push_null(lambda: codegen.append_output(codegen.create_load_global(function, add=True)))
+            for source in sources:
+                codegen(source)
+            codegen.extend_output(create_call_function(len(sources), False))
+
+    return Computed

@@ -28,7 +28,7 @@ from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import arrays, bounds, captured_tensors, late_lists, late_numbers, python_operator
+from . import arrays, bounds, captured_tensors, late_lists, late_numbers, python_operator, state_lists
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -102,12 +102,20 @@ def whole_of(trace: Trace, number: Variable, kind: type) -> Variable:
 def _tensor_of(trace: Trace, number: Variable) -> Variable:
     made = getattr(number, "tensor", None)
     if made is None:
+        made = _of_state_list(trace, number)
+    if made is None:
         try:
             made = _made(trace, number)
         except _NoTensorError:
             made = _made_by_python(trace, number)
-        number.tensor = made
+    number.tensor = made
     return made
+
+
+def _of_state_list(trace: Trace, number: Variable) -> Variable:
+    """The tensor of a float that Python makes of a list of the state, before the graph; None of any other number."""
+    is_such = state_lists.is_made_of_lists(number) and issubclass(number.kind, float)
+    return late_numbers.state.computed(trace, number) if is_such else None
 
 
 def _made_by_python(trace: Trace, number: Variable) -> Variable:

@@ -144,9 +144,15 @@ def item_of(given: Variable, place: Variable) -> Variable:
     if numbers is None or not place.is_python_constant():
         return None
     at = place.as_python_constant()
-    if type(at) is slice and numbers.kind is list and at.step != 0:
+    if type(at) is slice and numbers.kind is list and _may_slice(at):
         return _made(_Sliced(at), numbers, list)
-    return _made(operator.itemgetter(at), numbers, float) if at in _ENDS and _has_one(numbers) else None
+    is_end = type(at) is int and at in _ENDS
+    return _made(operator.itemgetter(at), numbers, float) if is_end and _has_one(numbers) else None
+
+
+def _may_slice(part: slice) -> bool:
+    """Does no list fail on it?"""
+    return all(type(each) in (int, type(None)) for each in (part.start, part.stop, part.step)) and part.step != 0
 
 
 def made_of(function: Callable[..., Any], given: Variable) -> Variable:
@@ -197,6 +203,16 @@ def reads_list(number: Variable) -> bool:
     """Is it made of such a list?"""
     number = number.realize()
     return number.function is _grown or any(is_late(each) and reads_list(each) for each in number.operands)
+
+
+def is_made_of_lists(number: Variable) -> bool:
+    """Is it made of such lists, and of nothing of the data?"""
+    number = number.realize()
+    late = [each for each in number.operands if is_late(each)]
+    if number.function is _grown:
+        return not late
+    is_length = isinstance(number.function, _Length)
+    return is_length or (bool(late) and all(map(is_made_of_lists, late)))
 
 
 def _made(function: Callable[..., Any], given: Variable, kind: type) -> Variable:
@@ -266,8 +282,8 @@ def _appended(trace: Trace, given: Variable) -> list[Variable] | None:
 
 
 def are_floats(found: Any) -> bool:
-    """Does a list hold nothing but floats?"""
-    return {float}.issuperset(map(type, found))
+    """Does a list hold nothing but floats, and may it hold some?"""
+    return getattr(found, "maxlen", None) != 0 and {float}.issuperset(map(type, found))
 
 
 def _trace_of(given: Variable) -> Trace | None:

@@ -22,7 +22,7 @@ from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_arithmetic, late_lists, late_numbers, state_lists
-from .number_inputs import number_input
+from .number_inputs import computed_input, number_input
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
@@ -75,9 +75,13 @@ def _let_floats_wait(builder: Any) -> None:
 
 @dataclass
 class _Inputs:
-    """The inputs of the graph that are floats of the state, by the expression that guards have for each."""
+    """The inputs of the graph that are floats of the state, by the expression that guards have for each.
+
+    computed: how many inputs are made of lists.
+    """
 
     found: dict[str, Variable] = field(default_factory=dict)
+    computed: int = 0
 
 
 def input_of(trace: Trace, number: Variable) -> Variable:
@@ -87,6 +91,23 @@ def input_of(trace: Trace, number: Variable) -> Variable:
         guard_exact_type(number)
         found[name] = number_input(trace, number.source, float, f"graphmend_state_{len(found)}")
     return found[name]
+
+
+def computed(trace: Trace, number: Variable) -> Variable:
+    """The tensor () of a float that is made of a list of the state, before the graph; None where it is made of more."""
+    sources: dict[str, Any] = {}
+    try:
+        formula = _formula(number, sources)
+    except _OtherError:
+        return None
+    inputs = trace.compilation.of(_Inputs)
+    inputs.computed += 1
+    compute, name = functools.partial(_value, formula, (*sources,)), f"graphmend_computed_{inputs.computed}"
+    return computed_input(trace, [*sources.values()], compute, float, name)
+
+
+def _value(formula: _Formula, names: tuple[str, ...], *values: Any) -> Any:
+    return formula.value(dict(zip(names, values, strict=True)))
 
 
 def _late_float(builder: Any, value: float) -> Any:
@@ -223,7 +244,7 @@ def _formula(number: Variable, sources: dict[str, Any]) -> _Formula:
 
 
 def _holds(formula: _Formula, names: tuple[str, ...], answer: bool, *values: Any) -> bool:
-    return bool(formula.value(dict(zip(names, values, strict=True)))) is answer
+    return bool(_value(formula, names, *values)) is answer
 
 
 def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
