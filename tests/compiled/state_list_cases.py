@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections import deque
@@ -278,6 +279,46 @@ class Full(Keeper):
         return x + 1, kept, len(self.recent) == self.recent.maxlen, len(self.none), max(self.one)
 
 
+class AppendsBehindABreak(Keeper):
+    """Nothing is left for a graph there."""
+
+    def forward(self, x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        self.history.append(float(len(self.other)))
+        self.other.append(json.dumps(sorted(self.history)))
+        return x
+
+
+class LooksAtTheOther(Keeper):
+    def forward(self, x):
+        self.history.append(x.mean().item())
+        return x + 1, [value for value in self.other if value > 0], len(self.history)
+
+
+class MiddleBehindABreak(Keeper):
+    def forward(self, x):
+        self.history.append(x.max().item())
+        middle = sorted(self.history)[len(self.history) // 2]
+        torch._dynamo.graph_break()
+        last = self.history[len(self.history) - 1]
+        return x * middle, [1, 2, 3][len(self.history) % 3], last
+
+
+class MakesTooMany(Keeper):
+    def forward(self, x):
+        self.history.append(x.mean().item())
+        print("step", len(self.history))
+        return x + 1, torch.tensor(self.history[-2:]).item()
+
+
+class MakesNone(Keeper):
+    def forward(self, x):
+        self.history.append(x.mean().item())
+        print("step", len(self.history))
+        return x + 1, torch.tensor(self.history[20:]).min().item()
+
+
 ONE_GRAPH = (Averages, Means, Shortens, Windows, IsFull, Medians, TwoByTwo, ShowsBetween, OfNaN, Twins, Collects)
 TWO_GRAPHS = (Tests, Clears, IsBetter, Divides, SkipsSpikes, Clips)
 OTHERS = (
@@ -296,5 +337,6 @@ OTHERS = (
         Catches,
         Fails,
     ),
+    *(AppendsBehindABreak, LooksAtTheOther, MiddleBehindABreak, MakesTooMany),
     Collects,
 )

@@ -91,7 +91,9 @@ def _are_one(module: Any, call: int) -> None:
 
 
 @pytest.mark.parametrize("change", [_empties, _holds_others, _is_another, _are_one])
-@pytest.mark.parametrize("name", ["Means", "TwoByTwo", "ShowsBetween", "Twins", "Windows", "Medians", "Tests"])
+@pytest.mark.parametrize(
+    "name", ["Means", "TwoByTwo", "ShowsBetween", "Twins", "Windows", "Medians", "LooksAtTheOther"]
+)
 def test_a_list_that_the_program_changes_between_calls(name: str, change: Callable[[Any, int], None]) -> None:
     expected = seen(getattr(PLAIN, name), None, change)
     assert seen(getattr(MENDED, name), Counting("eager"), change) == expected

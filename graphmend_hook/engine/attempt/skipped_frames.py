@@ -107,7 +107,7 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:
     """Let the code run only where the reads would give the same; False where that cannot be told."""
-    reads = [read for read in reads if all(map(_is_outside, read.sources))]
+    reads = [read for read in reads if all(map(is_outside, read.sources))]
     facts = [(read.fact, read.given, read.sources) for read in reads if read.fact is not which_are_the_same]
     compared = [source for read in reads if read.fact is which_are_the_same for source in read.sources]
     compared += _changed(compilation)
@@ -139,10 +139,10 @@ def _outside(compilation: Compilation) -> list[Variable]:
     """The objects that the trace has found, and not made."""
     known = compilation.output.side_effects.id_to_variable.values()
     found = [variable for variable in known if variable.source is not None and variable.mutation_type is not None]
-    return [variable for variable in found if _is_outside(variable.source)]
+    return [variable for variable in found if is_outside(variable.source)]
 
 
-def _is_outside(source: Any) -> bool:
+def is_outside(source: Any) -> bool:
     """Does it lead to an object by names of the frame?  What the trace has made may have a source, and no name."""
     try:
         return bool(frame_guards.name_of(source))

@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from ..door.own_code import OWN_FILES
 from ..door.tracer import Trace
@@ -20,8 +20,8 @@ from .late_numbers import (
     LAZIES,
     NUMBERS,
     OF_NUMBERS,
+    TENSORS,
     Either,
-    Made,
     Real,
     divide,
     give_up,
@@ -91,7 +91,13 @@ def add_handlers(kind: Any) -> None:
     handlers[type, kind] = _type
     _let_functions_take(kind)
     for other in every:
+        handlers[operator.getitem, other, kind] = _looked_up
         handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
+
+
+def _looked_up(_translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> NoReturn:
+    """``names[number]``: Dynamo takes the number for a constant."""
+    give_up(args[1])
 
 
 def _let_functions_take(kind: Any) -> None:
@@ -103,7 +109,7 @@ def _let_functions_take(kind: Any) -> None:
     @functools.wraps(otherwise)
     def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
         for each in (*args, *kwargs.values()):
-            if type(each) is kind and each.kind in (Either, Made):
+            if type(each) is kind and each.kind in (Either, *TENSORS):
                 give_up(each)  # ``torch.is_tensor`` asks nobody
         if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in (*_OF_FLOATS, *_DOMAINS):
             return _computed(kind, function.value, translator, list(args), {})
@@ -126,7 +132,7 @@ def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -
     """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    if args[0].kind in (Real, Either, Made) and translator.f_code.co_filename not in OWN_FILES:
+    if args[0].kind in (Real, Either, *TENSORS) and translator.f_code.co_filename not in OWN_FILES:
         give_up(args[0])
     return BuiltinVariable(type).call_type(translator, args[0])
 
@@ -137,7 +143,7 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
     from torch._dynamo.variables.constant import ConstantVariable
 
     is_own = translator.f_code.co_filename in OWN_FILES
-    if args[0].kind is Either or (args[0].kind is Made and not is_own):
+    if args[0].kind is Either or (args[0].kind in TENSORS and not is_own):
         give_up(args[0])
     if args[0].kind is not Real:
         return BuiltinVariable(function).call_isinstance(translator, *args)

@@ -46,7 +46,18 @@ class Either:
 
 
 class Made:
-    """The kind of a tensor that Python makes behind the graph: only its `methods` may be called."""
+    """The kind of a tensor that Python makes of a list behind the graph: only its `methods` may be called."""
+
+
+class Filled:
+    """The same of a list with a number in it."""
+
+
+class Single:
+    """The same of a tensor of one element."""
+
+
+TENSORS = (Made, Filled, Single)
 
 
 LAZIES = (
@@ -406,6 +417,9 @@ def late_list(trace: Trace, tensor: Variable) -> Any:
 
 def judge(trace: Trace) -> None:
     """A number is made that exists behind the graph."""
+    from ..attempt.restart import expect_success_of  # which rests on modules beside this one
+
+    expect_success_of(trace.compilation)
     trace.compilation.judge(Verdict.LATE, _judge)
 
 

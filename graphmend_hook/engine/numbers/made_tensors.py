@@ -17,15 +17,17 @@ from ..door.tracer import Trace, trace_at
 from ..door.variables import Variable, is_unread
 from . import late_lists, late_numbers, number_tensors, state_lists
 from .captured_tensors import call
-from .late_numbers import Made, is_late, kind_of
+from .late_numbers import Filled, Made, Single, is_late, kind_of
 
 _MAKING = (torch.tensor, torch.as_tensor)
 _ROUNDED = (torch.float32, torch.float64)  # to these a float64 is rounded as a float of Python is
 _MOST = 256  # numbers in a list
-_REDUCING = ("max", "mean", "median", "min", "std", "sum", "var")
-late_numbers.methods[Made] = {
-    **{name: (getattr(torch.Tensor, name), Made) for name in _REDUCING},
-    "item": (torch.Tensor.item, float),
+_OF_NONE = ("mean", "median", "sum")  # give NaN of no number, or 0
+_OF_ONE = ("max", "min")
+late_numbers.methods |= {
+    Made: {name: (getattr(torch.Tensor, name), Single) for name in _OF_NONE},
+    Filled: {name: (getattr(torch.Tensor, name), Single) for name in (*_OF_NONE, *_OF_ONE)},
+    Single: {"item": (torch.Tensor.item, float)},
 }
 
 
@@ -37,8 +39,12 @@ def add_handlers(_kind: Any) -> None:
 
     @functools.wraps(otherwise)
     def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: Any) -> Any:
-        is_asked = function.value in _MAKING and len(args) == 1 and kwargs.keys() <= {"dtype"}
-        made = _made_of(translator, args[0], kwargs.get("dtype")) if is_asked else None
+        if function.value not in _MAKING:
+            return otherwise(function, translator, args, kwargs)
+        is_known = len(args) == 1 and kwargs.keys() <= {"dtype"}
+        made = _made_of(translator, args[0], kwargs.get("dtype")) if is_known else None
+        if made is None and (late := next(filter(is_late, _items(args[0]) or ()), None)):
+            late_numbers.give_up(late)
         return otherwise(function, translator, args, kwargs) if made is None else made
 
     TorchInGraphFunctionVariable.call_function = call_function
@@ -59,9 +65,11 @@ def _made_of(translator: Any, given: Variable, dtype: Variable) -> Variable:
     trace = trace_at(translator)
     if trace is None or not torch_modes.is_device_plain(trace):
         return None
-    numbers, wanted = state_lists.numbers_of(given), _dtype({float}, dtype)
+    wanted = None if trace.is_in_a_context else _dtype({float}, dtype)  # a mode may have ended by then
+    numbers = None if wanted is None else state_lists.numbers_of(given)
     if numbers is not None and wanted is not None:
-        return late_numbers.kind_of_variable()(_MadeBehind(wanted), [numbers], Made, numbers.lines)
+        kind = Filled if state_lists.has_one(numbers) else Made
+        return late_numbers.kind_of_variable()(_MadeBehind(wanted), [numbers], kind, numbers.lines)
     return _made(trace, given, dtype)
 
 

@@ -18,8 +18,10 @@ from types import CodeType
 from typing import Any
 
 from ...source.templates import RUNTIME
+from ..attempt.compilation import Compilation
+from ..attempt.skipped_frames import is_outside
 from ..door import full_deques  # noqa: F401  a copy of a deque is as long as that
-from ..door.frame_guards import inputs_at, install
+from ..door.frame_guards import inputs_at, install, may_be_relied_on
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_caught, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type
@@ -29,6 +31,7 @@ from . import late_numbers
 from .late_numbers import LAZIES, Real, is_late, kind_of
 
 _KINDS = (list, deque)
+_LOOKED_AT = ("ListVariable", "DequeVariable")  # as Dynamo names them
 
 
 @dataclass
@@ -62,6 +65,19 @@ def note_value(trace: Trace, target: Variable, value: Variable) -> None:
     """That is the value, and it is appended for certain."""
     if not trace.compilation.of(Regions).open:
         trace.compilation.of(AppendsThatWait).found[id(target.peek_value())].values.append(value)
+
+
+def expect_others(compilation: Compilation) -> None:
+    """Let the code run only where the lists that it appends to are none of those that the trace has looked at."""
+    known = compilation.output.side_effects.id_to_variable.values()
+    looked_at = [each.source for each in known if type(each).__name__ in _LOOKED_AT and is_outside(each.source)]
+    for appended in compilation.of(AppendsThatWait).found.values() if looked_at and may_be_relied_on() else ():
+        sources = [appended.target.source, *dict.fromkeys(looked_at)]
+        install(compilation, ("others", *sources), sources, _is_none_of, "a list is none of the others")
+
+
+def _is_none_of(found: Any, *others: Any) -> bool:
+    return all(found is not each for each in others)
 
 
 class _Grown:
@@ -147,7 +163,7 @@ def item_of(given: Variable, place: Variable) -> Variable:
     if type(at) is slice and numbers.kind is list and _may_slice(at):
         return _made(_Sliced(at), numbers, list)
     is_end = type(at) is int and at in _ENDS
-    return _made(operator.itemgetter(at), numbers, float) if is_end and _has_one(numbers) else None
+    return _made(operator.itemgetter(at), numbers, float) if is_end and has_one(numbers) else None
 
 
 def _may_slice(part: slice) -> bool:
@@ -160,14 +176,14 @@ def made_of(function: Callable[..., Any], given: Variable) -> Variable:
     if function is len and is_unread(given):
         return _length_of(given)
     numbers = numbers_of(given)
-    if numbers is None or not (function in _NEEDS_NONE or _has_one(numbers)):
+    if numbers is None or not (function in _NEEDS_NONE or has_one(numbers)):
         return None
     if function in _COPIES:
         return _made(function, numbers, list)
     if function is len:
         return _made(len, numbers, int)
     kind = type(function([1.0]))
-    return _made(function, numbers, Real if function is sum and not _has_one(numbers) else kind)
+    return _made(function, numbers, Real if function is sum and not has_one(numbers) else kind)
 
 
 _NONE: Any = ()
@@ -219,14 +235,14 @@ def _made(function: Callable[..., Any], given: Variable, kind: type) -> Variable
     return late_numbers.kind_of_variable()(function, [given], kind, given.lines)
 
 
-def _has_one(given: Variable) -> bool:
+def has_one(given: Variable) -> bool:
     """Is there a number in the list?  Where the frame has appended none before, that is guarded."""
     if isinstance(given.function, _Sliced):
         part = given.function.part
         is_end = part.step is None and part.stop is None and part.start is not None and part.start < 0
-        return is_end and _has_one(given.operands[0])
+        return is_end and has_one(given.operands[0])
     if given.function is not _grown:
-        return _has_one(given.operands[0])
+        return has_one(given.operands[0])
     unread, *appended = given.operands
     if appended:
         return True

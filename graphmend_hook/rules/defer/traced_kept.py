@@ -32,9 +32,13 @@ _KEPT = Feature("an append waits for the end of the graph", Lifetime.CODE)
 
 @dataclass
 class Kept:
-    """The lists that an attempt appends to behind the graph, with the place of each append."""
+    """The lists that an attempt appends to behind the graph, with the place of each append.
+
+    looked_at: the places of those that the trace has looked at by its end.
+    """
 
     found: list[tuple[Any, SourceLine | None]] = field(default_factory=list)
+    looked_at: set[SourceLine | None] = field(default_factory=set)
 
 
 def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
@@ -113,18 +117,27 @@ def _may_wait(trace: Trace, target: Variable) -> bool:
     state_lists.note_append(trace, target)
     compilation.of(Kept).found.append((found, trace.line))
     compilation.judge(Verdict.KEPT, _judge)
+    compilation.before_end(_look)
     compilation.at_end(_judge_end)
     return True
 
 
 def _judge(compilation: Compilation, _module: object = None) -> None:
     """Has the trace looked at one of the lists since?  It has to see what was appended."""
-    known = compilation.output.side_effects.id_to_variable
-    lines = {line for found, line in compilation.of(Kept).found if id(found) in known}
-    if lines:
+    _look(compilation)
+    if lines := compilation.of(Kept).looked_at:
         compilation.without(*map(_KEPT.at, lines), reason="a list is looked at behind an append that waits")
 
 
 def _judge_end(compilation: Compilation, error: object) -> None:
-    if error is None:
-        _judge(compilation)
+    """The same of a frame without a graph; what Dynamo has looked at is forgotten by then."""
+    lines = compilation.of(Kept).looked_at
+    if error is None and lines:
+        compilation.without(*map(_KEPT.at, lines), reason="a list is looked at behind an append that waits")
+
+
+def _look(compilation: Compilation) -> None:
+    """See which of the lists the trace has looked at; let the code run only where the others are none of these."""
+    known, kept = compilation.output.side_effects.id_to_variable, compilation.of(Kept)
+    kept.looked_at |= {line for found, line in kept.found if id(found) in known}
+    state_lists.expect_others(compilation)
