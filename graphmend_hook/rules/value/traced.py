@@ -81,10 +81,8 @@ def item(tensor: Any, may_wait: bool = True, is_float: bool = False, is_alone: b
         return number
     if may_wait and capture.is_given_up(tensor) and _may_be_late(tensor, True):
         return _late(tensor)
-    if may_wait and _may_wait_until_asked(tensor):
-        return _late(tensor)
     traced_contents.refuse()
-    return None
+    return _late(tensor) if may_wait and _may_wait_until_asked(tensor) else None
 
 
 def _late(tensor: torch.Tensor, warns: bool = False) -> Any:
