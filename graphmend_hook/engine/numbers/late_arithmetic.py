@@ -90,6 +90,7 @@ def add_handlers(kind: Any) -> None:
         handlers[round, kind, places] = _rounded
     handlers[type, kind] = _type
     _let_functions_take(kind)
+    _let_slices_ask()
     for other in every:
         handlers[operator.getitem, other, kind] = _looked_up
         handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
@@ -98,6 +99,21 @@ def add_handlers(kind: Any) -> None:
 def _looked_up(_translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> NoReturn:
     """``names[number]``: Dynamo takes the number for a constant."""
     give_up(args[1])
+
+
+def _let_slices_ask() -> None:
+    """``names[:number]``: Dynamo raises the program's TypeError."""
+    from torch._dynamo.variables.lists import SliceVariable
+
+    otherwise = SliceVariable.__init__
+
+    @functools.wraps(otherwise)
+    def make(part: Any, items: Any, *given: Any, **named: Any) -> None:
+        for each in filter(is_late, items):
+            give_up(each.realize())
+        otherwise(part, items, *given, **named)
+
+    SliceVariable.__init__ = make
 
 
 def _let_functions_take(kind: Any) -> None:

@@ -339,7 +339,7 @@ def late_of(trace: Trace, tensor: Variable, warns: bool = False) -> Variable:
     """The same, of the statement at hand."""
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
-    judge(trace)
+    expect_end(trace)
     return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
 
 
@@ -370,7 +370,7 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
     for each in filter(is_unread, given):
         guard_type(trace, each)
     lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in given))
-    judge(trace)
+    expect_end(trace)
     kinds = {*map(kind_of, given)}
     kind = kinds.pop() if len(kinds) == 1 else Real if kinds <= {float, int, Real} else Either
     return kind_of_variable()(select, [predicate.realize(), *given], kind, lines)
@@ -405,17 +405,18 @@ def may_wait_until_asked(trace: Trace, tensor: Variable) -> bool:
     """May the number of the tensor, of one element, wait until the program asks for it, and the graph end there?"""
     compilation = trace.compilation
     is_open = compilation.allows(UNTIL_ASKED, trace.line) and not compilation.allows(LATE, trace.line)
-    return is_open and not compilation.one_graph and not _dtype(tensor).is_complex and _may_wait(trace)
+    is_size = not _dtype(tensor).is_floating_point and _dtype(tensor) is not torch.bool  # it may be one
+    return is_open and not (is_size or compilation.one_graph) and _may_wait(trace)
 
 
 @question(otherwise=None)
 def late_list(trace: Trace, tensor: Variable) -> Any:
     """What ``tolist()`` makes of the tensor, once the graph has run."""
-    judge(trace)
+    expect_end(trace)
     return kind_of_variable()(_tolist, [tensor.realize()], list, frozenset({trace.line}))
 
 
-def judge(trace: Trace) -> None:
+def expect_end(trace: Trace) -> None:
     """A number is made that exists behind the graph."""
     from ..attempt.restart import expect_success_of  # which rests on modules beside this one
 

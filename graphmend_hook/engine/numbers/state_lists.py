@@ -286,7 +286,7 @@ def _appended(trace: Trace, given: Variable) -> list[Variable] | None:
     """
     appended: list[Variable] | None = []
     guard_exact_type(given)
-    late_numbers.judge(trace)
+    late_numbers.expect_end(trace)
     for known in trace.compilation.of(AppendsThatWait).found.values():
         is_this = known.target.peek_value() is given.peek_value()
         if is_this:
