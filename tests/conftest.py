@@ -41,7 +41,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
     parser.addoption("--inductor-sample", metavar="N", type=int, help="one in N of the tests that Inductor shares")
-    parser.addoption("--sample", metavar="N", type=int, help="one in N of the tests that are made of cases")
+    parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled")
 
 
 _TRAINS = ("train", "trained", "trained_input")
@@ -74,7 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         of_inductor = {item for item in items if _backend(item) == "inductor" and _case(item) in have_others}
         left_out |= of_inductor - _sample(of_inductor, count)
     if count := config.getoption("--sample"):
-        of_cases = {item for item in items if hasattr(item, "callspec")} - left_out
+        compiled = {item for item in items if item.path.parent.name == "compiled" and hasattr(item, "callspec")}
+        of_cases = compiled - left_out
         left_out |= of_cases - _sample(of_cases, count)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]

@@ -140,14 +140,11 @@ def _in_trace(_trace: Trace) -> bool:
 
 
 _watchers: list[Callable[[], None]] = []
-_announced: list[bool] = []  # has one, once Dynamo has been told
 
 
 def at_connection(watch: Callable[[], None]) -> Callable[[], None]:
-    """Mark what is to run once Dynamo hands the calls of questions to them; it does at once, where that is so."""
+    """Mark what is to run once Dynamo hands the calls of questions to them."""
     _watchers.append(watch)
-    if _announced:
-        watch()
     return watch
 
 
@@ -180,7 +177,6 @@ def _announce() -> None:
     instruction_cache.watch()
     for watch in _watchers:
         watch()
-    _announced[:] = [True]
 
 
 def _skip_own_frames() -> None:

@@ -26,7 +26,7 @@ from ..attempt.skipped_frames import is_resumed
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.unguarded import PLAIN, can_be_loaded, guard_type
-from ..door.variables import Variable, fake_of, is_plain_tensor, is_unbacked, is_unread, tensor_node, tuple_of, type_of
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unbacked, is_unread, tensor_node, type_of
 from ..epilogue import queue
 from ..epilogue.deferral import constant_of
 from ..graph_end.order import Verdict
@@ -468,15 +468,6 @@ def is_late_list(value: Variable) -> bool:
 def function_of(trace: Trace, number: Variable) -> Any:
     """What generated code calls for it."""
     return constant_of(trace, _applied(number.realize().function), "graphmend_number")
-
-
-_NONE: Any = ()
-
-
-@question(otherwise=_NONE)
-def operands_of(_trace: Trace, number: Variable) -> Any:
-    """What that is called with, as a tuple."""
-    return tuple_of(number.realize().operands)
 
 
 def _dtype(tensor: Variable) -> torch.dtype:
