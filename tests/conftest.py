@@ -40,7 +40,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
-    parser.addoption("--inductor-sample", metavar="N", type=int, help="one in N of the tests that Inductor shares")
+    parser.addoption("--each-on-one", action="store_true", help="each case on one of its backends, a few on Inductor")
     parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled")
 
 
@@ -69,16 +69,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen := config.getoption("--one-backend"):
         have_it = {_case(item) for item in items if _backend(item) == chosen}
         left_out |= {item for item in items if _backend(item) not in (None, chosen) and _case(item) in have_it}
-    if count := config.getoption("--inductor-sample"):
-        have_others = {_case(item) for item in items if _backend(item) not in (None, "inductor")}
-        of_inductor = {item for item in items if _backend(item) == "inductor" and _case(item) in have_others}
-        left_out |= of_inductor - _sample(of_inductor, count)
+    if config.getoption("--each-on-one"):
+        left_out |= _all_but_one_backend(items)
     if count := config.getoption("--sample"):
         compiled = {item for item in items if item.path.parent.name == "compiled" and hasattr(item, "callspec")}
         of_cases = compiled - left_out
         left_out |= of_cases - _sample(of_cases, count)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+def _all_but_one_backend(items: list[pytest.Item]) -> set[pytest.Item]:
+    """One case in eight stays on Inductor, one in four on the eager backend, the others on AOTAutograd, if they have it."""
+    of_case = dict[tuple[Any, ...], list[pytest.Item]]()
+    for item in items:
+        if _backend(item):
+            of_case.setdefault(_case(item), []).append(item)
+    left_out = set[pytest.Item]()
+    for same in of_case.values():
+        drawn = zlib.crc32(same[0].nodeid.encode()) % 8
+        wish = {0: "inductor", 1: "eager", 2: "eager"}.get(drawn, "aot_eager")
+        kept = next((item for item in same if _backend(item) == wish), same[0])
+        left_out.update(item for item in same if _backend(item) != _backend(kept))
+    return left_out
 
 
 def _sample(items: set[pytest.Item], count: int) -> set[pytest.Item]:

@@ -20,7 +20,7 @@ import torch
 from ..source.tensor_ops import STORING, operation
 from .attempt.compilation import Compilation
 from .door.tracer import Trace
-from .door.variables import bytes_of, is_unbacked, without_hooks
+from .door.variables import bytes_of, is_unbacked, most_copied, without_hooks
 from .facts.gradient_flow import may_record, may_save, recorded
 from .facts.operations import facts_of, is_of_torch, name_of, only_writes_memory, values_of, written_nodes
 from .facts.writes import (
@@ -39,10 +39,6 @@ from .graph_end.order import Change, Compiler, Verdict, Wrapper
 from .predicates import read
 from .region import Region, Regions
 from .shelter import add, taken_at
-
-# Bytes that are copied at every call for a write that may not be made: about what a graph break costs.
-_MOST = {"cpu": 1 << 22}
-_MOST_OF_DEVICES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,7 @@ def _layout(fake: torch.Tensor) -> tuple[str, ...]:
 def is_large(node: torch.fx.Node) -> bool:
     """Would its copies cost more than is spent on what may not be needed?"""
     (target,) = fakes_of(written_nodes(node)[0])
-    return bytes_of(target) > _MOST.get(target.device.type, _MOST_OF_DEVICES)
+    return bytes_of(target) > most_copied(target.device)
 
 
 def predicate(trace: Trace, node: torch.fx.Node, why: tuple[str, ...]) -> bool:

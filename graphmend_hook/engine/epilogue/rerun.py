@@ -10,7 +10,8 @@ it would have drawn.  A graph with such assertions that cannot be run again so i
 its numbers read as they were written.
 
 So too where a guard has failed, which is known before anything is done to the program's objects: what eager would not
-have reached has not happened.  There the graph may also have written to inputs of which there are copies (`rollback`).
+have reached has not happened.  There, and where such assertions may fail, the graph may also have written to inputs of
+which there are copies (`rollback`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..attempt.compilation import Compilation
 from ..door.question import question
 from ..door.torch_modes import SWITCHING
 from ..door.tracer import Trace
-from ..facts.operations import facts_of, name_of
+from ..facts.operations import REPLACING_MEMORY, facts_of, name_of
 from ..facts.writes import fakes_of, operations, written_inputs
 from ..graph_end.order import Verdict
 from .rollback import reader_of
@@ -42,6 +43,7 @@ class Plan:
     switches: does the graph switch a mode of torch, and leave it so where it fails?
     has_guards: do guards wait for its end?  reruns_guards: is the frame run again where one has failed?
     has_graph: the graph of the attempt is complete; may_raise: what waits for its end may raise (a guard, a handler).
+    rests: each says whether the graph, now complete, takes something for granted that may not hold.
     otherwise: called where the frame may not be run again; otherwise_guarded: where it is not where a guard has failed.
     """
 
@@ -53,6 +55,7 @@ class Plan:
     reruns_guards: bool = False
     has_graph: bool = False
     may_raise: bool = False
+    rests: set[Callable[[Compilation], bool]] = field(default_factory=set)
     otherwise: set[Callable[[Compilation], None]] = field(default_factory=set)
     otherwise_guarded: set[Callable[[Compilation], None]] = field(default_factory=set)
 
@@ -102,11 +105,17 @@ def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
 
 
 def _can_be_undone(compilation: Compilation, nodes: list[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
-    """Does the graph write to no input, or to such as there are copies of?  They are made for the sake of guards."""
+    """Does the graph write to no input, or to such as there are copies of?  They are made where it is likely to fail."""
     plan, written = compilation.of(Plan), _written(module)
-    if written and plan.has_guards and not any(facts_of(node).changes_form for node in nodes):
+    may_fail = plan.has_guards or any(rests(compilation) for rests in plan.rests)
+    if written and may_fail and not any(map(_changes_form, nodes)):
         plan.written = reader_of(written, compilation)
     return written == [] or plan.written is not None
+
+
+def _changes_form(node: torch.fx.Node) -> bool:
+    """Does it give a tensor another shape, or other memory in another way than ``x.data = y`` does?"""
+    return facts_of(node).changes_form and name_of(node) not in REPLACING_MEMORY
 
 
 def _is_wrapped(node: torch.fx.Node) -> bool:

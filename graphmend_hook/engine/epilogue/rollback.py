@@ -1,7 +1,7 @@
 """The state before a graph, to which its frame goes back before it is run again: modes, random numbers, written inputs.
 
-What a graph writes to its inputs is undone by copies, which are made where a guard may fail behind the writes: only of
-little memory, since every call makes them.
+What a graph writes to its inputs is undone by copies, which are made where a guard may fail behind the writes, or what
+was taken for granted of a captured number: only of little memory, since every call makes them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import torch
 from ..attempt.compilation import Compilation
 from ..door import frame_guards
 from ..door.torch_modes import Modes
+from ..door.variables import most_copied
 from ..facts.writes import example_of, has_plain_memory
-
-MOST = 1 << 20  # bytes that are copied at every call
 
 
 def reader_of(inputs: Sequence[torch.fx.Node], compilation: Compilation) -> CodeType | None:
@@ -37,7 +36,7 @@ def reader_of(inputs: Sequence[torch.fx.Node], compilation: Compilation) -> Code
     found = frame_guards.inputs_at(sources, compilation)
     if found is None or not all(one is example_of(node) for one, node in zip(found, inputs, strict=True)):
         return None
-    if sum(one.numel() * one.element_size() for one in found) > MOST:
+    if sum(one.numel() * one.element_size() for one in found) > min(most_copied(one.device) for one in found):
         return None
     return compile(f"[{', '.join(map(frame_guards.name_of, sources))}]", "<inputs>", "eval")
 
@@ -82,19 +81,22 @@ class Before:
 
 
 class _Copies:
-    """What tensors hold that are written to."""
+    """What tensors hold that are written to, or that are given other memory."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         # With the count of writes, by which autograd tells what was saved from what it has become.
         self._versions = [(each, None if each.is_inference() else each._version) for each in tensors]
         with torch._C.DisableTorchFunction(), torch.no_grad():
             self._contents = torch._foreach_clone(list(tensors)) if tensors else []
+            self._memory = [each.detach() for each in tensors]
 
     def restore(self) -> None:
         """Put it back; what is as it was is not written to: it may be memory that nobody may write to."""
-        for (tensor, version), contents in zip(self._versions, self._contents, strict=True):
+        for (tensor, version), contents, memory in zip(self._versions, self._contents, self._memory, strict=True):
             mode = torch.inference_mode() if version is None else torch.no_grad()
             with torch._C.DisableTorchFunction(), mode:
+                if not tensor.is_set_to(memory):
+                    tensor.data = memory
                 if not torch.equal(_bits(tensor), _bits(contents)):
                     tensor.copy_(contents)
             if version is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import torch
@@ -64,6 +64,9 @@ _ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose", "_get_data_attr": "d
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
 _CONVERTING = Facts(aliases=True, communicates=True)  # between a tensor of several processes and one of this
 _STORING = Facts(frozenset({0}))  # an item
+# A function of Dynamo's: ``x.data = y`` is ``x.set_(y)`` and this, after which autograd has seen no write.
+_UNCOUNTING = "_lower_version_count_by_1"
+REPLACING_MEMORY = frozenset({"set_", _UNCOUNTING})
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 _COMMON = (torch.bool, torch.int32, torch.int64, torch.float32, torch.float64)
@@ -322,6 +325,8 @@ def _of_function(node: torch.fx.Node) -> Facts:
     if isinstance(target, torch._ops.OpOverloadPacket):
         return schemas.of_call(schemas.overloads_of(target), node.args, node.kwargs)
     home, name = getattr(target, "__module__", None) or "", getattr(target, "__name__", "")
+    if isinstance(target, MethodDescriptorType) and getattr(torch.Tensor, name, None) is target:
+        return _named(name, node)  # ``torch.Tensor.set_``
     if _is_wrapped(node):
         return _watched(target, node)
     if _is_of_numbers(node, home, name):
@@ -337,6 +342,8 @@ def _of_function(node: torch.fx.Node) -> Facts:
         return NOTHING
     if name in _WRAPPING:
         return Facts(aliases=True)
+    if name == _UNCOUNTING:
+        return Facts(frozenset({0}), aliases=True, changes_form=True)
     if isinstance(target, FunctionType):
         if home not in (*_COMPOSITES, _REFERENCES) or getattr(sys.modules[home], name, None) is not target:
             return UNKNOWN

@@ -286,7 +286,9 @@ def _switch_on(trace: Trace, kind: str) -> bool:
     restart.expect_success_of(compilation)
     before_arithmetic(compilation, _need)
     compilation.at_end(assumptions.judge_end)
-    rerun.keep(compilation).otherwise.add(_expect_no_assertions)
+    plan = rerun.keep(compilation)
+    plan.rests.add(_asserts)
+    plan.otherwise.add(_expect_no_assertions)
     shapes = output.shape_env  # of this compilation alone; the backend's too
     captured.before = set(shapes.var_to_range)
     compilation.judge(Verdict.BRANCH, assumptions.judge_branch)
@@ -380,14 +382,17 @@ def _is_allowed(compilation: Compilation, captured: Captured) -> bool:
     return True
 
 
-def _expect_no_assertions(compilation: Compilation) -> None:
-    """The frame may not be run again: capture less, if its graph asserts what it takes for granted.
+def _asserts(compilation: Compilation) -> bool:
+    """Does the graph assert more than bounds of captured numbers, or rest on what was supposed of them?
 
-    Bounds of a captured number are not taken for granted: past them eager fails too, with the same exception.  That of
-    arithmetic which fails is Python's.
+    Past a bound eager fails too, with the same exception.  That of arithmetic which fails is Python's.
     """
     facts = runtime_asserts.facts(compilation.output)
     beyond = any(getattr(fact, "rel_op", "") not in ("<", "<=", ">", ">=") for fact in facts)
-    needs = beyond or compilation.of(Captured).needed or supposes(compilation)
-    if needs and not compilation.one_graph:
+    return beyond or bool(compilation.of(Captured).needed) or supposes(compilation)
+
+
+def _expect_no_assertions(compilation: Compilation) -> None:
+    """The frame may not be run again: capture less, if its graph asserts what it takes for granted."""
+    if _asserts(compilation) and not compilation.one_graph:
         read_as_written(compilation, "a graph that cannot be run again asserts what it takes for granted")
