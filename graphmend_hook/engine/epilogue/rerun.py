@@ -105,7 +105,7 @@ def _prepare(compilation: Compilation, module: torch.fx.GraphModule) -> None:
 
 
 def _can_be_undone(compilation: Compilation, nodes: list[torch.fx.Node], module: torch.fx.GraphModule) -> bool:
-    """Does the graph write to no input, or to such as there are copies of?  They are made where it is likely to fail."""
+    """Does the graph write to no input, or to such as there are copies of?  Those are made where it may fail."""
     plan, written = compilation.of(Plan), _written(module)
     may_fail = plan.has_guards or any(rests(compilation) for rests in plan.rests)
     if written and may_fail and not any(map(_changes_form, nodes)):

@@ -54,6 +54,14 @@ _WRAPPING = frozenset(
         *("_make_dual", "_unpack_dual", "get_unwrapped", "_set_tensor_requires_grad", "_autograd_grad"),
     }
 )
+# A function of Dynamo's: ``x.data = y`` is ``x.set_(y)`` and this, after which autograd has seen no write.
+_UNCOUNTING = "_lower_version_count_by_1"
+REPLACING_MEMORY = frozenset({"set_", _UNCOUNTING})
+_BY_HAND = {
+    **dict.fromkeys(_SWITCHING, NOTHING),
+    **dict.fromkeys(_WRAPPING, Facts(aliases=True)),
+    _UNCOUNTING: Facts(frozenset({0}), aliases=True, changes_form=True),
+}
 # Functions and methods in Python that do what their operator does; some cannot be watched, as data decides a shape.
 _THIN = frozenset({"split", "unique", "unique_consecutive"})
 _COMPOSITES = ("torch.functional", "torch.nn.functional")  # modules of functions in Python that only compute
@@ -64,9 +72,6 @@ _ATTRIBUTES = {"T": "t", "numpy_T": "t", "mT": "transpose", "_get_data_attr": "d
 _READING = Facts(aliases=True, is_data_dependent=True)  # an attribute or an item of a tensor
 _CONVERTING = Facts(aliases=True, communicates=True)  # between a tensor of several processes and one of this
 _STORING = Facts(frozenset({0}))  # an item
-# A function of Dynamo's: ``x.data = y`` is ``x.set_(y)`` and this, after which autograd has seen no write.
-_UNCOUNTING = "_lower_version_count_by_1"
-REPLACING_MEMORY = frozenset({"set_", _UNCOUNTING})
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 _COMMON = (torch.bool, torch.int32, torch.int64, torch.float32, torch.float64)
@@ -338,12 +343,8 @@ def _of_function(node: torch.fx.Node) -> Facts:
         return _READING
     if home != "torch" and not home.startswith("torch."):
         return UNKNOWN
-    if name in _SWITCHING:
-        return NOTHING
-    if name in _WRAPPING:
-        return Facts(aliases=True)
-    if name == _UNCOUNTING:
-        return Facts(frozenset({0}), aliases=True, changes_form=True)
+    if name in _BY_HAND:
+        return _BY_HAND[name]
     if isinstance(target, FunctionType):
         if home not in (*_COMPOSITES, _REFERENCES) or getattr(sys.modules[home], name, None) is not target:
             return UNKNOWN
