@@ -248,10 +248,18 @@ class Evidence:
 
     @cached_property
     def _implied(self) -> frozenset[str]:
-        """The names that are bound to numbers of Python's, counted up or appended to, where a branch may be on data."""
+        """The names that are bound to numbers of Python's, counted up or appended to, where a branch may be on data.
+
+        So too behind a branch that ends a step of a loop.
+        """
         found: set[str] = set()
-        for branch in self._branches_on_data:
-            for node in walk(*branch.body, *branch.orelse):
+        branches = self._branches_on_data
+        loops = (
+            [each for each in self.function.statements if isinstance(each, (ast.For, ast.While))] if branches else []
+        )
+        around = [loop.body for loop in loops if not {*branches}.isdisjoint(walk(*loop.body))]
+        for block in (*around, *([*branch.body, *branch.orelse] for branch in branches)):
+            for node in walk(*block):
                 if isinstance(node, (ast.Assign, ast.AugAssign)) and _is_of_python(node.value):
                     found |= {target.id for target in _targets(node) if isinstance(target, ast.Name)}
                 elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
@@ -316,7 +324,7 @@ class Evidence:
             if self._asks_whether_found(node):
                 return Taint.MAYBE
             is_open = self._unknown.compares(node) or self._unknown.looks_in(node) or self._compares_made(node)
-            return Taint.OPEN if is_open else Taint.NO
+            return Taint.OPEN if is_open or self._compares_answer(node) else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._of_open_test(node.operand)
         if isinstance(node, ast.Call):
@@ -334,6 +342,11 @@ class Evidence:
         operands = (node.left, *node.comparators)
         is_asked = any(isinstance(each, ast.Name) and each.id in self._made for each in operands)
         return is_asked and all(isinstance(op, COMPARED) for op in node.ops)
+
+    def _compares_answer(self, node: ast.Compare) -> bool:
+        """Does it compare an attribute in which the module stores what may be data: ``if self.num_found == 0``?"""
+        attributes = [each for each in (node.left, *node.comparators) if isinstance(each, ast.Attribute)]
+        return all(isinstance(op, COMPARED) for op in node.ops) and any(map(self._is_answer, attributes))
 
     def _asks_whether_found(self, node: ast.Compare) -> bool:
         """Is it ``found is None``, of what a branch on data has bound, or a function returns that has one?"""

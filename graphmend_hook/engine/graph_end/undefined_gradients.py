@@ -251,13 +251,8 @@ def _is_used_elsewhere(step: Step, known: set[torch.fx.Node]) -> bool:
     """
     ends = known if step.selects else {step.adding}
     computed = [node for node in step.nodes if node.op.startswith("call") and _has_gradient(node)]
-    users = {user for node in computed for user in node.users if not _is_number(user)}
+    users = {user for node in computed for user in node.users if _has_gradient(user) or written_by(user)}
     return any(user not in step.nodes and user not in ends for user in users)
-
-
-def _is_number(node: torch.fx.Node) -> bool:
-    """Is it a size, or what is asked of one?"""
-    return isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymBool))
 
 
 class _Origins:

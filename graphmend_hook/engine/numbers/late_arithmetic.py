@@ -22,6 +22,7 @@ from .late_numbers import (
     OF_NUMBERS,
     TENSORS,
     Either,
+    NumberOrTensor,
     Real,
     divide,
     give_up,
@@ -125,7 +126,7 @@ def _let_functions_take(kind: Any) -> None:
     @functools.wraps(otherwise)
     def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
         for each in (*args, *kwargs.values()):
-            if type(each) is kind and each.kind in (Either, *TENSORS):
+            if type(each) is kind and each.kind in (Either, NumberOrTensor, *TENSORS):
                 give_up(each)  # ``torch.is_tensor`` asks nobody
         if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in (*_OF_FLOATS, *_DOMAINS):
             return _computed(kind, function.value, translator, list(args), {})
@@ -148,7 +149,7 @@ def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -
     """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    if args[0].kind in (Real, Either, *TENSORS) and translator.f_code.co_filename not in OWN_FILES:
+    if args[0].kind in (Real, Either, NumberOrTensor, *TENSORS) and translator.f_code.co_filename not in OWN_FILES:
         give_up(args[0])
     return BuiltinVariable(type).call_type(translator, args[0])
 
@@ -159,7 +160,7 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
     from torch._dynamo.variables.constant import ConstantVariable
 
     is_own = translator.f_code.co_filename in OWN_FILES
-    if args[0].kind is Either or (args[0].kind in TENSORS and not is_own):
+    if args[0].kind is Either or (args[0].kind in (NumberOrTensor, *TENSORS) and not is_own):
         give_up(args[0])
     if args[0].kind is not Real:
         return BuiltinVariable(function).call_isinstance(translator, *args)

@@ -16,7 +16,7 @@ import torch
 
 from ..door.tracer import is_caught
 from ..door.variables import Variable, fake_of, is_unread
-from . import late_lists, late_numbers, state_lists
+from . import late_lists, late_numbers, late_tensor_lists, state_lists
 from .late_numbers import is_late, kind_of, late_variable
 
 # Of numpy, by the names, since the package may not be there; what they may make of infinity is a warning.
@@ -76,7 +76,11 @@ def _made_of(function: Callable[..., Any], given: Variable) -> Variable:
 
 def _summed(function: Callable[..., Any], given: Variable) -> Variable:
     made = state_lists.made_of(function, given)
-    return late_lists.reduced(function, given) if made is None else made
+    if made is None and late_lists.is_list(given):
+        made = late_lists.reduced(function, given) or late_tensor_lists.joined(
+            late_numbers.trace_now(), function, given
+        )
+    return made
 
 
 def _may_raise() -> bool:

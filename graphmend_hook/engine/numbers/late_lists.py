@@ -1,8 +1,9 @@
-"""Lists of numbers to which the data decides what is appended: they exist behind the graph.
+"""Lists of numbers, or of tensors, to which the data decides what is appended: they exist behind the graph.
 
 A list that a side appends to is another value in it, ``numbers = append_to("numbers", numbers, number)``, and what
 stands for it behind the branch is ``listed(p, a, q, b)``: of each number, whether it is in the list, and the number.
-So nobody else may have the list: an append to it would be one to theirs.
+So nobody else may have the list: an append to it would be one to theirs.  What takes tensors out of a list in the graph
+is in `late_tensor_lists`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ...source.templates import OWN
 from ..door.own_code import OWN_FILES
 from ..door.question import question
 from ..door.tracer import Trace, is_caught
-from ..door.variables import Variable, is_unread
+from ..door.variables import Variable, is_plain_tensor, is_unread, tuple_of
 from ..region import Regions
 from . import late_numbers, state_lists
 from .late_numbers import OF_NUMBERS, Real, is_late, kind_of, late_variable
@@ -79,7 +80,9 @@ def certain(numbers: Sequence[Variable]) -> list[Variable]:
 
 
 def _may_be_part(item: Variable) -> bool:
-    return not is_unread(item) and late_numbers.is_number(item) and kind_of(item) in OF_NUMBERS
+    if is_unread(item):
+        return False
+    return is_plain_tensor(item) or (late_numbers.is_number(item) and kind_of(item) in OF_NUMBERS)
 
 
 @question(otherwise=False)
@@ -176,17 +179,36 @@ def may_be_merged(trace: Trace, left: Variable, right: Variable) -> bool:
     return is_first and is_one and parts_of(left) is not None and parts_of(right) is not None
 
 
-@question(otherwise=None)
-def merged(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Any:
-    """What stands for `left` where the predicate holds, and for `right` elsewhere: what both begin with is in both."""
+@question(otherwise=())
+def tensors_of_one(_trace: Trace, left: Variable, right: Variable) -> Any:
+    """The tensors that `left` alone has, as a tuple."""
     one, other = parts_of(left) or [], parts_of(right) or []
+    return tuple_of([each for each in one[_length_of_both(one, other) :][1::2] if each.is_tensor()])
+
+
+@question(otherwise=None)
+def merged(
+    trace: Trace, predicate: Variable, left: Variable, right: Variable, of_left: Variable, of_right: Variable
+) -> Any:
+    """What stands for `left` where the predicate holds, and for `right` elsewhere: what both begin with is in both.
+
+    of_left, of_right: what stands for the tensors that one of them alone has.
+    """
+    one, other = parts_of(left) or [], parts_of(right) or []
+    length = _length_of_both(one, other)
+    holds = late_numbers.late_of(trace, predicate)
+    parts = [*one[:length], *_where(holds, one[length:], of_left)]
+    otherwise = late_variable(operator.not_, [holds], bool)
+    trace.compilation.of(_Merged).pairs.append((left.realize(), right.realize()))
+    return _of_parts([*parts, *_where(otherwise, other[length:], of_right)], _origin(left))
+
+
+def _length_of_both(one: Sequence[Variable], other: Sequence[Variable]) -> int:
+    """How many parts the two lists begin with that are the same."""
     length = 0
     while length < min(len(one), len(other)) and _are_same(one[length : length + 2], other[length : length + 2]):
         length += 2
-    holds = late_numbers.late_of(trace, predicate)
-    parts = [*one[:length], *_where(holds, one[length:])]
-    trace.compilation.of(_Merged).pairs.append((left.realize(), right.realize()))
-    return _of_parts([*parts, *_where(late_variable(operator.not_, [holds], bool), other[length:])], _origin(left))
+    return length
 
 
 def _are_same(one: Sequence[Variable], other: Sequence[Variable]) -> bool:
@@ -195,10 +217,11 @@ def _are_same(one: Sequence[Variable], other: Sequence[Variable]) -> bool:
     return number is same and (is_in is is_in_too or (_is_certain(is_in) and _is_certain(is_in_too)))
 
 
-def _where(holds: Variable, parts: Sequence[Variable]) -> Iterator[Variable]:
+def _where(holds: Variable, parts: Sequence[Variable], tensors: Variable) -> Iterator[Variable]:
+    rest = iter(tensors.realize().items)
     for is_in, number in zip(parts[::2], parts[1::2], strict=True):
         yield holds if _is_certain(is_in) else late_variable(operator.and_, [holds, is_in], bool)
-        yield number
+        yield next(rest) if number.is_tensor() else number
 
 
 def _is_certain(is_in: Variable) -> bool:
@@ -266,7 +289,7 @@ def _item(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
     parts = parts_of(args[0]) if is_list(args[0]) else None
     kind = None if parts is None else kind_of_numbers(parts)
     index = args[1].as_python_constant() if args[1].is_python_constant() else None
-    if parts is None or kind is None or index not in _ITEMS or type(index) is not int:
+    if parts is None or kind not in OF_NUMBERS or index not in _ITEMS or type(index) is not int:
         late_numbers.give_up(args[0])
     return late_variable(of_list(_ITEMS[index]), parts, kind)
 

@@ -45,6 +45,10 @@ class Either:
     """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
 
 
+class NumberOrTensor:
+    """The kind of what is a number of Python's or a tensor, as the data decides (`number_or_tensor`)."""
+
+
 class Made:
     """The kind of a tensor that Python makes of a list behind the graph: only its `methods` may be called."""
 
@@ -116,6 +120,8 @@ class Tensors(Protocol):
     def is_filled(self, number: Variable) -> bool: ...
 
     def calculated(self, function: Any, translator: Any, args: list[Variable], _kwargs: object) -> Any: ...
+
+    def resolved(self, value: Variable) -> Variable: ...
 
 
 class State(Protocol):
@@ -208,6 +214,8 @@ def kind_of_variable() -> Any:
         is_python_hashable = get_python_hash = is_hashable
 
         def as_proxy(self) -> Any:
+            if self.kind is NumberOrTensor:
+                return tensors.resolved(self).as_proxy()
             return tensors.give(trace_now(), self)
 
         def asked(self, *_given: Any) -> Any:
@@ -222,6 +230,8 @@ def kind_of_variable() -> Any:
         nb_bool_impl = bool_impl  # since torch 2.15
 
         def call_method(self, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+            if self.kind is NumberOrTensor:
+                return tensors.resolved(self).call_method(translator, name, args, kwargs)
             is_rounded = name == "__round__" and not kwargs and self.kind is float and len(args) == 1
             if is_rounded and args[0].is_python_constant() and type(args[0].as_python_constant()) is int:
                 return LateVariable(round, [self, args[0]], float, self.lines)
@@ -231,12 +241,16 @@ def kind_of_variable() -> Any:
             give_up(self)
 
         def var_getattr(self, translator: Any, name: str) -> Any:
+            if self.kind is NumberOrTensor:
+                return tensors.resolved(self).var_getattr(translator, name)
             if name not in ("__round__", "append", *methods.get(self.kind, ())):
                 give_up(self)
             return super().var_getattr(translator, name)
 
         def tp_getattro_impl(self, translator: Any, name: str) -> Any:
             """What `var_getattr` does, since torch 2.15."""
+            if self.kind is NumberOrTensor:
+                return tensors.resolved(self).tp_getattro_impl(translator, name)
             if name not in ("append", *methods.get(self.kind, ())):
                 give_up(self)
             return GetAttrVariable(self, name)

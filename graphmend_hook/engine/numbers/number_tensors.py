@@ -69,12 +69,12 @@ class _Numbers:
     """The tensors that stand for numbers in an attempt.
 
     given: those that operations of the program are given, with the lines of the numbers; nonzero: that are never zero.
-    zero: predicates, tensors () of bool, that are true where a region divides by zero: guards behind it.
+    failing: predicates, tensors () of bool, that are true where a region divides by zero, say: guards behind it.
     """
 
     given: dict[torch.fx.Node, frozenset[Any]] = field(default_factory=dict)
     nonzero: set[torch.fx.Node] = field(default_factory=set)
-    zero: list[Variable] = field(default_factory=list)
+    failing: list[Variable] = field(default_factory=list)
 
 
 class _NoTensorError(Exception):
@@ -335,8 +335,7 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     trace = Trace(translator)
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
-    is_real = number.kind in (float, Real) or (number.kind is int and late_numbers.is_reading(number.function))
-    is_known = function in (*_CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
+    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind in (float, int, Real) and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)
@@ -419,30 +418,42 @@ def divides(trace: Trace, divisor: Variable) -> bool:
     made = tensor_of(trace, divisor) if late_numbers.is_late(divisor) and divisor.kind in (float, int) else None
     if made is None:
         return False
-    zero = call(trace, operator.eq, made, 0)
+    return may_expect_false(trace, call(trace, operator.eq, made, 0))
+
+
+def may_expect_false(trace: Trace, predicate: Variable) -> bool:
+    """Guard that the predicate, a tensor () of bool, is false, where the region at hand is taken; False if none may."""
     if not trace.compilation.of(Regions).open:
         from torch._dynamo.variables.base import VariableTracker
 
         guard = VariableTracker.build(trace.translator, _guards[0])
-        return bool(trace.translator.inline_user_function_return(guard, [zero], {}).as_python_constant())
+        return bool(trace.translator.inline_user_function_return(guard, [predicate], {}).as_python_constant())
     taken = taken_at(trace)
     if taken is None:
         return False
-    zero = call(trace, operator.and_, zero, torch.fx.Proxy(taken, trace.output.current_tracer))
-    trace.compilation.of(_Numbers).zero.append(zero)
+    fails = call(trace, operator.and_, predicate, torch.fx.Proxy(taken, trace.output.current_tracer))
+    trace.compilation.of(_Numbers).failing.append(fails)
     return True
+
+
+def resolved(value: Variable) -> Variable:
+    """The tensor that a `NumberOrTensor` is, as a guard says from now on; given up where no guard may."""
+    trace = late_numbers.trace_now()
+    if not may_expect_false(trace, call(trace, torch.logical_not, value.operands[0])):
+        late_numbers.give_up(value)
+    return value.operands[1]
 
 
 _NONE: Any = ()
 
 
 @question(otherwise=_NONE)
-def divisors(trace: Trace) -> Any:
-    """The predicates of the divisors of the regions that have been closed, as a tuple: each is to be guarded now."""
+def failing(trace: Trace) -> Any:
+    """The predicates of what fails in the regions that have been closed, as a tuple: each is to be guarded now."""
     numbers = trace.compilation.of(_Numbers)
     if trace.compilation.of(Regions).open:
         return ()
-    found, numbers.zero = numbers.zero, []
+    found, numbers.failing = numbers.failing, []
     return tuple_of(found)
 
 

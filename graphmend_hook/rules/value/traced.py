@@ -29,8 +29,10 @@ from ...engine.numbers import (
     late_calls,
     late_lists,
     late_numbers,
+    late_tensor_lists,
     late_texts,
     made_tensors,
+    number_or_tensor,
     number_tensors,
 )
 from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth, of_range
@@ -50,7 +52,9 @@ late_numbers.handlers[:] = (
     late_texts.add_handlers,
     late_lists.add_handlers,
     late_calls.add_handlers,
+    late_tensor_lists.add_handlers,
     made_tensors.add_handlers,
+    number_or_tensor.add_handlers,
 )
 try:
     from numpy import ndarray  # type: ignore[import-not-found, unused-ignore]

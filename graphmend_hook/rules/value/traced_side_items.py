@@ -1,4 +1,8 @@
-"""Items in a side of a branch: ``x[mask]``, of which the data decides how many, and writes to those of tensors."""
+"""Items in a side of a branch: ``x[mask]``, of which the data decides how many, writes to those of tensors, appends.
+
+What is made of a list of tensors that a side has appended to is here, too (`late_tensor_lists`): each of the functions
+is given the tensors, zero where they are not in the list, and whether each is, as tensors () of bool.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ import torch
 from ...engine.door.question import in_trace
 from ...engine.numbers import late_lists
 from ...engine.numbers.late_numbers import is_late_number
-from ..shared import traced_selection
+from ...engine.numbers.late_tensor_lists import joins
+from ..shared import traced_selection, traced_sides
 from ..shared.traced_calls import begun, judged
 from ..shared.traced_speculated import augmented, current_item, item_of, plain, stores
 from .traced import is_traced
-from .traced_data_shapes import taken_in_side
+from .traced_data_shapes import taken, taken_in_side
 
 
 def item_in_side(container: Any, index: Any) -> Any:
@@ -86,3 +91,29 @@ def _is_replaced(written: Any, values: tuple[Any, ...]) -> bool:
     if not isinstance(written, torch.Tensor) or not in_trace():
         return False
     return traced_selection.brings_gradient(values) or traced_selection.is_to_be_replaced(written)
+
+
+@joins(sum)
+def summed(tensors: tuple[torch.Tensor, ...], _are_in: tuple[torch.Tensor, ...]) -> Any:
+    """``sum(tensors)``, of those that are in the list: to add zeros to a sum that began with 0 changes no bit of it."""
+    total: Any = 0
+    for each in tensors:
+        total = total + each
+    return total
+
+
+@joins(torch.stack)
+def stacked(tensors: tuple[torch.Tensor, ...], are_in: tuple[torch.Tensor, ...]) -> Any:
+    """``torch.stack(tensors)``, of those that are in the list."""
+    return _rows(torch.stack(tensors), torch.stack(are_in))
+
+
+@joins(torch.cat, torch.concat, torch.concatenate)
+def joined(tensors: tuple[torch.Tensor, ...], are_in: tuple[torch.Tensor, ...]) -> Any:
+    """``torch.cat(tensors)``, of those that are in the list."""
+    masks = [is_in.expand(each.shape[0]) for each, is_in in zip(tensors, are_in)]  # noqa: B905  Dynamo: no strict=
+    return _rows(torch.cat(tensors), torch.cat(masks))
+
+
+def _rows(table: torch.Tensor, are_in: torch.Tensor) -> Any:
+    return taken_in_side(table, are_in) if traced_sides.is_in_region() else taken(table, are_in)

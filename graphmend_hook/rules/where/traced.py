@@ -17,7 +17,7 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
 from ...engine.door.variables import Variable, type_of
 from ...engine.epilogue import deferral
-from ...engine.numbers import late_lists, late_numbers, number_tensors
+from ...engine.numbers import late_lists, late_numbers, number_or_tensor, number_tensors
 from ...engine.region import Regions
 from ..defer.traced import record
 from ..shared import traced_selection, traced_sides
@@ -84,7 +84,7 @@ def _selected(
         if is_open:
             is_open = False
             traced_sides.end_sides()
-            _guard_divisors()
+            _guard_what_fails()
         slots = traced_sides.count_stored() if in_trace() else 0
         before = [_before(place) for place in range(slots)]
         then, orelse = _with_stored(left, before, True), _with_stored(right, before, False)
@@ -141,10 +141,10 @@ def _store(values: tuple[Any, ...], before: list[Any]) -> None:
             traced_sides.store(place, values[place])
 
 
-def _guard_divisors() -> None:
-    for zero in number_tensors.divisors():
-        if not guards.expect_false(zero):
-            raise Unspeculable(MAY_FAIL, "truediv")
+def _guard_what_fails() -> None:
+    for fails in number_tensors.failing():
+        if not guards.expect_false(fails):
+            raise Unspeculable(MAY_FAIL)
 
 
 def _leave(every: list[Effect], effects: list[Effect] | None) -> None:
@@ -222,10 +222,10 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
         if len(left) == 2 and _is_flag(left[0]) and left[1] is not right[1]:
             return (FLAG, torch.where(predicate, truth_like(left[1], predicate), truth_like(right[1], predicate)))
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
-    return _merge_values(predicate, left, right)
+    return _merge_values(predicate, left, right, known)
 
 
-def _merge_values(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
     """The same of values of Python, which may exist behind the graph."""
     is_late = late_numbers.is_late_number(left) or late_numbers.is_late_number(right)
     if not is_late and _is_same(left, right):
@@ -233,7 +233,13 @@ def _merge_values(predicate: torch.Tensor, left: Any, right: Any) -> Any:
     if not deferral.tracing() or deferral.is_transformed():
         raise Unspeculable(VALUES_DIFFER)
     if late_lists.may_be_merged(left, right):
-        return late_lists.merged(predicate.clone(), left, right)
+        of_left, of_right = late_lists.tensors_of_one(left, right), late_lists.tensors_of_one(right, left)
+        chosen = tuple([_merge(predicate, each, torch.zeros_like(each), known) for each in of_left])
+        others = tuple([_merge(predicate, torch.zeros_like(each), each, known) for each in of_right])
+        return late_lists.merged(predicate.clone(), left, right, chosen, others)
+    if number_or_tensor.may_be_merged(left, right):
+        one, other = number_or_tensor.tensor_like(left, right), number_or_tensor.tensor_like(right, left)
+        return number_or_tensor.merged(predicate.clone(), _merge(predicate, one, other, known), left, right)
     if not late_numbers.may_be_selected(left, right):
         raise Unspeculable(VALUES_DIFFER)
     expect_success()

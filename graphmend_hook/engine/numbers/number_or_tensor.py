@@ -1,0 +1,134 @@
+"""A number until the data decides that a tensor is added to it: ``total = 0``, and in a side ``total = total + loss``.
+
+In the graph a tensor stands for either, which holds the number where it is one; what leaves the frame is the one or the
+other.  Added to a tensor it is what the number would be.  Whatever else the program does with it takes it for a tensor:
+that it is one is a guard of the graph then, and where it is none, the frame runs as it was written.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import torch
+
+from ..door.question import question
+from ..door.tracer import Trace
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread
+from . import late_numbers
+from .captured_tensors import call
+from .late_numbers import NumberOrTensor, is_late
+from .number_tensors import resolved
+
+_NUMBERS = (float, int)
+_ELEMENTWISE = {
+    operator.add: operator.add,
+    operator.iadd: operator.add,
+    operator.sub: operator.sub,
+    operator.isub: operator.sub,
+    operator.mul: operator.mul,
+    operator.imul: operator.mul,
+}
+
+
+@question(otherwise=False)
+def may_be_merged(trace: Trace, left: Variable, right: Variable) -> bool:
+    """Is one of them a tensor, or may be one, and the other a number, the same one wherever there is one?"""
+    tensors, numbers = _parts(left, right)
+    if not tensors or len(numbers) != 1 or not late_numbers.may_wait_here(trace):
+        return False
+    (number,) = numbers.values()
+    fakes = [fake_of(each) for each in tensors]
+    is_float = all(fake.dtype.is_floating_point and fake.dtype is fakes[0].dtype for fake in fakes)
+    return is_float and float(torch.tensor(float(number), dtype=fakes[0].dtype)) == number
+
+
+def _parts(*values: Variable) -> tuple[list[Variable], dict[Any, Any]]:
+    """The tensors and the numbers that the values may be; no tensors where one may be anything else."""
+    tensors: list[Variable] = []
+    numbers: dict[Any, Any] = {}
+    for value in values:
+        value = value.realize()
+        if is_late(value) and value.kind is NumberOrTensor:
+            tensors.append(value.operands[1])
+            value = value.operands[2]
+        if value.is_tensor() and is_plain_tensor(value):
+            tensors.append(value)
+        elif value.is_python_constant() and type(value.as_python_constant()) in _NUMBERS:
+            number = value.as_python_constant()
+            numbers[type(number), str(number)] = number
+        else:
+            return [], {}
+    return tensors, numbers
+
+
+@question(otherwise=None)
+def tensor_like(trace: Trace, value: Variable, other: Variable) -> Any:
+    """The tensor that stands for the value in the graph, of the form of the other's."""
+    value = value.realize()
+    if is_late(value):
+        return value.operands[1]
+    if value.is_tensor():
+        return value
+    (like,), _ = _parts(other)
+    return call(trace, torch.full_like, like, value.as_python_constant(), requires_grad=False)
+
+
+@question(otherwise=None)
+def merged(trace: Trace, predicate: Variable, selected: Variable, left: Variable, right: Variable) -> Any:
+    """What stands for `left` where the predicate holds, and else for `right`; selected: of the tensors of both."""
+    late_numbers.expect_end(trace)
+    values = [left.realize(), right.realize()]
+    are_tensors = [_is_tensor(trace, value, predicate) for value in values]
+    holds = call(trace, torch.where, predicate, *are_tensors)
+    number = next(each.operands[2] if is_late(each) else each for each in values if not each.is_tensor())
+    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in values))
+    return late_numbers.kind_of_variable()(late_numbers.select, [holds, selected, number], NumberOrTensor, lines)
+
+
+def _is_tensor(trace: Trace, value: Variable, predicate: Variable) -> Variable:
+    """Whether the value is a tensor, as a tensor () of bool."""
+    if is_late(value):
+        return value.operands[0]
+    return call(trace, torch.full_like, predicate, value.is_tensor())
+
+
+def add_handlers(kind: Any) -> None:
+    """Let Dynamo's builtins take such a value where they take a late number; so the others have been added before."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    handlers = BuiltinVariable.call_function_handler_cache
+    for key, handler in [*handlers.items()]:
+        if kind in key and key[0] not in (isinstance, type):
+            handlers[key] = functools.partial(_handled, key[0], handler)
+
+
+def _handled(function: Any, otherwise: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    is_either = [is_late(each) and each.realize().kind is NumberOrTensor for each in args]
+    if not any(is_either):
+        return otherwise(translator, args, kwargs)
+    return _computed(function, translator, [each.realize() for each in args], is_either)
+
+
+def _computed(function: Any, translator: Any, given: list[Variable], is_either: list[bool]) -> Variable:
+    """What the function of Python makes of these, some of which may be numbers."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    if is_either[0]:  # which is not changed in place
+        function = _ELEMENTWISE.get(function, function)
+    takes_number = False
+    if function in _ELEMENTWISE.values() and is_either.count(True) == 1:
+        one, other = given if is_either[0] else given[::-1]
+        takes_number = _takes_number(one.operands[1], other)
+    pairs = zip(given, is_either, strict=True)
+    tensors = [(each.operands[1] if takes_number else resolved(each)) if is_one else each for each, is_one in pairs]
+    return BuiltinVariable(function).call_function(translator, tensors, {})
+
+
+def _takes_number(either: Variable, tensor: Variable) -> bool:
+    """Does an operation on a number and the tensor give what it gives on the tensor () of that number?"""
+    if is_unread(tensor) or not is_plain_tensor(tensor):
+        return False
+    one, other = fake_of(either), fake_of(tensor)
+    return one.dim() == 0 and one.dtype is other.dtype and one.device == other.device

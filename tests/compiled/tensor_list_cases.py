@@ -1,0 +1,318 @@
+"""What a loop makes only where the data says so: lists of tensors, and sums that begin with a number."""
+
+from __future__ import annotations
+
+import torch
+
+
+def classes_of(x):
+    return (x.detach().sum(1).abs() * 2).long() % 4
+
+
+# one graph in each call
+
+
+def mean_of_present(x):
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).mean())
+    return sum(losses) / len(losses)
+
+
+def stacked(x):
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.sum() == 0:
+            continue
+        losses.append(x[mask].mean())
+    return torch.stack(losses).mean()
+
+
+def stacked_vectors(x):
+    means, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if not mask.any():
+            continue
+        means.append(x[mask].mean(0))
+    return torch.stack(means, dim=0).max(0).values
+
+
+def joined_rows(x):
+    parts, labels = [x[:1]], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            parts.append((x * mask[:, None]).sum(0, keepdim=True))
+    return torch.cat(parts).pow(2).sum(0)
+
+
+def begins_with_zero(x):
+    total, count, labels = 0, 0, classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            total += (x * mask[:, None]).sum()
+            count += 1
+    return total / count
+
+
+def begins_with_a_float(x):
+    total, labels = 0.0, classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if not mask.any():
+            continue
+        total = total + x[mask].mean() * 2
+    return total + x.sum()
+
+
+def returns_early_if_there_is_none(x):
+    losses, labels = [], classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum())
+    if len(losses) == 0:
+        return x.sum() * 0
+    return sum(losses) / len(losses)
+
+
+def asks_whether_there_is_one(x):
+    losses, labels = [], classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum())
+    if not losses:
+        return x.mean()
+    return torch.stack(losses).sum()
+
+
+def gives_the_list(x):
+    kept, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            kept.append((x.detach() * mask[:, None]).sum())
+    return x.sum(), kept
+
+
+def gives_what_may_be_a_number(x):
+    total, labels = 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x.detach() * mask[:, None]).sum()
+    return x.sum(), total
+
+
+def nested(x):
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            value = (x * mask[:, None]).sum()
+            if value > 1:
+                losses.append(value)
+    if len(losses) == 0:
+        return x.mean()
+    return sum(losses)
+
+
+def adds_to_what_is_nan(x):
+    """What is not taken is not a number, and its gradient neither."""
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum() / mask.sum())
+    return torch.stack(losses).sum()
+
+
+ONE_GRAPH = (
+    mean_of_present,
+    stacked,
+    stacked_vectors,
+    joined_rows,
+    begins_with_zero,
+    begins_with_a_float,
+    returns_early_if_there_is_none,
+    asks_whether_there_is_one,
+    gives_the_list,
+    gives_what_may_be_a_number,
+    nested,
+    adds_to_what_is_nan,
+)
+
+
+# as in eager
+
+
+def goes_through_them(x):
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum())
+    total = x.sum()
+    for loss in losses:
+        total = total * 0.5 + loss
+    return total
+
+
+def takes_the_last(x):
+    losses, labels = [x.sum()], classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum())
+    return losses[-1]
+
+
+def has_two_names(x):
+    losses, labels = [], classes_of(x)
+    same = losses
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append((x * mask[:, None]).sum())
+    return sum(same)
+
+
+def writes_to_one_later(x):
+    losses, labels = [], classes_of(x)
+    first = x.detach().sum(0)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append(first)
+    first.add_(1)
+    return torch.stack(losses).sum() + x.sum()
+
+
+def appends_what_came_in(x):
+    rows, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            rows.append(x)
+    return torch.stack(rows).sum()
+
+
+def shows_them(x):
+    losses, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            losses.append((x.detach() * mask[:, None]).sum())
+    print(len(losses), [round(loss.item(), 3) for loss in losses])
+    return x.sum()
+
+
+def stacks_along_another_dimension(x):
+    means, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            means.append((x * mask[:, None]).mean(0))
+    return torch.stack(means, 1).sum(0).max() + torch.stack(means, dim=-1).shape[1]
+
+
+def of_two_forms(x):
+    parts, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            parts.append(x[mask].sum(0) if label % 2 else x[mask].sum(0, keepdim=True)[0])
+    return torch.stack(parts).sum()
+
+
+def asks_what_it_is(x):
+    total, labels = 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x * mask[:, None]).sum()
+    return x.sum() * 2 if isinstance(total, int) else total
+
+
+def is_true_of_what_it_is(x):
+    total, labels = 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x * mask[:, None]).sum()
+    if total > 1:
+        return x.sum()
+    return x.mean()
+
+
+def compares_with_a_number(x):
+    total, labels = 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x * mask[:, None]).sum()
+    return torch.where(x > total, x, 0.0).sum() + max(float(total), 1.0)
+
+
+def changes_in_place(x):
+    total, labels = 0.0, classes_of(x)
+    kept = x.sum() * 0
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = kept
+            total += (x * mask[:, None]).sum()
+    return kept + total
+
+
+def of_whole_numbers(x):
+    total, labels = 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + mask.sum()
+    return x.sum() * total
+
+
+def of_a_number_that_is_rounded(x):
+    total, labels = 0.1, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x * mask[:, None]).sum()
+    return x.sum() * total
+
+
+def divides_what_may_be_a_number(x):
+    total, count, labels = 0, 0, classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            total = total + (x * mask[:, None]).sum()
+            count += 1
+    return x.sum() + total / max(count, 1)
+
+
+OTHERS = (
+    goes_through_them,
+    takes_the_last,
+    has_two_names,
+    writes_to_one_later,
+    appends_what_came_in,
+    shows_them,
+    stacks_along_another_dimension,
+    of_two_forms,
+    asks_what_it_is,
+    is_true_of_what_it_is,
+    compares_with_a_number,
+    changes_in_place,
+    of_whole_numbers,
+    of_a_number_that_is_rounded,
+    divides_what_may_be_a_number,
+)
