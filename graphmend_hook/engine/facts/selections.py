@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from ..door.tracer import Trace
-from ..door.variables import is_unbacked, same_sizes
+from ..door.variables import is_known, is_unbacked, same_sizes
 from .lookups import is_inside, tensor_of
-from .operations import divides_whole_numbers, is_of_torch, is_total, name_of
+from .operations import divides_whole_numbers, is_of_torch, is_steady, is_total, name_of
 from .truths import HANDING_ON
 from .writes import fakes_of, memory_of, written_by
 
@@ -93,7 +93,18 @@ def is_harmless(trace: Trace, node: torch.fx.Node) -> bool:
     if name in ("getitem", "index_select"):
         indices = [each for each in node.all_input_nodes[1:] if tensor_of(each) is not None]
         return is_inside(trace, node) if indices else is_total(node)
-    return is_total(node) or adds_rows(trace, node)
+    return is_total(node) or adds_rows(trace, node) or _takes_as_many(node)
+
+
+def _takes_as_many(node: torch.fx.Node) -> bool:
+    """Is it ``topk`` of as many as there are for certain?"""
+    given, count = tensor_of(node.args[0]), node.kwargs.get("k", node.args[1] if len(node.args) > 1 else None)
+    number = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else count
+    if name_of(node) != "topk" or given is None or given.dim() == 0 or not isinstance(number, (int, torch.SymInt)):
+        return False
+    dimension = node.kwargs.get("dim", node.args[2] if len(node.args) > 2 else -1)
+    size = given.shape[dimension] if isinstance(dimension, int) else 0
+    return is_steady(node) and is_known(number >= 0) and is_known(number <= size)
 
 
 def adds_rows(trace: Trace, node: torch.fx.Node) -> bool:

@@ -187,14 +187,13 @@ def tensors_of_one(_trace: Trace, left: Variable, right: Variable) -> Any:
 
 
 @question(otherwise=None)
-def merged(
-    trace: Trace, predicate: Variable, left: Variable, right: Variable, of_left: Variable, of_right: Variable
-) -> Any:
+def merged(trace: Trace, predicate: Variable, left: Variable, right: Variable, tensors: Variable) -> Any:
     """What stands for `left` where the predicate holds, and for `right` elsewhere: what both begin with is in both.
 
-    of_left, of_right: what stands for the tensors that one of them alone has.
+    tensors: what stands for those that `left` alone has, and for those of `right`, as two tuples.
     """
     one, other = parts_of(left) or [], parts_of(right) or []
+    of_left, of_right = tensors.realize().items
     length = _length_of_both(one, other)
     holds = late_numbers.late_of(trace, predicate)
     parts = [*one[:length], *_where(holds, one[length:], of_left)]

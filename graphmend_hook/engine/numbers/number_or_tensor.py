@@ -48,12 +48,11 @@ def _parts(*values: Variable) -> tuple[list[Variable], dict[Any, Any]]:
     """The tensors and the numbers that the values may be; no tensors where one may be anything else."""
     tensors: list[Variable] = []
     numbers: dict[Any, Any] = {}
-    for value in values:
-        value = value.realize()
+    waiting = [each.realize() for each in values]
+    for value in waiting:
         if is_late(value) and value.kind is NumberOrTensor:
-            tensors.append(value.operands[1])
-            value = value.operands[2]
-        if value.is_tensor() and is_plain_tensor(value):
+            waiting += value.operands[1:]
+        elif value.is_tensor() and is_plain_tensor(value):
             tensors.append(value)
         elif value.is_python_constant() and type(value.as_python_constant()) in _NUMBERS:
             number = value.as_python_constant()

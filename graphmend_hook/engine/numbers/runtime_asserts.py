@@ -36,7 +36,7 @@ _SAME = frozenset(  # of numbers and of tensors of whole numbers
         *(operator.mod, operator.mul, operator.ne, operator.neg, operator.sub, operator.and_, operator.or_),
     }
 )
-_BOUNDED_BY = {torch.sym_max: "min", torch.sym_min: "max"}
+_EXTREMES = {torch.sym_max: ("min", torch.maximum), torch.sym_min: ("max", torch.minimum)}  # by a constant, of two
 _FACT = re.compile("expression (.+) on node")
 _OWN = "graphmend_hook: "
 _TEXT = f"{_OWN}what was taken for granted of a number that the data decides does not hold"
@@ -228,7 +228,10 @@ def _made(node: torch.fx.Node, counted: dict[torch.fx.Node, Any]) -> Any:
     if target is torch.sym_sum:
         terms = [_on_tensors(operand, counted) for operand in node.args[0]]
         return functools.reduce(lambda left, right: graph.call_function(operator.add, (left, right)), terms)
-    if target in _BOUNDED_BY and sum(isinstance(operand, torch.fx.Node) for operand in node.args) == 1:
+    if target in _EXTREMES:
+        limit, of_two = _EXTREMES[target]
         number, bound = sorted(node.args, key=lambda operand: not isinstance(operand, torch.fx.Node))
-        return graph.call_function(torch.clamp, (_on_tensors(number, counted),), {_BOUNDED_BY[target]: bound})
+        if isinstance(bound, torch.fx.Node):
+            return graph.call_function(of_two, (_on_tensors(number, counted), _on_tensors(bound, counted)))
+        return graph.call_function(torch.clamp, (_on_tensors(number, counted),), {limit: bound})
     raise _UnknownError(node.format_node())

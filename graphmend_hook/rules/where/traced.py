@@ -233,10 +233,11 @@ def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tu
     if not deferral.tracing() or deferral.is_transformed():
         raise Unspeculable(VALUES_DIFFER)
     if late_lists.may_be_merged(left, right):
-        of_left, of_right = late_lists.tensors_of_one(left, right), late_lists.tensors_of_one(right, left)
+        of_left: tuple[torch.Tensor, ...] = late_lists.tensors_of_one(left, right)
+        of_right: tuple[torch.Tensor, ...] = late_lists.tensors_of_one(right, left)
         chosen = tuple([_merge(predicate, each, torch.zeros_like(each), known) for each in of_left])
         others = tuple([_merge(predicate, torch.zeros_like(each), each, known) for each in of_right])
-        return late_lists.merged(predicate.clone(), left, right, chosen, others)
+        return late_lists.merged(predicate.clone(), left, right, (chosen, others))
     if number_or_tensor.may_be_merged(left, right):
         one, other = number_or_tensor.tensor_like(left, right), number_or_tensor.tensor_like(right, left)
         return number_or_tensor.merged(predicate.clone(), _merge(predicate, one, other, known), left, right)
