@@ -244,7 +244,8 @@ class Evidence:
     def _branches_on_data(self) -> list[ast.If]:
         """The branches whose test may be data, without those of a number that is drawn."""
         branches = [each for each in self.function.statements if isinstance(each, ast.If)]
-        return [each for each in branches if self.of(each.test) is not Taint.NO and not self.is_drawn(each.test)]
+        of_data = [each for each in branches if (self.of(each.test) or self._of_counted(each.test)) is not Taint.NO]
+        return [each for each in of_data if not self.is_drawn(each.test)]
 
     @cached_property
     def _implied(self) -> frozenset[str]:
