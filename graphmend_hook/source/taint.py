@@ -90,8 +90,22 @@ class Evidence:
             for target, value in self._bindings:
                 if known.get(target) is not Taint.YES and (taint := self.of(value)) > known.get(target, Taint.NO):
                     known[target] = taint
+            for target, iterated in self._unpacked_lists:
+                if self.of(iterated) is not Taint.NO:
+                    known.update(dict.fromkeys(_names_in(target) - known.keys(), Taint.MAYBE))
             if known == before:
                 return known
+
+    @cached_property
+    def _unpacked_lists(self) -> list[tuple[ast.expr, ast.expr]]:
+        """Targets of loops over lists of numbers that are read out of tensors, ``for n in counts.tolist()``, and these."""
+        lists = {target for target, value in self._bindings if _is_list_of_tensor(value)}
+        return [
+            (each, iterated)
+            for target, whole in self._unpackings()
+            for each, iterated in _iterated(target, whole)
+            if _is_list_of_tensor(iterated) or getattr(iterated, "id", "") in lists
+        ]
 
     @cached_property
     def untyped(self) -> frozenset[str]:
@@ -191,16 +205,13 @@ class Evidence:
             return self.of(node) is not Taint.NO
         return False
 
-    def _items_bound(self, target: ast.expr, iterated: ast.expr, items: Collection[str]) -> set[str]:
-        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
-            if iterated.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-                return self._items_bound(target.elts[1], iterated.args[0], items)
-            if iterated.func.id == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
-                pairs = zip(target.elts, iterated.args, strict=True)
-                return {name for pair in pairs for name in self._items_bound(*pair, items)}
-        handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
-        made = root_name(iterated) in items
-        return _names_in(target) if handed_in or made or self.of(iterated) is not Taint.NO else set()
+    def _items_bound(self, target: ast.expr, whole: ast.expr, items: Collection[str]) -> set[str]:
+        found: set[str] = set()
+        for each, iterated in _iterated(target, whole):
+            handed_in = isinstance(iterated, ast.Name) and iterated.id in self.untyped
+            if handed_in or root_name(iterated) in items or self.of(iterated) is not Taint.NO:
+                found |= _names_in(each)
+        return found
 
     def of_test(self, node: ast.expr) -> Taint:
         """The taint of a test, kept: several rules ask for it, when all that it depends on is known."""
@@ -562,6 +573,22 @@ def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:
         and isinstance(statement.value, ast.Call)
         and isinstance(statement.targets[0], ast.Tuple)
     )
+
+
+def _is_list_of_tensor(node: ast.expr) -> bool:
+    """Is it ``x.tolist()``, or ``x.numpy()``?"""
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("numpy", "tolist")
+
+
+def _iterated(target: ast.expr, whole: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What each part of the target is bound to the items of, through `enumerate` and `zip`."""
+    match whole, target:
+        case ast.Call(ast.Name("enumerate"), [iterated, *_]), ast.Tuple([_, item]):
+            return _iterated(item, iterated)
+        case ast.Call(ast.Name("zip"), [*several]), ast.Tuple([*items]) if len(several) == len(items):
+            pairs = zip(items, several, strict=True)
+            return [pair for item, iterated in pairs for pair in _iterated(item, iterated)]
+    return [(target, whole)]
 
 
 def _bare_name(callee: ast.expr) -> str:

@@ -51,13 +51,12 @@ def _sizes_counted_by(count: Any) -> set[Any]:
     name = name_of(count) if isinstance(count, torch.fx.Node) else ""
     if name in ("sum", "count_nonzero") and len(count.args) == 1:
         return _sizes_selected_by(count.args[0])
-    if name in ("scalar_tensor", "item", "sym_int", *HANDING_ON):
-        return _sizes_counted_by(count.args[0])
+    behind = _sizes_counted_by(count.args[0]) if name in ("scalar_tensor", "item", "sym_int", *HANDING_ON) else set()
     value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
     if not isinstance(value, torch.SymInt):
-        return set()
+        return behind
     size = value.node.expr
-    return {each for each in size.free_symbols if len(size.free_symbols) == 1 and (size / each).is_positive}
+    return behind | {each for each in size.free_symbols if len(size.free_symbols) == 1 and (size / each).is_positive}
 
 
 def _sizes_selected_by(mask: Any) -> set[Any]:

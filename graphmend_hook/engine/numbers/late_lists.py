@@ -134,8 +134,11 @@ def _is_held_elsewhere(trace: Trace, spelling: str, target: Variable) -> bool:
 
 def _goes_through(iterator: Variable, numbers: Sequence[Variable]) -> bool:
     """May it be an iterator of a list that begins with these?  It has the items, and not the list."""
-    items = getattr(iterator, "items", []) if type(iterator).__name__ == "ListIteratorVariable" else []
-    return bool(items) and all(one.realize() is other for one, other in zip(items, numbers, strict=False))
+    if type(iterator).__name__ != "ListIteratorVariable":
+        return False
+    if not iterator.items or not numbers:
+        return not iterator.items  # it has been asked for when there was nothing in its list
+    return all(one.realize() is other for one, other in zip(iterator.items, numbers, strict=False))
 
 
 def _frames(trace: Trace) -> Iterator[tuple[Any, bool]]:

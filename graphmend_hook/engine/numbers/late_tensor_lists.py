@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..door.tracer import Trace, trace_at
-from ..door.variables import Variable, fake_of, tuple_of
+from ..door.variables import Variable, fake_of, tensor_node, tuple_of
+from ..facts.selections import empty_unless
 from . import late_lists, late_numbers, number_tensors
 from .captured_tensors import call
 
@@ -63,6 +64,9 @@ def joined(trace: Trace, function: Callable[..., Any], given: Variable) -> Varia
     tensors = parts[1::2]
     if not tensors or not all(each.is_tensor() for each in tensors):
         return None
+    is_joined = function not in (sum, torch.stack)
+    if is_joined and not all(fake_of(each).dim() for each in tensors):
+        return None
     are_in = [_mask(trace, each, fake_of(tensors[0]).device) for each in parts[::2]]
     if any(each is None for each in are_in):
         return None
@@ -72,9 +76,19 @@ def joined(trace: Trace, function: Callable[..., Any], given: Variable) -> Varia
         )
         if not number_tensors.may_expect_false(trace, none):
             return None
+    if is_joined and all(map(_is_empty_unless, tensors, are_in)):
+        return call(trace, torch.cat, [each.as_proxy() for each in tensors])
     joining = VariableTracker.build(trace.translator, _JOINED[function])
     made = trace.translator.inline_user_function_return(joining, [tuple_of(tensors), tuple_of(are_in)], {})
     return made if made.is_tensor() else None
+
+
+def _is_empty_unless(tensor: Variable, is_in: Variable) -> bool:
+    """Has the tensor no rows where it is not in the list?"""
+    rows, mask = fake_of(tensor).shape[0], tensor_node(is_in)
+    if mask.target is torch.full:
+        return True  # it is in the list, whatever the data is
+    return isinstance(rows, torch.SymInt) and rows.node.expr.subs(dict.fromkeys(empty_unless(mask, True), 0)) == 0
 
 
 def _mask(trace: Trace, is_in: Variable, device: torch.device) -> Variable:

@@ -6,8 +6,9 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import sympy
 import torch
 
 from ...engine.attempt.attempt import INLINED, STATEMENT, Bet, Feature
@@ -21,6 +22,8 @@ from ...engine.door.variables import (
     is_contiguous,
     is_known,
     is_plain_tensor,
+    is_unbacked,
+    python_of,
     same_sizes,
     tensor_node,
     type_of,
@@ -28,6 +31,7 @@ from ...engine.door.variables import (
 from ...engine.facts.gradient_flow import may_save, recorded
 from ...engine.facts.object_identity import before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
+from ...engine.facts.selections import empty_unless
 from ...engine.facts.truths import selects_all
 from ...engine.facts.writes import (
     are_apart,
@@ -132,6 +136,39 @@ def holds_all(trace: Trace, predicate: Variable, left: Variable, right: Variable
             _expect(trace, (left, right), chosen, trace.compilation.of(Regions).last)
             return 1 if is_left else -1
     return 0
+
+
+@question(otherwise=False)
+def is_of_data(_trace: Trace, number: Variable) -> bool:
+    """Is it a whole number that only the graph knows?"""
+    value = getattr(number.realize(), "sym_num", None)
+    return isinstance(value, torch.SymInt) and is_unbacked(value)
+
+
+@question(otherwise=0)
+def is_same_if_empty(_trace: Trace, predicate: Variable, left: Variable, right: Variable) -> int:
+    """Is the one number the other where that is taken, as of ``start + n`` and ``start`` where ``n == 0``?
+
+    1: then `left` stands for both; -1: then `right` does; 0: neither.
+    """
+    numbers, asked = [_whole(each) for each in (left, right)], tensor_node(predicate)
+    if None in numbers:
+        return 0
+    for holds, stands_for in ((True, 1), (False, -1)):  # the sizes that are 0 where the other one is taken
+        empty = dict.fromkeys(empty_unless(asked, holds), 0)
+        one, other = (sympy.sympify(number).subs(empty) for number in numbers)
+        if one == other:
+            return stands_for
+    return 0
+
+
+def _whole(number: Variable) -> Any:
+    """A whole number as an expression of sympy; None of anything else."""
+    value = getattr(number.realize(), "sym_num", None)
+    if isinstance(value, torch.SymInt):
+        return value.node.expr
+    value = python_of(number) if number.realize().is_python_constant() else None
+    return value if type(value) is int else None
 
 
 @question(otherwise=False, elsewhere=lambda *_given: True)

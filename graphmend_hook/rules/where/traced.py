@@ -228,7 +228,12 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
 def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
     """The same of values of Python, which may exist behind the graph."""
     is_late = late_numbers.is_late_number(left) or late_numbers.is_late_number(right)
-    if not is_late and _is_same(left, right):
+    is_of_data = in_trace() and (traced_selection.is_of_data(left) or traced_selection.is_of_data(right))
+    if is_of_data:
+        is_same = traced_selection.is_same_if_empty(predicate, left, right)
+        if is_same:
+            return left if is_same > 0 else right
+    elif not is_late and _is_same(left, right):
         return left
     if not deferral.tracing() or deferral.is_transformed():
         raise Unspeculable(VALUES_DIFFER)
