@@ -90,15 +90,15 @@ class Evidence:
             for target, value in self._bindings:
                 if known.get(target) is not Taint.YES and (taint := self.of(value)) > known.get(target, Taint.NO):
                     known[target] = taint
-            for target, iterated in self._unpacked_lists:
+            for bound, iterated in self._unpacked_lists:
                 if self.of(iterated) is not Taint.NO:
-                    known.update(dict.fromkeys(_names_in(target) - known.keys(), Taint.MAYBE))
+                    known.update(dict.fromkeys(_names_in(bound) - known.keys(), Taint.MAYBE))
             if known == before:
                 return known
 
     @cached_property
     def _unpacked_lists(self) -> list[tuple[ast.expr, ast.expr]]:
-        """Targets of loops over lists of numbers that are read out of tensors, ``for n in counts.tolist()``, and these."""
+        """Targets of loops over numbers of tensors, ``for n in counts.tolist()``, each with what it goes over."""
         lists = {target for target, value in self._bindings if _is_list_of_tensor(value)}
         return [
             (each, iterated)
