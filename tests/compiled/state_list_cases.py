@@ -41,6 +41,23 @@ class Shortens(Keeper):
         return x + 1, self.average, self.history[-1]
 
 
+class AsksWhetherThereIsOne(Keeper):
+    """Before the append, and behind it, of a full window too."""
+
+    def forward(self, x):
+        value = x.mean().item()
+        if not self.history:
+            self.average = 0.5
+        self.history.append(value)
+        self.none.append(value)
+        if self.recent and value > 0:
+            x = x * 2
+        self.recent.append(value)
+        if not self.history or self.none:
+            x = x * 3
+        return x + 1, len(self.history), self.average
+
+
 class Windows(Keeper):
     def forward(self, x):
         value = x.mean().item()
@@ -320,7 +337,7 @@ class MakesNone(Keeper):
 
 
 ONE_GRAPH = (Averages, Means, Shortens, Windows, IsFull, Medians, TwoByTwo, ShowsBetween, OfNaN, Twins, Collects)
-TWO_GRAPHS = (Tests, Clears, IsBetter, Divides, SkipsSpikes, Clips)
+TWO_GRAPHS = (Tests, Clears, AsksWhetherThereIsOne, IsBetter, Divides, SkipsSpikes, Clips)
 OTHERS = (
     *(
         Branches,

@@ -24,6 +24,7 @@ from ..door import full_deques  # noqa: F401  a copy of a deque is as long as th
 from ..door.frame_guards import inputs_at, install, may_be_relied_on
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_caught, trace_at
+from ..door.truths_asked import answer_truths
 from ..door.unguarded import can_be_loaded, guard_exact_type
 from ..door.variables import Variable, answer_before, is_unread, tuple_of
 from ..region import Regions
@@ -130,9 +131,11 @@ def watch() -> None:
                 answer_before(function, unread, None, _asked)
             for place in (ConstantVariable, SliceVariable):
                 answer_before(operator.getitem, unread, place, _item)
+            answer_before(operator.not_, unread, None, _negated)
     kind = getattr(builtin, "ListBuiltinVariable", None)  # of `list`, in some versions
     if kind is not None and not hasattr(kind.call_function, "__wrapped__"):
         kind.call_function = _of_copies(kind.call_function)
+    answer_truths(_truth)
 
 
 def _of_copies(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,6 +150,19 @@ def _of_copies(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
     found = None if kwargs else made_of(function, args[0])
     return otherwise()(translator, args, kwargs) if found is None else found
+
+
+def _truth(given: Variable) -> bool | None:
+    """Whether there is anything in the list, which is guarded; None of another one."""
+    length = _length_of(given) if is_unread(given) else None
+    return None if length is None else late_numbers.state.truth(late_numbers.trace_now(), length)
+
+
+def _negated(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    found = None if kwargs else _truth(args[0])
+    return otherwise()(translator, args, kwargs) if found is None else ConstantVariable.create(not found)
 
 
 def _item(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
