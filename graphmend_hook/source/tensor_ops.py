@@ -209,9 +209,9 @@ def of_operator(name: str) -> str:
 
 # Cheap: about as much work as there are elements. Where they neither write nor draw, [Value] runs them while tracing.
 CHEAP = SMOOTH | _names(
-    "amax amin argsort bucketize cpu cumprod div floor_divide gather getitem index_select interpolate "
-    "linspace meshgrid mul multiply nonzero outer pow prod remainder repeat_interleave scalar_tensor searchsorted sort "
-    "sqrt true_divide type unfold unique_consecutive BoolTensor FloatTensor IntTensor LongTensor"
+    "amax amin argsort broadcast_tensors bucketize cpu cumprod div floor_divide gather getitem index_select "
+    "interpolate linspace meshgrid mul multiply nonzero outer pow prod remainder repeat_interleave scalar_tensor "
+    "searchsorted sort sqrt true_divide type unfold unique_consecutive BoolTensor FloatTensor IntTensor LongTensor"
 )
 # Those whose name with `_` at its end writes to the first operand what follows from all of them.
 CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
@@ -265,6 +265,11 @@ HARMLESS = SPECULABLE | TOTAL
 
 # What fails where a whole number that a tensor holds is no place in the first operand.
 INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleave take take_along_dim")
+
+# They fail on shapes alone, whatever the types are.
+OF_SHAPES = _names("broadcast_tensors")
+# By the position of the operand whose numbers they may fail on, and on nothing else: classes, and places.
+FAILS_ON_NUMBERS = {"cross_entropy": 1, "embedding": 0, "gather": 2, "index_select": 2, "nll_loss": 1}
 
 # Classes of tensors whose operations do what they do on plain tensors, and may talk to other processes.
 DISTRIBUTED = frozenset({"torch.distributed.tensor.DTensor"})

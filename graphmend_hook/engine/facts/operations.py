@@ -213,6 +213,8 @@ def may_fail(node: torch.fx.Node) -> bool:
     operands = [each.meta.get("example_value") for each in node.all_input_nodes]
     tensors = [each for each in operands if isinstance(each, torch.Tensor)]
     name, facts = name_of(node), facts_of(node)
+    if name in tensor_ops.OF_SHAPES:
+        return any(is_unbacked(tensor.shape) for tensor in tensors)
     if name in tensor_ops.INDEXED:
         parts = node.args[1] if len(node.args) > 1 else ()
         lists = any(isinstance(part, list) for part in (parts if isinstance(parts, tuple) else (parts,)))

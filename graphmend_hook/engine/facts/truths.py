@@ -43,7 +43,12 @@ def selects_all(
 
 def is_same_mask(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool:
     """Is it one mask, or one that is calculated as the other is, of tensors to which nothing has written?"""
-    return one is not other and _are_same(one, other, _DEEPEST) and _stay(_below(one, other), trace.graph.nodes)
+    return one is not other and is_same(trace, one, other)
+
+
+def is_same(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool:
+    """Is the one tensor the other, or calculated as that is, of tensors to which nothing has written?"""
+    return _are_same(one, other, _DEEPEST) and _stay(_below(one, other), trace.graph.nodes)
 
 
 def _said(predicate: torch.fx.Node, holds: bool) -> Iterator[tuple[torch.fx.Node, bool]]:
@@ -115,6 +120,8 @@ def _are_same(one: Any, other: Any, depth: int) -> bool:
         return True
     if not isinstance(one, torch.fx.Node) or not isinstance(other, torch.fx.Node):
         return type(one) is type(other) and repr(one) == repr(other)  # 0.0 is equal to -0.0
+    if (spread := _spread(one)) is not None and (too := _spread(other)) is not None and _has_shape_of(one, other):
+        return _are_same(spread, too, depth - 1)
     if depth == 0 or (one.op, one.target) != (other.op, other.target) or not one.op.startswith("call"):
         return False
     if (
@@ -124,6 +131,14 @@ def _are_same(one: Any, other: Any, depth: int) -> bool:
     ):
         return False
     return all(_are_same(*pair, depth - 1) for pair in zip(one.args, other.args, strict=True))
+
+
+def _spread(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The operand of `torch.broadcast_tensors` that it is in another shape."""
+    given, place = node.args if node.target is operator.getitem else (None, None)
+    is_spread = isinstance(given, torch.fx.Node) and given.target is torch.broadcast_tensors
+    operand = given.args[place] if is_spread and type(place) is int else None  # type: ignore[union-attr]
+    return operand if isinstance(operand, torch.fx.Node) else None
 
 
 def _below(*nodes: torch.fx.Node) -> list[torch.fx.Node]:

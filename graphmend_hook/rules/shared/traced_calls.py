@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import at_most, is_much, is_wrapper, tensor_node, without_hooks
+from ...engine.door.variables import at_most, is_much, is_wrapper, same_sizes, tensor_node, without_hooks
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.lookups import is_inside
@@ -33,6 +33,7 @@ from ...engine.facts.operations import (
     name_of,
     stores_steadily,
 )
+from ...engine.facts.truths import is_same
 from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_by
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import is_trained, shelter
@@ -166,8 +167,8 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if name_of(node).rstrip("_") in tensor_ops.STORING:
         return _stores_anywhere(node) or selections.fills(trace, node)
     if selections.has_open_sizes(node):
-        return selections.is_harmless(trace, node) or _fails_before(node, made)
-    return _cannot_fail(node) or is_inside(trace, node)
+        return selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
+    return _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
 
 
 def _cannot_fail(node: torch.fx.Node) -> bool:
@@ -188,6 +189,40 @@ def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
     """Does the graph find the least or the greatest element before those were made, and fails if there is none?"""
     others = [user for operand in node.all_input_nodes for user in operand.users if user not in made]
     return finds_extreme(node) and any(user.args == node.args and finds_extreme(user) for user in others)
+
+
+def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
+    """Does it fail on the numbers of an operand alone, such as classes, of which there is none where no region is?"""
+    place = tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
+    if place is None or not is_of_torch(node) or "out" in node.kwargs or len(node.args) <= place:
+        return False
+    (numbers,) = [*fakes_of(node.args[place])] or [None]
+    empty = dict.fromkeys(_empty_where_not_taken(trace), 0)
+    sizes = [] if numbers is None else [size for size in numbers.shape if isinstance(size, torch.SymInt)]
+    return any(size.node.expr.subs(empty) == 0 for size in sizes)
+
+
+def _has_looked_there(trace: Trace, node: torch.fx.Node) -> bool:
+    """Has the graph done the same with the same numbers, and a table of the same form?  It fails there if at all."""
+    name, place = name_of(node), tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
+    if place is None or not is_of_torch(node) or "out" in node.kwargs or len(node.args) <= place:
+        return False
+    others = [each for each in trace.graph.nodes if name_of(each) == name]
+    return any(
+        len(each.args) == len(node.args)
+        and is_same(trace, each.args[place], node.args[place])
+        and all(map(_has_same_form, each.args, node.args))
+        and all(map(_has_same_form, each.kwargs.values(), node.kwargs.values()))
+        for each in itertools.takewhile(lambda each: each is not node, others)
+    )
+
+
+def _has_same_form(one: Any, other: Any) -> bool:
+    """Are two operands tensors of one shape and type, or the same constant?"""
+    if not (isinstance(one, torch.fx.Node) and isinstance(other, torch.fx.Node)):
+        return type(one) is type(other) and bool(one == other)
+    pairs = [(a, b) for a, b in zip(fakes_of(one), fakes_of(other), strict=True)]
+    return all(a.dtype is b.dtype and same_sizes(a.shape, b.shape) is True for a, b in pairs)
 
 
 def _stores_anywhere(node: torch.fx.Node) -> bool:

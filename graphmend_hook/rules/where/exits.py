@@ -226,13 +226,21 @@ class LoopCandidate:
 
     def _iterated(self) -> tuple[list[ast.expr], ast.expr]:
         """What the loop goes over, each evaluated once, and with the names of these what is iterated."""
-        match self.at.iter:
+        kept: list[ast.expr] = []
+        return kept, self._named(self.at.iter, kept)
+
+    def _named(self, iterated: ast.expr, kept: list[ast.expr]) -> ast.expr:
+        """It with names for what iterators are made of, which is added to what is kept: ``enumerate(zip(a, b), 1)``."""
+        match iterated:
+            case ast.Constant():
+                return iterated
             case ast.Call(function, arguments, keywords) as call if self.scope.names_one_of(
                 function, _MAKING_ITERATORS, self.function
             ) and not unpacks(call):
-                names: list[ast.expr] = [name(f"{self.done}_{number}", call) for number in range(len(arguments))]
-                return arguments, ast.copy_location(ast.Call(function, names, keywords), call)
-        return [self.at.iter], name(f"{self.done}_0", self.at)
+                named = [self._named(each, kept) for each in arguments]
+                return ast.copy_location(ast.Call(function, named, keywords), call)
+        kept.append(iterated)
+        return name(f"{self.done}_{len(kept) - 1}", iterated)
 
     def _leaving(self, statement: ast.stmt, iterated: list[ast.Name]) -> ast.stmt:
         """The statement, in which the exit may be taken: it asks `never` where the loop is left as it was written."""
@@ -389,6 +397,7 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     returned, goes_on = around.inner(), around.inner()
     tail = following(place)
     goes_on.slots |= stored_in(tail)
+    goes_on.bound |= found.perhaps | NamesIn.code(found.loop.target).bound  # a step has been traced up to its exit
     returned.reads.add(found.returned)
     returned.give_back(name(found.returned, at), at)
     goes_on.run(tail)
