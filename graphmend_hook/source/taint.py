@@ -306,6 +306,15 @@ class Evidence:
         unpacked = [(name, call) for target, call in self._unpacked_calls() for name in _names_in(target)]
         return data_shapes.names_shaped_by_data([*self._bindings, *unpacked], self.may_be_mask, self._gives_shaped)
 
+    @cached_property
+    def _perhaps_shaped(self) -> frozenset[str]:
+        """The same, where what is handed in may be a mask: ``x[b][valid[b]]``."""
+        return data_shapes.names_shaped_by_data(self._bindings, self._may_select, self._gives_shaped)
+
+    def _may_select(self, index: ast.expr) -> bool:
+        is_such = isinstance(index, (ast.Attribute, ast.Call, ast.Name, ast.Subscript))
+        return self.may_be_mask(index) or (is_such and self.may_hold(index))
+
     def _gives_shaped(self, call: ast.Call) -> bool:
         """Is it a function of the module that returns such a tensor, alone or among others?"""
         helper = self._helper(call.func)
@@ -336,7 +345,8 @@ class Evidence:
             if self._asks_whether_found(node):
                 return Taint.MAYBE
             is_open = self._unknown.compares(node) or self._unknown.looks_in(node) or self._compares_made(node)
-            return Taint.OPEN if is_open or self._compares_answer(node) else Taint.NO
+            is_open = is_open or self._compares_answer(node) or data_shapes.counts(node, self._perhaps_shaped)
+            return Taint.OPEN if is_open else Taint.NO
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._of_open_test(node.operand)
         if isinstance(node, ast.Call):
