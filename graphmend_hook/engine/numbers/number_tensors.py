@@ -235,6 +235,8 @@ def _most(trace: Trace, operand: Variable) -> int:
     if late_numbers.is_reading(function):
         dtype = fake_of(parts[0]).dtype
         return _MOST + 1 if dtype.is_floating_point else 1 if dtype is torch.bool else -torch.iinfo(dtype).min or _MOST
+    if function is late_lists.counted:
+        return len(parts)
     if function is late_numbers.select:
         return max(_most(trace, each) for each in parts[1:])
     if function in (operator.mul, operator.imul):

@@ -9,6 +9,7 @@ gradients of what they were are zeros.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from ...engine import predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
-from ...engine.door.variables import at_most, is_much, is_wrapper, same_sizes, tensor_node, without_hooks
+from ...engine.door.variables import (
+    at_most,
+    is_much,
+    is_unbacked,
+    is_wrapper,
+    same_sizes,
+    tensor_node,
+    without_hooks,
+)
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
 from ...engine.facts.lookups import is_inside
@@ -35,8 +44,10 @@ from ...engine.facts.operations import (
 )
 from ...engine.facts.truths import is_same
 from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_by
+from ...engine.numbers import number_tensors
+from ...engine.numbers.captured_tensors import call
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
-from ...engine.shelter import is_trained, shelter
+from ...engine.shelter import add, is_trained, shelter
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
@@ -167,7 +178,8 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if name_of(node).rstrip("_") in tensor_ops.STORING:
         return _stores_anywhere(node) or selections.fills(trace, node)
     if selections.has_open_sizes(node):
-        return selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
+        is_known = selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
+        return is_known or _finds_something(trace, node)
     return _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
 
 
@@ -189,6 +201,23 @@ def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
     """Does the graph find the least or the greatest element before those were made, and fails if there is none?"""
     others = [user for operand in node.all_input_nodes for user in operand.users if user not in made]
     return finds_extreme(node) and any(user.args == node.args and finds_extreme(user) for user in others)
+
+
+def _finds_something(trace: Trace, node: torch.fx.Node) -> bool:
+    """Let the operation find the least or the greatest of one number more where it is given none.
+
+    That it is given some where the region is taken is a guard of the graph: else it fails in eager.
+    """
+    rows = node.args[0] if finds_extreme(node) else None
+    (fake,) = [*fakes_of(rows)] if isinstance(rows, torch.fx.Node) else [None]
+    if fake is None or fake.dim() != 1 or not is_unbacked(fake.shape):
+        return False
+    count = add(trace, node, torch.ops.aten.sym_size.int, rows, 0)
+    lacking = add(trace, node, operator.sub, 1, add(trace, node, torch.sym_min, count, 1))
+    more = add(trace, node, torch.ops.aten.new_zeros.default, rows, [lacking])
+    node.args = (add(trace, node, torch.cat, [rows, more]),)
+    number = call(trace, torch.scalar_tensor, torch.fx.Proxy(count, trace.output.current_tracer), dtype=torch.int64)
+    return number_tensors.may_expect_false(trace, call(trace, operator.eq, number, 0))
 
 
 def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
