@@ -392,7 +392,101 @@ def looks_for_ones(x):
     return torch.cat(pieces).sum(0)
 
 
+def counts_below_zero(x):
+    room, spare = (x[:, 0] > 0.2).sum().item() - 4, 0
+    if room > 0:
+        spare += room
+    return x * spare + x.sum()
+
+
+def room_that_is_left(x):
+    used, spare = (x[:, 0] > 0.2).sum(), 0
+    free = int(2 - used)
+    if free > 0:
+        spare += free
+    return x * spare
+
+
+def writes_to_the_mask(x):
+    mask, count = x[:, 0] > 0, 0
+    rows = mask.nonzero()[:, 0]
+    mask.logical_and_(x[:, 0] > 0.3)
+    if mask.any():
+        count = rows.numel()
+    return x + count
+
+
+def counts_round(x):
+    mask, count = (x[:1, 0] > 0).expand(256).contiguous(), 0
+    places = mask.nonzero()
+    if mask.sum(dtype=torch.uint8) != 0:
+        count = places.shape[0]
+    return x + count
+
+
+def adds_to_what_it_has(x):
+    total, first = 0, x.detach().sum()
+    if x[0, 0] > 0.1:
+        total = first
+    total += 1
+    return x.sum() * first, total
+
+
+def adds_in_a_side_to_what_it_has(x):
+    total, first = 0.0, x.detach().sum()
+    if x[0, 0] > 0.1:
+        total = first
+    if x[1, 0] > 0.2:
+        total += 1
+    return x.sum() * first, total
+
+
+def divides_what_came_in(x):
+    total, y = 0.0, x.detach().clone()[0, 0]
+    if x[0, 0] > 0.1:
+        total = y
+    total /= 2
+    return x.sum() * y, total
+
+
+def of_two_types(x):
+    found, labels = [], classes_of(x)
+    if (labels == 1).any():
+        found.append(x.detach()[0, 0])
+    if (labels == 0).any():
+        found.append((labels == 0).sum())
+    return x.sum(), sum(found), torch.stack(found) if found else None
+
+
+def of_two_shapes(x):
+    found, labels = [], classes_of(x)
+    if (labels == 1).any():
+        found.append(x[0, 0])
+    if (labels == 0).any():
+        found.append(x[1])
+    return x.sum() + sum(found)
+
+
+def spreads(x):
+    means, labels = [], classes_of(x)
+    for label in range(4):
+        mask = labels == label
+        if mask.any():
+            means.append((x * mask[:, None]).mean(0))
+    return torch.stack(means).std(0).sum()
+
+
 OTHERS = (
+    counts_below_zero,
+    room_that_is_left,
+    writes_to_the_mask,
+    counts_round,
+    adds_to_what_it_has,
+    adds_in_a_side_to_what_it_has,
+    divides_what_came_in,
+    of_two_types,
+    of_two_shapes,
+    spreads,
     finds_what_is_not_there,
     starts_elsewhere,
     looks_for_ones,

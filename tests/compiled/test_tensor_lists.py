@@ -28,7 +28,8 @@ def readable(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [type(value), *map(readable, value)]
     if isinstance(value, torch.Tensor):
-        return str(value.dtype), [*value.shape], value.requires_grad, value.detach().double().mul(997).round().tolist()
+        numbers = value.detach().double().mul(997).round().tolist()
+        return str(value.dtype), [*value.shape], value.requires_grad, repr(numbers)  # in which NaN is equal to NaN
     return repr(value)
 
 

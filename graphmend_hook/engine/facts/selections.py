@@ -42,18 +42,19 @@ def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
         return _sizes_selected_by(predicate.args[0]) if holds else set()
     least = _ASKING_FOR_SOME[holds].get(predicate.target)
     if least is not None and predicate.args[1:] == (least,):
-        return _sizes_counted_by(predicate.args[0])
+        return _sizes_counted_by(predicate.args[0], predicate.target in (operator.eq, operator.ne))
     return set()
 
 
-def _sizes_counted_by(count: Any) -> set[Any]:
-    """Those that are 0 where the count is, a tensor or a number."""
+def _sizes_counted_by(count: Any, is_zero: bool) -> set[Any]:
+    """Those that are 0 where the count is, a tensor or a number.  is_zero: it is 0 then, else it may be below 0."""
     name = name_of(count) if isinstance(count, torch.fx.Node) else ""
-    if name in ("sum", "count_nonzero") and len(count.args) == 1:
+    if name in ("sum", "count_nonzero") and len(count.args) == 1 and not count.kwargs:
         return _sizes_selected_by(count.args[0])
-    behind = _sizes_counted_by(count.args[0]) if name in ("scalar_tensor", "item", "sym_int", *HANDING_ON) else set()
+    is_handed_on = name in ("scalar_tensor", "item", "sym_int", *HANDING_ON)
+    behind = _sizes_counted_by(count.args[0], is_zero) if is_handed_on else set()
     value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
-    if not isinstance(value, torch.SymInt):
+    if not isinstance(value, torch.SymInt) or not (is_zero or is_known(value >= 0)):
         return behind
     size = value.node.expr
     return behind | {each for each in size.free_symbols if len(size.free_symbols) == 1 and (size / each).is_positive}
@@ -62,7 +63,7 @@ def _sizes_counted_by(count: Any) -> set[Any]:
 def _sizes_selected_by(mask: Any) -> set[Any]:
     """The numbers of rows that have been selected by the mask, or are its places."""
     fake = tensor_of(mask)
-    if fake is None or fake.dtype is not torch.bool:
+    if fake is None or fake.dtype is not torch.bool or _is_written(mask):
         return set()
     found = [user for user in mask.users if user.target is operator.getitem and user.args[1] is mask]
     listing = [user for user in mask.users if name_of(user) in (*_PLACES, "where") and len(user.args) == 1]
@@ -149,8 +150,8 @@ def _selects(trace: Trace, mask: torch.fx.Node, rows: Any) -> bool:
     """Is that the number of what the mask selects?  It was then, and nothing has written to the mask."""
     if not isinstance(rows, torch.SymInt):
         return False
-    symbol, memory = rows.node.expr, memory_of([mask])
-    if any(not memory.isdisjoint(written_by(node)) for node in trace.graph.nodes):
+    symbol = rows.node.expr
+    if _is_written(mask):
         return False
     return any(
         isinstance(fake.shape[0], torch.SymInt) and fake.shape[0].node.expr == symbol
@@ -158,6 +159,12 @@ def _selects(trace: Trace, mask: torch.fx.Node, rows: Any) -> bool:
         if user.target is operator.getitem and user.args[1] is mask
         for fake in fakes_of(user)
     )
+
+
+def _is_written(mask: torch.fx.Node) -> bool:
+    """Has anything been written to the mask?"""
+    memory = memory_of([mask])
+    return any(not memory.isdisjoint(written_by(node)) for node in mask.graph.nodes)
 
 
 def _masks(index: Any) -> list[torch.fx.Node]:

@@ -22,6 +22,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ...source.templates import RUNTIME
+from ...source.tensor_ops import SPREADS
 from ..attempt import restart
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Bet
@@ -177,7 +178,8 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
     PyTorch takes for granted that a size which is squeezed is not 1, "with no runtime assertions", as it says in its
     log, and gives the program the shape that follows from that.  And it copies what may be contiguous or not, where
     eager may give the same memory: somebody may write to it.  Strides are those of sizes above 1.  And Inductor reads
-    beyond a tensor, or writes nothing, where eager says that it has no such item.
+    beyond a tensor, or writes nothing, where eager says that it has no such item.  And the backward pass of a spread
+    divides by how many there are beyond one, a number of Python's there.
     """
     if any(map(_asks_for_strides, traced_code(compilation))):
         read_as_written(compilation, "strides are asked for, and a size that the data decides may be 0 or 1")
@@ -191,6 +193,8 @@ def _judge_shapes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
         if _RESIZING.search(name):
             sizes = [size for fake in (*given, *fakes_of(node)) for size in fake.shape[2:]]
             _need(compilation, [size > 0 for size in sizes if is_unbacked(size)])
+        if name in SPREADS and given and given[0].requires_grad:
+            _need(compilation, [size > 1 for size in given[0].shape if is_unbacked(size)])
         if name in ("select", "getitem") and given:
             _need(compilation, _conditions_of_item(node, given[0]))
         if name in _UNCHECKED and any(is_unbacked(number) for number in _numbers_of(node)):

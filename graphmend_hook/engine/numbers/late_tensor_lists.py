@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..door.tracer import Trace, trace_at
-from ..door.variables import Variable, fake_of, tensor_node, tuple_of
+from ..door.variables import Variable, fake_of, is_contiguous, same_sizes, tensor_node, tuple_of
 from ..facts.selections import empty_unless
 from . import late_lists, late_numbers, number_tensors
 from .captured_tensors import call
@@ -65,7 +65,7 @@ def joined(trace: Trace, function: Callable[..., Any], given: Variable) -> Varia
     if not tensors or not all(each.is_tensor() for each in tensors):
         return None
     is_joined = function not in (sum, torch.stack)
-    if is_joined and not all(fake_of(each).dim() for each in tensors):
+    if not _are_alike([fake_of(each) for each in tensors], is_joined):
         return None
     are_in = [_mask(trace, each, fake_of(tensors[0]).device) for each in parts[::2]]
     if any(each is None for each in are_in):
@@ -81,6 +81,15 @@ def joined(trace: Trace, function: Callable[..., Any], given: Variable) -> Varia
     joining = VariableTracker.build(trace.translator, _JOINED[function])
     made = trace.translator.inline_user_function_return(joining, [tuple_of(tensors), tuple_of(are_in)], {})
     return made if made.is_tensor() else None
+
+
+def _are_alike(fakes: Sequence[torch.Tensor], is_joined: bool) -> bool:
+    """Is what is made of some of the tensors of the type, the shape and the layout of what is made of all?"""
+    first = fakes[0]
+    if any(fake.dtype is not first.dtype or not is_contiguous(fake) for fake in fakes):
+        return False
+    shapes = [fake.shape[int(is_joined) :] for fake in fakes]
+    return (first.dim() > 0 or not is_joined) and all(same_sizes(shape, shapes[0]) is True for shape in shapes)
 
 
 def _is_empty_unless(tensor: Variable, is_in: Variable) -> bool:

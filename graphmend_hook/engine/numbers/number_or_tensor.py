@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import functools
 import operator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from ..door.question import question
 from ..door.tracer import Trace
-from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread
+from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node
+from ..facts.gradient_flow import may_save
+from ..facts.writes import memory_of, memory_of_inputs
+from ..shelter import is_trained
 from . import late_numbers
 from .captured_tensors import call
 from .late_numbers import NumberOrTensor, is_late
@@ -30,6 +34,12 @@ _ELEMENTWISE = {
     operator.mul: operator.mul,
     operator.imul: operator.mul,
 }
+
+
+_IN_PLACE = (
+    *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod),
+    *(operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift),
+)
 
 
 @question(otherwise=False)
@@ -83,7 +93,42 @@ def merged(trace: Trace, predicate: Variable, selected: Variable, left: Variable
     holds = call(trace, torch.where, predicate, *are_tensors)
     number = next(each.operands[2] if is_late(each) else each for each in values if not each.is_tensor())
     lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in values))
-    return late_numbers.kind_of_variable()(late_numbers.select, [holds, selected, number], NumberOrTensor, lines)
+    made = late_numbers.kind_of_variable()(late_numbers.select, [holds, selected, number], NumberOrTensor, lines)
+    sources = trace.compilation.of(_Sources).found
+    sources[made] = {tensor_node(each) for each in values if each.is_tensor()}
+    sources[made] |= {node for each in values if is_late(each) for node in sources[each]}
+    return made
+
+
+@dataclass
+class _Sources:
+    """The tensors of the program that each such value of an attempt may be."""
+
+    found: dict[Variable, set[torch.fx.Node]] = field(default_factory=dict)
+
+
+@question(otherwise=False)
+def may_be_changed(trace: Trace, value: Variable) -> bool:
+    """May ``value += x`` give another tensor, and leave the one that it is: does nobody else have that?"""
+    return not is_late(value) or value.realize().kind is not NumberOrTensor or _is_alone(trace, value.realize())
+
+
+def _is_alone(trace: Trace, value: Variable) -> bool:
+    from torch._dynamo.variables.base import VariableTracker
+
+    memory, held, seen = memory_of(trace.compilation.of(_Sources).found[value]), list[Variable](), dict[int, Any]()
+
+    def look(variable: Variable) -> None:
+        parts = variable.operands if is_late(variable) and variable is not value else [variable]
+        tensors = [each for each in parts if not is_unread(each) and each.is_tensor()]
+        held.extend(each for each in tensors if not memory.isdisjoint(memory_of([tensor_node(each)])))
+
+    effects = trace.output.side_effects
+    known = [each for frame in trace.frames() for each in (*frame.symbolic_locals.values(), *frame.stack)]
+    for each in (*known, effects.id_to_variable, *effects.store_attr_mutations.values()):
+        VariableTracker.visit(look, [*each.values()] if isinstance(each, dict) else each, seen)
+    is_older = not memory.isdisjoint(memory_of_inputs(trace.output.graph))
+    return not (held or is_older or any(is_trained(node) and may_save(node, memory) for node in trace.graph.nodes))
 
 
 def _is_tensor(trace: Trace, value: Variable, predicate: Variable) -> Variable:
@@ -107,6 +152,8 @@ def _handled(function: Any, otherwise: Any, translator: Any, args: list[Variable
     is_either = [is_late(each) and each.realize().kind is NumberOrTensor for each in args]
     if not any(is_either):
         return otherwise(translator, args, kwargs)
+    if is_either[0] and function in _IN_PLACE and not _is_alone(Trace(translator), args[0].realize()):
+        late_numbers.give_up(args[0].realize())
     return _computed(function, translator, [each.realize() for each in args], is_either)
 
 

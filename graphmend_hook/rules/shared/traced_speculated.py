@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...engine.door.question import in_trace
+from ...engine.numbers import number_or_tensor
 from ...engine.numbers.late_numbers import is_late_number
 from ...engine.numbers.state_numbers import late_state
 from ..defer.codes import HANDLER_AROUND
@@ -102,7 +103,7 @@ def augmented(name: str, left: Any, right: Any) -> Any:
     if not isinstance(left, torch.Tensor):
         kind, is_late = type(left), is_late_number(left)
         is_value = kind is int or kind is float or kind is bool or kind is str or kind is tuple
-        if not is_late and not is_value:
+        if not (is_late or is_value) or (is_late and not number_or_tensor.may_be_changed(left)):
             raise Unspeculable(HARMFUL)
         return judged(begun(), grown(name, left, right))
     if not (is_late_number(right) or traced_selection.brings_gradient((right,))):
