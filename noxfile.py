@@ -98,7 +98,7 @@ def tests_tracer(session: nox.Session) -> None:
     """What touches the tracer, on the newest torch and another Python; and hook and rewriter, on that Python."""
     with_torch(session, "test", "constraints/torch-2.15.0.txt")
     parts = [f"tests/{part}" for part in ("compiled", "hook", "rewrite")]
-    # One case in three, on that of the backends which traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
+    # One case in three, on the backend that traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
     session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", "--sample", "3", *parts]))
 
 

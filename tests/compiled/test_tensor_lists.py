@@ -47,7 +47,7 @@ def seen(function: Callable[..., Any], backend: Counting | None) -> list[Any]:
                 if isinstance(first, torch.Tensor) and first.requires_grad:
                     first.sum().backward()
                 seen = readable(result)
-            except (RuntimeError, ZeroDivisionError) as error:
+            except (AttributeError, RuntimeError, TypeError, ZeroDivisionError) as error:
                 seen = type(error).__name__
         found.append([seen, printed.getvalue(), None if x.grad is None else readable(x.grad)])
     return found

@@ -125,14 +125,20 @@ def _let_functions_take(kind: Any) -> None:
 
     @functools.wraps(otherwise)
     def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
+        args, kwargs = [_as_tensor(each) for each in args], {key: _as_tensor(each) for key, each in kwargs.items()}
         for each in (*args, *kwargs.values()):
-            if type(each) is kind and each.kind in (Either, NumberOrTensor, *TENSORS):
+            if type(each) is kind and each.kind in (Either, *TENSORS):
                 give_up(each)  # ``torch.is_tensor`` asks nobody
         if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in (*_OF_FLOATS, *_DOMAINS):
             return _computed(kind, function.value, translator, list(args), {})
         return otherwise(function, translator, args, kwargs)
 
     TorchInGraphFunctionVariable.call_function = call
+
+
+def _as_tensor(value: Variable) -> Variable:
+    is_either = is_late(value) and value.realize().kind is NumberOrTensor
+    return late_numbers.tensors.resolved(value.realize()) if is_either else value
 
 
 def _all_kinds() -> list[type]:

@@ -395,7 +395,7 @@ def _is_plain(value: Variable) -> bool:
         return may_stay_unread(value, PLAIN)
     if not hasattr(value.realize(), "lines") and value.is_python_constant():
         return type(value.as_python_constant()) in PLAIN
-    return is_number(value.realize())
+    return is_number(value.realize()) and kind_of(value) is not NumberOrTensor
 
 
 def kind_of(value: Variable) -> type:
@@ -470,7 +470,7 @@ def is_late_number(_trace: Trace, value: Variable) -> bool:
 @question(otherwise=False)
 def has_text(_trace: Trace, value: Variable) -> bool:
     """Is it a late number, and none that may be a tensor?  That may be written to before its text is made."""
-    return is_late(value) and kind_of(value) not in (Either, list)
+    return is_late(value) and kind_of(value) not in (Either, NumberOrTensor, list)
 
 
 def is_late_list(value: Variable) -> bool:

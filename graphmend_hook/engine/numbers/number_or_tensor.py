@@ -34,8 +34,6 @@ _ELEMENTWISE = {
     operator.mul: operator.mul,
     operator.imul: operator.mul,
 }
-
-
 _IN_PLACE = (
     *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod),
     *(operator.ipow, operator.imatmul, operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift),
