@@ -508,7 +508,30 @@ def chooses_among_two(x):
     return x.sum(), kept
 
 
+def joins_if_there_is_one(x):
+    """The sides differ in shape, so that there is one is a guard."""
+    pieces, labels = [], classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            pieces.append(x * mask[:, None])
+    return torch.cat(pieces) if pieces else x.new_empty(0)
+
+
+def fails_if_there_is_none(x):
+    pieces, labels = [], classes_of(x)
+    for label in (1, 2):
+        mask = labels == label
+        if mask.any():
+            pieces.append((x * mask[:, None]).sum())
+    if not pieces:
+        raise RuntimeError("none")
+    return torch.stack(pieces).sum()
+
+
 OTHERS = (
+    joins_if_there_is_one,
+    fails_if_there_is_none,
     shows_what_may_be_a_number,
     is_given_to_functions,
     chooses_among_two,

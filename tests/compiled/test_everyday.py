@@ -19,34 +19,53 @@ from observing import HERE, Counting, import_file, import_mended
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
-STEMS = ("meters", "states", "loops")
+STEMS = ("meters", "states", "loops", "losses")
 CALLS = 6
 # The last of six calls runs one graph, and at most two have been compiled.
 ONE_GRAPH = frozenset(
     {
+        "active_loss",
         "actnorm_first_batch",
+        "batch_hard",
         "cholesky_jitter",
+        "clips_by_norm",
         "detection_metrics",
+        "dice_of_present",
         "early_stopping",
+        "exits_early",
         "experts_torch_where",
+        "fixmatch",
+        "grouped_experts_tolist",
+        "hard_negative_topk",
+        "hard_negatives",
         "highway_exception",
         "hybrid_speech_loss",
         "integrate_and_fire",
         "loss_normalizer",
         "loss_scale_overflow",
         "loss_scaler",
+        "memory_by_index",
+        "moco_queue",
         "nested_stats",
         "packed_lstm_max_pool",
         "parse_losses",
+        "per_class",
+        "per_image",
         "postfix_writer",
+        "ppo_early_stop",
         "range_observer",
         "range_warnings",
         "rate_by_kl",
         "shadow_model",
         "sinkhorn_mean_err",
+        "sup_con_loop",
+        "tokens_by_expert",
+        "skips_overflow",
         "spec_augment",
         "spectral_power_iteration",
         "stops_early",
+        "swa_in_buffer",
+        "triplet_miner",
     }
 )
 _ONCE = "Converting a tensor with requires_grad"  # torch says it once in a process

@@ -123,6 +123,8 @@ class Tensors(Protocol):
 
     def resolved(self, value: Variable) -> Variable: ...
 
+    def supposed(self, trace: Trace, number: Variable) -> bool | None: ...
+
 
 class State(Protocol):
     """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
@@ -223,7 +225,7 @@ def kind_of_variable() -> Any:
 
         def bool_impl(self, translator: Any) -> Any:
             found = True if tensors.is_filled(self) else state.truth(Trace(translator), self)
-            if found is None:
+            if found is None and (found := tensors.supposed(Trace(translator), self)) is None:
                 give_up(self)
             return Truth(found)
 

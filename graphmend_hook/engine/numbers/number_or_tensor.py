@@ -123,8 +123,9 @@ def _is_alone(trace: Trace, value: Variable) -> bool:
 
     effects = trace.output.side_effects
     known = [each for frame in trace.frames() for each in (*frame.symbolic_locals.values(), *frame.stack)]
-    for each in (*known, effects.id_to_variable, *effects.store_attr_mutations.values()):
-        VariableTracker.visit(look, [*each.values()] if isinstance(each, dict) else each, seen)
+    known += [each for each in effects.id_to_variable.values() if is_unread(each) or not each.is_tensor()]
+    known += [each for stored in effects.store_attr_mutations.values() for each in stored.values()]
+    VariableTracker.visit(look, known, seen)
     is_older = not memory.isdisjoint(memory_of_inputs(trace.output.graph))
     return not (held or is_older or any(is_trained(node) and may_save(node, memory) for node in trace.graph.nodes))
 

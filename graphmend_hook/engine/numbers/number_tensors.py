@@ -61,6 +61,12 @@ _TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
 # They too, if the number is not zero: of a zero and a bound of the other sign the kernels take different ones.
 _CLAMPING = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 
+# Tests of how many there are, whether there is one at all, by what they give where there is.
+_ASKING_FOR_ONE: dict[Any, bool] = {
+    **dict.fromkeys([(operator.gt, 0), (operator.ne, 0), (operator.ge, 1)], True),
+    **dict.fromkeys([(operator.eq, 0), (operator.lt, 1), (operator.le, 0)], False),
+}
+
 _guards: list[Callable[[torch.Tensor], bool]] = []  # the one that `guard_with` was given
 
 
@@ -289,6 +295,33 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
 def is_filled(number: Variable) -> bool:
     """Is it a list with a number in it, whatever the data is?"""
     return late_lists.is_list(number) and late_lists.predicates_of(number) is None
+
+
+def supposed(trace: Trace, number: Variable) -> bool | None:
+    """The truth of a list, or of a test whether there is anything in it, where there is: which is a guard then.
+
+    None of another number, and where no guard may be.
+    """
+    answer = _of_filled(number)
+    made = None if answer is None else tensor_of(trace, number)
+    if made is None:
+        return None
+    fails = call(trace, operator.eq, made, not answer)  # of a length: that it is 0
+    return answer if may_expect_false(trace, fails) else None
+
+
+def _of_filled(number: Variable) -> bool | None:
+    """What a test gives whether there is anything in a list, where there is; None of another one."""
+    if number.function in (late_lists.listed, late_lists.counted):
+        return True
+    first, *others = [each.realize() for each in number.operands] or [None]
+    if not late_numbers.is_late(first):
+        return None
+    if number.function in (bool, operator.not_) and (inner := _of_filled(first)) is not None:
+        return inner is (number.function is bool)
+    limit = others[0].as_python_constant() if len(others) == 1 and others[0].is_python_constant() else None
+    is_asked = first.function is late_lists.counted and (number.function, limit) in _ASKING_FOR_ONE
+    return _ASKING_FOR_ONE[number.function, limit] if is_asked else None
 
 
 def stands_for(trace: Trace, number: Variable) -> bool:

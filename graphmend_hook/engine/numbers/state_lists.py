@@ -154,6 +154,8 @@ def _asked(function: Any, otherwise: Callable[[], Any], translator: Any, args: l
 
 def _truth(given: Variable) -> bool | None:
     """Whether there is anything in the list, which is guarded; None of another one."""
+    if is_late(given) and given.realize().kind is list:
+        return late_numbers.tensors.supposed(late_numbers.trace_now(), given.realize())
     length = _length_of(given) if is_unread(given) else None
     return None if length is None else late_numbers.state.truth(late_numbers.trace_now(), length)
 

@@ -193,7 +193,9 @@ def _merged(
     if in_trace() and not (traced_selection.are_apart_or_same(left) and traced_selection.are_apart_or_same(right)):
         raise Unspeculable(SIDES_DIFFER)
     selected: list[tuple[Any, Any, Any]] = []
-    return tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+    found = tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
+    selected.clear()  # Dynamo keeps the list, and with it would be the tensors that nobody has any more
+    return found
 
 
 def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
