@@ -266,16 +266,15 @@ class Evidence:
         """
         found: set[str] = set()
         branches = self._branches_on_data
-        loops = (
-            [each for each in self.function.statements if isinstance(each, (ast.For, ast.While))] if branches else []
-        )
-        around = [loop.body for loop in loops if not {*branches}.isdisjoint(walk(*loop.body))]
-        for block in (*around, *([*branch.body, *branch.orelse] for branch in branches)):
-            for node in walk(*block):
-                if isinstance(node, (ast.Assign, ast.AugAssign)) and _is_of_python(node.value):
+        loops = [each for each in self.function.statements if branches and isinstance(each, (ast.For, ast.While))]
+        around = [node for loop in loops if not {*branches}.isdisjoint(nodes := [*walk(*loop.body)]) for node in nodes]
+        sides = [node for branch in branches for node in walk(*branch.body, *branch.orelse)]
+        for node in (*around, *sides):
+            if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and node in sides):
+                if _is_of_python(node.value):
                     found |= {target.id for target in _targets(node) if isinstance(target, ast.Name)}
-                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-                    found.add(getattr(node.func.value, "id", ""))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+                found.add(getattr(node.func.value, "id", ""))
         return frozenset(found - {""})
 
     @cached_property

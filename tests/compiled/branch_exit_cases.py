@@ -284,7 +284,7 @@ class a_step_stores(Owner):
         return x
 
 
-@case(declined="GM102-T03")
+@case()
 class the_step_is_read_behind_the_loop(Owner):
     def forward(self, x: Tensor) -> Any:
         h = self.first(x)

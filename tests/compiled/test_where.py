@@ -111,7 +111,7 @@ def test_a_loop_that_cannot_be_mended_is_tried_once_for_all_frames_that_lead_to_
     path = tmp_path / "gm_keeping.py"
     path.write_text(
         "import torch\n\n"
-        "def steps(x, seen):\n    for _ in range(4):\n        x = x * 2\n        seen.append(x)\n"
+        "def steps(x, seen):\n    for _ in range(4):\n        x = x * 2\n        seen.insert(0, x)\n"
         "        if x.norm() > 10:\n            break\n    return torch.stack(seen)\n\n"
         "def middle(x):\n    return steps(x + 1, []).sum()\n\n"
         "def outer(x):\n    return middle(x) * 2\n"

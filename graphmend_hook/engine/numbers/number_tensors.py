@@ -53,6 +53,7 @@ _CALCULATED: dict[Any, Callable[..., Any]] = {
 }
 _MOST = (1 << 63) - 1  # of a whole number in a tensor
 _BOUND = 1 << 53  # of one of the state: as many as there are of them in a program can be added up in a tensor
+_OF_GRAPH = (late_numbers.select, late_lists.listed, late_lists.counted)
 _SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 _OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max})
@@ -188,6 +189,8 @@ def _operated(trace: Trace, number: Variable) -> Variable:
     """What an operator makes of numbers of which each has a tensor, or is a constant."""
     function, operands, kind = number.function, number.operands, number.kind
     parts = [_part(trace, each) for each in operands]
+    if not any(part.is_tensor() for part in parts):  # of the state alone: it is for the graph to calculate
+        parts[0] = _whole(trace, operands[0], late_numbers.kind_of(operands[0]))
     if function in (min, max):
         one, other = (_whole(trace, each, kind) for each in operands)
         is_other = call(trace, torch.lt if function is min else torch.gt, other, one)
@@ -203,7 +206,7 @@ def _operated(trace: Trace, number: Variable) -> Variable:
 
 def _is_of_graph(number: Variable) -> bool:
     """Is it made of a number of the graph, and not of the program's state alone?"""
-    if late_numbers.is_reading(number.function) or number.function in (late_numbers.select, late_lists.listed):
+    if late_numbers.is_reading(number.function) or number.function in _OF_GRAPH:
         return True
     return any(late_numbers.is_late(each) and _is_of_graph(each.realize()) for each in number.operands)
 
@@ -370,7 +373,8 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     trace = Trace(translator)
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
-    is_known = function in (*_CALCULATED, *_COMPARED) and number.kind in (float, int, Real) and _may_meet(tensor)
+    is_real = number.kind in (float, Real) or (number.kind is int and _is_of_graph(number))
+    is_known = function in (*_CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)

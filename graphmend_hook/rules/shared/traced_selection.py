@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NoReturn
 
-import sympy
 import torch
 
 from ...engine.attempt.attempt import INLINED, STATEMENT, Bet, Feature
@@ -151,6 +150,8 @@ def is_same_if_empty(_trace: Trace, predicate: Variable, left: Variable, right: 
 
     1: then `left` stands for both; -1: then `right` does; 0: neither.
     """
+    import sympy  # it takes a while, and PyTorch does without until it traces
+
     numbers, asked = [_whole(each) for each in (left, right)], tensor_node(predicate)
     if None in numbers:
         return 0
