@@ -268,7 +268,7 @@ class Evidence:
         branches = self._branches_on_data
         loops = [each for each in self.function.statements if branches and isinstance(each, (ast.For, ast.While))]
         around = [node for loop in loops if not {*branches}.isdisjoint(nodes := [*walk(*loop.body)]) for node in nodes]
-        sides = [node for branch in branches for node in walk(*branch.body, *branch.orelse)]
+        sides = {node for branch in branches for node in walk(*branch.body, *branch.orelse)}
         for node in (*around, *sides):
             if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and node in sides):
                 if _is_of_python(node.value):

@@ -15,8 +15,8 @@ from ..door.tracer import Trace
 from ..door.variables import is_known, is_unbacked, same_sizes
 from .lookups import is_inside, tensor_of
 from .operations import divides_whole_numbers, is_of_torch, is_steady, is_total, name_of
-from .truths import HANDING_ON
-from .writes import fakes_of, memory_of, written_by
+from .truths import HANDING_ON, stay
+from .writes import fakes_of
 
 _PLACES = frozenset({"argwhere", "nonzero"})
 # Of sizes, which are whole numbers of Python's.
@@ -25,7 +25,7 @@ _CALCULATED = frozenset(
     | {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.getitem}
 )
 # Comparisons that say whether there is anything, by what they give.
-_ASKING_FOR_SOME = {
+ASKING_FOR_SOME = {
     True: {operator.gt: 0, operator.ne: 0, operator.ge: 1},
     False: {operator.eq: 0, operator.lt: 1, operator.le: 0},
 }
@@ -40,7 +40,7 @@ def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
         predicate = predicate.args[0]
     if name_of(predicate) == "any" and len(predicate.args) == 1:
         return _sizes_selected_by(predicate.args[0]) if holds else set()
-    least = _ASKING_FOR_SOME[holds].get(predicate.target)
+    least = ASKING_FOR_SOME[holds].get(predicate.target)
     if least is not None and predicate.args[1:] == (least,):
         return _sizes_counted_by(predicate.args[0], predicate.target in (operator.eq, operator.ne))
     return set()
@@ -63,7 +63,7 @@ def _sizes_counted_by(count: Any, is_zero: bool) -> set[Any]:
 def _sizes_selected_by(mask: Any) -> set[Any]:
     """The numbers of rows that have been selected by the mask, or are its places."""
     fake = tensor_of(mask)
-    if fake is None or fake.dtype is not torch.bool or _is_written(mask):
+    if fake is None or fake.dtype is not torch.bool or not stay([mask], mask.graph.nodes):
         return set()
     found = [user for user in mask.users if user.target is operator.getitem and user.args[1] is mask]
     listing = [user for user in mask.users if name_of(user) in (*_PLACES, "where") and len(user.args) == 1]
@@ -151,7 +151,7 @@ def _selects(trace: Trace, mask: torch.fx.Node, rows: Any) -> bool:
     if not isinstance(rows, torch.SymInt):
         return False
     symbol = rows.node.expr
-    if _is_written(mask):
+    if not stay([mask], trace.graph.nodes):
         return False
     return any(
         isinstance(fake.shape[0], torch.SymInt) and fake.shape[0].node.expr == symbol
@@ -159,12 +159,6 @@ def _selects(trace: Trace, mask: torch.fx.Node, rows: Any) -> bool:
         if user.target is operator.getitem and user.args[1] is mask
         for fake in fakes_of(user)
     )
-
-
-def _is_written(mask: torch.fx.Node) -> bool:
-    """Has anything been written to the mask?"""
-    memory = memory_of([mask])
-    return any(not memory.isdisjoint(written_by(node)) for node in mask.graph.nodes)
 
 
 def _masks(index: Any) -> list[torch.fx.Node]:

@@ -38,7 +38,7 @@ def selects_all(
     said = [*_said(predicate, holds)]
     if not _is_everywhere(mask, True, said, _DEEPEST):
         return False
-    return _stay([whole, *_below(mask, *(node for node, _ in said))], trace.graph.nodes)
+    return stay([whole, *_below(mask, *(node for node, _ in said))], trace.graph.nodes)
 
 
 def is_same_mask(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool:
@@ -48,7 +48,7 @@ def is_same_mask(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool
 
 def is_same(trace: Trace, one: torch.fx.Node, other: torch.fx.Node) -> bool:
     """Is the one tensor the other, or calculated as that is, of tensors to which nothing has written?"""
-    return _are_same(one, other, _DEEPEST) and _stay(_below(one, other), trace.graph.nodes)
+    return _are_same(one, other, _DEEPEST) and stay(_below(one, other), trace.graph.nodes)
 
 
 def _said(predicate: torch.fx.Node, holds: bool) -> Iterator[tuple[torch.fx.Node, bool]]:
@@ -149,7 +149,7 @@ def _below(*nodes: torch.fx.Node) -> list[torch.fx.Node]:
     return found
 
 
-def _stay(nodes: Iterable[torch.fx.Node], every: Iterable[torch.fx.Node]) -> bool:
+def stay(nodes: Iterable[torch.fx.Node], every: Iterable[torch.fx.Node]) -> bool:
     """Has nothing written to the memory of those?"""
     memory = memory_of(nodes)
     return all(memory.isdisjoint(written_by(node)) for node in every)

@@ -137,8 +137,7 @@ def _let_functions_take(kind: Any) -> None:
 
 
 def _as_tensor(value: Variable) -> Variable:
-    is_either = is_late(value) and value.realize().kind is NumberOrTensor
-    return late_numbers.tensors.resolved(value.realize()) if is_either else value
+    return late_numbers.tensors.resolved(value.realize()) if late_numbers.may_be_number_or_tensor(value) else value
 
 
 def _all_kinds() -> list[type]:

@@ -333,6 +333,11 @@ def is_late(variable: Variable) -> bool:
     return not is_unread(variable) and hasattr(variable.realize(), "lines")
 
 
+def may_be_number_or_tensor(variable: Variable) -> bool:
+    """Is it a `NumberOrTensor`?"""
+    return is_late(variable) and variable.realize().kind is NumberOrTensor
+
+
 def is_number(variable: Variable) -> bool:
     """Is it a late one, one that the trace need not look at, a constant, or a symbol?"""
     is_known = is_unread(variable) or hasattr(variable, "lines") or variable.is_python_constant()

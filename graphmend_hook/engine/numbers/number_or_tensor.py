@@ -22,17 +22,13 @@ from ..facts.writes import memory_of, memory_of_inputs
 from ..shelter import is_trained
 from . import late_numbers
 from .captured_tensors import call
-from .late_numbers import NumberOrTensor, is_late
-from .number_tensors import resolved
+from .late_numbers import NumberOrTensor, is_late, may_be_number_or_tensor
+from .number_tensors import CALCULATED, resolved
 
 _NUMBERS = (float, int)
 _ELEMENTWISE = {
-    operator.add: operator.add,
-    operator.iadd: operator.add,
-    operator.sub: operator.sub,
-    operator.isub: operator.sub,
-    operator.mul: operator.mul,
-    operator.imul: operator.mul,
+    function: CALCULATED[function]
+    for function in (operator.add, operator.iadd, operator.sub, operator.isub, operator.mul, operator.imul)
 }
 _IN_PLACE = (
     *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod),
@@ -58,7 +54,7 @@ def _parts(*values: Variable) -> tuple[list[Variable], dict[Any, Any]]:
     numbers: dict[Any, Any] = {}
     waiting = [each.realize() for each in values]
     for value in waiting:
-        if is_late(value) and value.kind is NumberOrTensor:
+        if may_be_number_or_tensor(value):
             waiting += value.operands[1:]
         elif value.is_tensor() and is_plain_tensor(value):
             tensors.append(value)
@@ -108,7 +104,7 @@ class _Sources:
 @question(otherwise=False)
 def may_be_changed(trace: Trace, value: Variable) -> bool:
     """May ``value += x`` give another tensor, and leave the one that it is: does nobody else have that?"""
-    return not is_late(value) or value.realize().kind is not NumberOrTensor or _is_alone(trace, value.realize())
+    return not may_be_number_or_tensor(value) or _is_alone(trace, value.realize())
 
 
 def _is_alone(trace: Trace, value: Variable) -> bool:
@@ -148,7 +144,7 @@ def add_handlers(kind: Any) -> None:
 
 
 def _handled(function: Any, otherwise: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
-    is_either = [is_late(each) and each.realize().kind is NumberOrTensor for each in args]
+    is_either = [*map(may_be_number_or_tensor, args)]
     if not any(is_either):
         return otherwise(translator, args, kwargs)
     if is_either[0] and function in _IN_PLACE and not _is_alone(Trace(translator), args[0].realize()):

@@ -25,6 +25,7 @@ from ..door.question import question
 from ..door.tracer import Trace
 from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node, tuple_of
 from ..facts.operations import name_of
+from ..facts.selections import ASKING_FOR_SOME
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
@@ -34,7 +35,7 @@ from .late_numbers import Real
 
 _DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64, Real: torch.float64}
 _OF_TENSORS = (torch.float32, torch.float64)
-_CALCULATED: dict[Any, Callable[..., Any]] = {
+CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.add: operator.add,
     operator.iadd: operator.add,
     operator.sub: operator.sub,
@@ -61,12 +62,6 @@ _OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max
 _TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
 # They too, if the number is not zero: of a zero and a bound of the other sign the kernels take different ones.
 _CLAMPING = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
-
-# Tests of how many there are, whether there is one at all, by what they give where there is.
-_ASKING_FOR_ONE: dict[Any, bool] = {
-    **dict.fromkeys([(operator.gt, 0), (operator.ne, 0), (operator.ge, 1)], True),
-    **dict.fromkeys([(operator.eq, 0), (operator.lt, 1), (operator.le, 0)], False),
-}
 
 _guards: list[Callable[[torch.Tensor], bool]] = []  # the one that `guard_with` was given
 
@@ -199,9 +194,9 @@ def _operated(trace: Trace, number: Variable) -> Variable:
         return call(trace, function, *parts)
     if function is float:
         return parts[0]
-    if function not in _CALCULATED:
+    if function not in CALCULATED:
         raise _NoTensorError
-    return call(trace, _CALCULATED[function], *parts)
+    return call(trace, CALCULATED[function], *parts)
 
 
 def _is_of_graph(number: Variable) -> bool:
@@ -322,9 +317,10 @@ def _of_filled(number: Variable) -> bool | None:
         return None
     if number.function in (bool, operator.not_) and (inner := _of_filled(first)) is not None:
         return inner is (number.function is bool)
-    limit = others[0].as_python_constant() if len(others) == 1 and others[0].is_python_constant() else None
-    is_asked = first.function is late_lists.counted and (number.function, limit) in _ASKING_FOR_ONE
-    return _ASKING_FOR_ONE[number.function, limit] if is_asked else None
+    if first.function is not late_lists.counted or len(others) != 1 or not others[0].is_python_constant():
+        return None
+    asked = number.function, others[0].as_python_constant()
+    return next((answer for answer, tests in ASKING_FOR_SOME.items() if asked in tests.items()), None)
 
 
 def stands_for(trace: Trace, number: Variable) -> bool:
@@ -360,7 +356,7 @@ def add_handlers(kind: Any) -> None:
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.tensor import TensorVariable
 
-    for function in (*_CALCULATED, *_COMPARED):
+    for function in (*CALCULATED, *_COMPARED):
         handler = functools.partial(calculated, function)
         for key in ((function, TensorVariable, kind), (function, kind, TensorVariable)):
             BuiltinVariable.call_function_handler_cache[key] = handler
@@ -374,7 +370,7 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
     is_real = number.kind in (float, Real) or (number.kind is int and _is_of_graph(number))
-    is_known = function in (*_CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
+    is_known = function in (*CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
     if made is None:
         late_numbers.give_up(number)

@@ -222,8 +222,8 @@ def _finds_something(trace: Trace, node: torch.fx.Node) -> bool:
 
 def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
     """Does it fail on the numbers of an operand alone, such as classes, of which there is none where no region is?"""
-    place = tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
-    if place is None or not is_of_torch(node) or "out" in node.kwargs or len(node.args) <= place:
+    place = _place_of_numbers(node)
+    if place is None:
         return False
     (numbers,) = [*fakes_of(node.args[place])] or [None]
     empty = dict.fromkeys(_empty_where_not_taken(trace), 0)
@@ -231,12 +231,19 @@ def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
     return any(size.node.expr.subs(empty) == 0 for size in sizes)
 
 
+def _place_of_numbers(node: torch.fx.Node) -> int | None:
+    """The position of the operand on whose numbers the operation may fail, and on nothing else; None of another one."""
+    place = tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
+    is_known = place is not None and is_of_torch(node) and "out" not in node.kwargs and len(node.args) > place
+    return place if is_known else None
+
+
 def _has_looked_there(trace: Trace, node: torch.fx.Node) -> bool:
     """Has the graph done the same with the same numbers, and a table of the same form?  It fails there if at all."""
-    name, place = name_of(node), tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
-    if place is None or not is_of_torch(node) or "out" in node.kwargs or len(node.args) <= place:
+    place = _place_of_numbers(node)
+    if place is None:
         return False
-    others = [each for each in trace.graph.nodes if name_of(each) == name]
+    others = [each for each in trace.graph.nodes if name_of(each) == name_of(node)]
     return any(
         len(each.args) == len(node.args)
         and is_same(trace, each.args[place], node.args[place])
