@@ -61,8 +61,8 @@ def tests(session: nox.Session) -> None:
     """The suite, on torch 2.13.0 and transformers 4.52.4."""
     with_torch(session, "test")
     session.install("-c", PAPER, *TRAINERS)
-    # Each case on one backend; `tests_torch` has all of them, and Inductor takes seconds for what is new to it.
-    session.run(*PYTEST, *(session.posargs or ["--each-on-one"]))
+    # Every other case, on one backend: `tests_torch` has all of them, and Inductor takes seconds for what is new to it.
+    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "--sample", "2"]))
 
 
 @nox.session
@@ -98,8 +98,8 @@ def tests_tracer(session: nox.Session) -> None:
     """What touches the tracer, on the newest torch and another Python; and hook and rewriter, on that Python."""
     with_torch(session, "test", "constraints/torch-2.15.0.txt")
     parts = [f"tests/{part}" for part in ("compiled", "hook", "rewrite")]
-    # One case in three, on the backend that traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
-    session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", "--sample", "3", *parts]))
+    # One case in six, on the backend that traces with Dynamo and AOTAutograd; `tests_torch` has all of them.
+    session.run(*PYTEST, *(session.posargs or ["--one-backend", "aot_eager", "--sample", "6", *parts]))
 
 
 @nox.session(python="3.11")
@@ -108,7 +108,7 @@ def tests_today(session: nox.Session) -> None:
     with_torch(session, "test", TODAY)
     session.install("-c", TODAY, "scipy", *TRAINERS)  # eomt asks for scipy
     # How people train is torch's affair and that of the trainers, which are the same in `tests`.
-    session.run(*PYTEST, *(session.posargs or ["tests/models", "--ignore=tests/models/test_loops.py"]))
+    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "tests/models", "--ignore=tests/models/test_loops.py"]))
 
 
 @nox.session(python=["3.10", "3.12", "3.13"])

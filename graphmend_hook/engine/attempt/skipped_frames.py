@@ -22,7 +22,7 @@ from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
 from ..graph_end.order import Verdict
 from .as_written import mending
-from .compilation import Compilation
+from .compilation import Compilation, memory_of
 
 
 @dataclass
@@ -52,6 +52,11 @@ def is_resumed(trace: Trace) -> bool:
     frames = [*trace.frames_outside()]
     is_left = any(_would_be_left(frame, number > 0) for number, frame in enumerate(frames))
     return not is_left and bool(trace.output.root_tx.should_compile_partial_graph())
+
+
+def was_left(code: CodeType) -> bool:
+    """Has a break been freed in the frame that would have left it to eager?"""
+    return code in memory_of(code).of(_Left).codes
 
 
 def _begin(compilation: Compilation) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from ...source.templates import RUNTIME
 from ..attempt.compilation import Compilation
 from ..attempt.skipped_frames import is_outside
-from ..door import full_deques  # noqa: F401  a copy of a deque is as long as that
+from ..door import formatted_symbols, full_deques  # noqa: F401  a copy of a deque is as long as that
 from ..door.frame_guards import inputs_at, install, may_be_relied_on
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_caught, trace_at
