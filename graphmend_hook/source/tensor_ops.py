@@ -268,7 +268,8 @@ INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleav
 
 # They fail on shapes alone, whatever the types are.
 OF_SHAPES = _names("broadcast_tensors")
-# By the position of the operand whose numbers they may fail on, and on nothing else: classes, and places.
+# By the position of the operand whose numbers they may fail on, and on nothing else: classes, and places.  What an index
+# has beside tensors is seen to by itself.
 FAILS_ON_NUMBERS = {"cross_entropy": 1, "embedding": 0, "gather": 2, "index_select": 2, "nll_loss": 1}
 
 # Classes of tensors whose operations do what they do on plain tensors, and may talk to other processes.

@@ -92,6 +92,16 @@ def _is_in_a_loop(frame: Any) -> bool:
     return any(each.opname in JUMP_OPNAMES and each.argval < at for each in behind)
 
 
+def is_in_open_loop(frame: Any) -> bool:
+    """Is the instruction in a loop that no iterator ends, the innermost one or one around it?"""
+    from torch._dynamo.bytecode_analysis import JUMP_OPNAMES
+
+    at = frame.current_instruction.offset
+    behind = frame.instructions[frame.instruction_pointer :]
+    backward = (each for each in behind if each.opname in JUMP_OPNAMES and each.argval <= at)
+    return any(each.target.opname not in ("FOR_ITER", "SEND") for each in backward)
+
+
 def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     output = compilation.output
     reads = reads_of(output)

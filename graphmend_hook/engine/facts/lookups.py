@@ -42,11 +42,29 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
         return weight is not None and _is_below(trace, node.args[0], weight.shape[0])
     if name not in ("getitem", "setitem"):
         return False
-    table, index = tensor_of(node.args[0]), node.args[1]
-    parts = [part for part in (index if isinstance(index, tuple) else (index,)) if part is not None]
-    if table is None or not all(isinstance(part, torch.fx.Node) or part == slice(None) for part in parts):
+    table, parts = tensor_of(node.args[0]), parts_of(node)
+    if table is None or parts is None:
         return False
-    return all(part == slice(None) or _is_below(trace, part, table.shape[place]) for place, part in enumerate(parts))
+    return all(not isinstance(part, torch.fx.Node) or _is_below(trace, part, table.shape[place]) for place, part in parts)
+
+
+def parts_of(node: torch.fx.Node) -> list[tuple[int, Any]] | None:
+    """What an index has for which dimension: places, masks, slices, and numbers that are there; None of another one."""
+    table, index = tensor_of(node.args[0]), node.args[1]
+    listed = isinstance(index, (tuple, list) if name_of(node) == "index_put" else tuple)
+    parts = [part for part in (index if listed else (index,)) if part is not None]
+    if table is None or len(parts) > table.dim() or not all(map(_is_part, parts, table.shape)):
+        return None
+    return [*enumerate(parts)]
+
+
+def _is_part(part: Any, size: Any) -> bool:
+    if isinstance(part, torch.fx.Node):
+        fake = tensor_of(part)
+        if fake is not None and fake.dtype is torch.bool:
+            return fake.dim() == 1 and type(size) is int and type(fake.shape[0]) is int  # the trace has compared them
+        return fake is not None and fake.dtype in (torch.int32, torch.int64)
+    return isinstance(part, slice) or (type(part) is int and type(size) is int)  # the trace has looked at that
 
 
 def _is_below(trace: Trace, index: Any, size: Any) -> bool:

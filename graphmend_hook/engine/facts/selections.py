@@ -39,7 +39,7 @@ def empty_unless(predicate: torch.fx.Node, holds: bool) -> set[Any]:
         holds ^= predicate.target in _NEGATING
         predicate = predicate.args[0]
     if name_of(predicate) == "any" and len(predicate.args) == 1:
-        return _sizes_selected_by(predicate.args[0]) if holds else set()
+        return sizes_selected_by(predicate.args[0]) if holds else set()
     least = ASKING_FOR_SOME[holds].get(predicate.target)
     if least is not None and predicate.args[1:] == (least,):
         return _sizes_counted_by(predicate.args[0], predicate.target in (operator.eq, operator.ne))
@@ -50,8 +50,8 @@ def _sizes_counted_by(count: Any, is_zero: bool) -> set[Any]:
     """Those that are 0 where the count is, a tensor or a number.  is_zero: it is 0 then, else it may be below 0."""
     name = name_of(count) if isinstance(count, torch.fx.Node) else ""
     if name in ("sum", "count_nonzero") and len(count.args) == 1 and not count.kwargs:
-        return _sizes_selected_by(count.args[0])
-    is_handed_on = name in ("scalar_tensor", "item", "sym_int", *HANDING_ON)
+        return sizes_selected_by(count.args[0])
+    is_handed_on = name in ("scalar_tensor", "item", "sym_int", *HANDING_ON) or (name == "to" and _has_same_dtype(count))
     behind = _sizes_counted_by(count.args[0], is_zero) if is_handed_on else set()
     value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
     if not isinstance(value, torch.SymInt) or not (is_zero or is_known(value >= 0)):
@@ -60,7 +60,12 @@ def _sizes_counted_by(count: Any, is_zero: bool) -> set[Any]:
     return behind | {each for each in size.free_symbols if len(size.free_symbols) == 1 and (size / each).is_positive}
 
 
-def _sizes_selected_by(mask: Any) -> set[Any]:
+def _has_same_dtype(node: torch.fx.Node) -> bool:
+    given, made = tensor_of(node.args[0]), tensor_of(node)
+    return given is not None and made is not None and given.dtype is made.dtype
+
+
+def sizes_selected_by(mask: Any) -> set[Any]:
     """The numbers of rows that have been selected by the mask, or are its places."""
     fake = tensor_of(mask)
     if fake is None or fake.dtype is not torch.bool or not stay([mask], mask.graph.nodes):

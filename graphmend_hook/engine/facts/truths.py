@@ -14,7 +14,7 @@ from .lookups import tensor_of
 from .operations import is_plain, name_of
 from .writes import memory_of, written_by
 
-HANDING_ON = frozenset({"clone", "reshape", "view"})
+HANDING_ON = frozenset({"clone", "detach", "reshape", "view"})
 _NEGATING = frozenset({operator.invert, torch.logical_not, torch.bitwise_not, "logical_not", "bitwise_not"})
 _JOINING: dict[Any, bool] = {  # by what both are where what they are joined to is that
     **dict.fromkeys((operator.or_, torch.logical_or, torch.bitwise_or, "logical_or", "bitwise_or"), False),

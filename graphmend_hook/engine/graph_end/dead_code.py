@@ -197,7 +197,7 @@ def _tensor_in(node: torch.fx.Node) -> tuple[torch.fx.Node, int | None] | None:
     if isinstance(value, (tuple, list)):
         place = next((place for place, item in enumerate(value) if isinstance(item, torch.Tensor)), None)
         return None if place is None else (node, place)
-    items = [user for user in node.users if user.target is operator.getitem]
+    items = [user for user in node.users if user.target is operator.getitem and user.args[0] is node]
     written = _written_nodes(node) if facts_by_name(node).writes is not None else []
     found = (each for each in (*items, *written) if isinstance(each.meta.get("example_value"), torch.Tensor))
     tensor = next(found, None)
@@ -218,7 +218,7 @@ def _use(node: torch.fx.Node) -> None:
         or value.is_quantized
     ):
         raise _UnusableError
-    last = node
+    last = tensor if tensor in node.users else node
 
     def add(kind: str, target: Any, *operands: Any) -> torch.fx.Node:
         nonlocal last

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,6 +23,8 @@ from torch.utils._pytree import tree_leaves
 
 from ..attempt.attempt import Bet, Feature
 from ..attempt.compilation import Compilation
+from ..attempt.skipped_frames import is_in_open_loop
+from ..door.tracer import Trace
 from ..epilogue.rerun import RerunMemory
 from ..facts.writes import fakes_of
 from . import first_call, not_captured, runtime_asserts
@@ -29,6 +32,7 @@ from . import first_call, not_captured, runtime_asserts
 UNDECIDED = re.compile(r"data-dependent expression (.+?) \(unhinted")  # how PyTorch says that no number is known
 _USUAL = 7  # neither empty, nor one, nor many, nor a number of corners or colours
 _FEW = 1
+_MOST_PASSES = 32  # of a loop without an iterator
 
 
 @dataclass
@@ -36,6 +40,13 @@ class Suppositions:
     """What a frame remembers.  made: one of its graphs rests on what was supposed."""
 
     made: bool = False
+
+
+@dataclass
+class _Passes:
+    """How often an attempt has come to an instruction of a frame that captures a number in a loop without an iterator."""
+
+    begun: Counter[tuple[int, int]] = field(default_factory=Counter)
 
 
 OPEN = Feature("what a captured number decides is open")  # else an example decides
@@ -116,6 +127,8 @@ def suppose(compilation: Compilation, symbols: Iterable[Any]) -> None:
         return
     symbols = list(symbols)
     numbers = _in_this_call(compilation, symbols) if decides_by_call(compilation) else None
+    if numbers is None and _never_ends(compilation):
+        compilation.without(EXAMPLES.at(), reason="a loop goes on for as long as its numbers are supposed")
     shapes = compilation.output.shape_env
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     logger.addFilter(_is_not_about_examples)
@@ -124,6 +137,21 @@ def suppose(compilation: Compilation, symbols: Iterable[Any]) -> None:
         bounds = shapes.var_to_range[symbol]
         if bounds.is_int:
             shapes.set_real_tensor_prop_unbacked_vals(symbol, int(min(max(number, bounds.lower), bounds.upper)))
+
+
+def _never_ends(compilation: Compilation) -> bool:
+    """Has a loop without an iterator (``while order.numel() > 0:``) captured numbers in pass after pass?
+
+    Each pass has new ones, of which the same is supposed, and that may be for ever what has the loop go on.
+    """
+    passes = compilation.of(_Passes).begun
+    for frame in Trace(compilation.output.current_tx).frames_outside():
+        if is_in_open_loop(frame):
+            key = id(frame), frame.current_instruction.offset
+            passes[key] += 1
+            if passes[key] > _MOST_PASSES:
+                return True
+    return False
 
 
 def _in_this_call(compilation: Compilation, symbols: Sequence[Any]) -> list[int] | None:

@@ -31,7 +31,7 @@ from ...engine.door.variables import (
 )
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
-from ...engine.facts.lookups import is_inside
+from ...engine.facts.lookups import is_inside, parts_of
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
@@ -176,7 +176,7 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if not node.op.startswith("call"):
         return True
     if name_of(node).rstrip("_") in tensor_ops.STORING:
-        return _stores_anywhere(node) or selections.fills(trace, node)
+        return _stores_anywhere(node) or selections.fills(trace, node) or _looks_at_nothing(trace, node)
     if selections.has_open_sizes(node):
         is_known = selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
         return is_known or _finds_something(trace, node)
@@ -223,12 +223,34 @@ def _finds_something(trace: Trace, node: torch.fx.Node) -> bool:
 def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
     """Does it fail on the numbers of an operand alone, such as classes, of which there is none where no region is?"""
     place = _place_of_numbers(node)
-    if place is None:
-        return False
-    (numbers,) = [*fakes_of(node.args[place])] or [None]
+    operands = _places_of(node) if place is None else [node.args[place]]
     empty = dict.fromkeys(_empty_where_not_taken(trace), 0)
-    sizes = [] if numbers is None else [size for size in numbers.shape if isinstance(size, torch.SymInt)]
+    return bool(operands) and all(_has_nothing(each, empty) for each in operands)
+
+
+def _has_nothing(operand: torch.fx.Node, empty: dict[Any, int]) -> bool:
+    """Has the tensor no elements, or no true one if it is a mask, where those sizes are 0?"""
+    if _is_mask(operand):
+        return not selections.sizes_selected_by(operand).isdisjoint(empty)
+    sizes = [size for fake in fakes_of(operand) for size in fake.shape if isinstance(size, torch.SymInt)]
     return any(size.node.expr.subs(empty) == 0 for size in sizes)
+
+
+def _places_of(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The tensors by whose places it looks up, or writes as many rows as there are places; [] where more may fail."""
+    name = name_of(node)
+    if not is_of_torch(node) or name not in ("getitem", "index_put", "setitem"):
+        return []
+    parts = parts_of(node)
+    places = [part for _, part in parts or () if isinstance(part, torch.fx.Node)]
+    value = node.args[2] if name != "getitem" and len(node.args) > 2 else None
+    if not isinstance(value, torch.fx.Node):
+        return places
+    (target,), (given,) = fakes_of(node.args[0]), fakes_of(value)
+    is_alone = len(places) == 1 and parts is not None and len(parts) == 1
+    rows = [size for fake in fakes_of(places[0]) for size in (*fake.shape, *target.shape[1:])] if is_alone else None
+    is_like = given.dtype is target.dtype and (given.dim() == 0 or same_sizes(given.shape, rows or ()) is True)
+    return places if is_alone and is_like else []
 
 
 def _place_of_numbers(node: torch.fx.Node) -> int | None:
