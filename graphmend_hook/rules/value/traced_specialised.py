@@ -20,6 +20,7 @@ from ...engine.graph_end.order import Verdict
 from .codes import NO_GUARD, OF_AN_INPUT, TOO_MANY_VALUES, UNKNOWN_DATA
 
 SMALL = 64  # elements of a tensor that is read at every call
+_FEW = 16  # of one that nobody named, and that may as well be data: labels, or flags of elements
 _MOST_RUN = 32  # operations that are run at every call
 _TRUTHS = ("True", "False")
 _MOST_COMBINATIONS = 4  # of guarded values for which a frame is compiled; Dynamo gives a frame up after eight
@@ -145,6 +146,8 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
         _check_first(compilation, parts)
     is_number = value not in _TRUTHS and not compilation.one_graph and not all(map(is_named, making.leaves))
     _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, is_number)
+    if is_number and any(part.root.meta["example_value"].numel() > _FEW for part in made):
+        raise Unknown(OF_AN_INPUT)
     if is_number:
         compilation.of(Guarded).numbers.update({computation.key: memory_of(making.leaves) for computation, _ in parts})
     for computation, answer in parts:
