@@ -216,14 +216,30 @@ CHEAP = SMOOTH | _names(
 # Those whose name with `_` at its end writes to the first operand what follows from all of them.
 CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
 
-# They do not fail on a tensor of no rows: what [Sweep] lets a step do whether or not there is a hit.
+# They do not fail on a tensor of no rows, nor warn: what may be done to rows that a mask selects, whether or not there is
+# one.  Measured with gradients: `tests/compiled/test_operations.py`.
 TOTAL = _names(
-    "abs add bitwise_and bool cat chunk clamp clone contiguous cos div dropout eq exp expand flatten float ge gelu "
-    "getitem gt half huber_loss index_select l1_loss layer_norm le leaky_relu linear log logical_and logical_not lt "
-    "matmul mean mm mse_loss mul ne neg norm normalize permute pow relu reshape rms_norm rsqrt "
-    "scaled_dot_product_attention sigmoid silu sin smooth_l1_loss softmax softplus split sqrt square squeeze sub sum "
-    "t tanh to transpose true_divide type type_as unsqueeze view where"
+    "abs absolute add all any bitwise_and bitwise_not bitwise_or bitwise_xor bool broadcast_to cat chunk clamp clamp_max "
+    "clamp_min clip clone contiguous cos count_nonzero cumsum detach div divide double dropout eq exp expand expand_as "
+    "flatten flip float ge gelu getitem gt half hstack huber_loss index_select int isfinite isinf isnan l1_loss "
+    "layer_norm le leaky_relu linear log logical_and logical_not logical_or logical_xor long lt masked_fill matmul "
+    "maximum mean minimum mm movedim mse_loss mul multiply ne neg negative norm normalize ones_like permute pow relu "
+    "repeat reshape rms_norm rsqrt scaled_dot_product_attention sigmoid sign silu sin smooth_l1_loss softmax softplus "
+    "split sqrt square squeeze stack sub subtract sum swapaxes t tanh tile to transpose true_divide type type_as "
+    "unsqueeze view vstack where zeros_like"
 )
+# The same on floats of four bytes or eight: others have no kernel on each device.
+TOTAL_OF_FLOATS = _names(
+    "acos acosh addcdiv addcmul addmm argsort asin asinh atan atan2 atanh baddbmm bilinear "
+    "binary_cross_entropy_with_logits bmm cdist ceil celu copysign cosh cosine_embedding_loss cosine_similarity cummax "
+    "cummin cumprod deg2rad diff digamma dot einsum elu erf erfc erfinv exp2 expm1 fliplr flipud floor fmax fmin fmod "
+    "frac hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss hypot inner lerp lgamma log10 log1p log2 "
+    "log_softmax logaddexp logaddexp2 logcumsumexp logit logsigmoid logsumexp margin_ranking_loss mish msort mv "
+    "nan_to_num nanmean nansum outer pairwise_distance prelu prod rad2deg reciprocal relu6 remainder "
+    "roll round selu sinc sinh soft_margin_loss softshrink softsign sort tan tanhshrink threshold trace tril "
+    "triplet_margin_loss triu trunc xlogy"
+)
+NORMS = _names("norm normalize")
 
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.
@@ -261,7 +277,7 @@ MOVING = VIEWS | _COPIES | _names("ceil copy dropout fill floor getitem pow roun
 COMPUTING = (SPECULABLE | LOOKING | KEEPING_STATISTICS | _names("index_select gather take_along_dim")) - MOVING
 
 # The data makes none of them fail, nor the want of any.
-HARMLESS = SPECULABLE | TOTAL
+HARMLESS = SPECULABLE | TOTAL | TOTAL_OF_FLOATS
 
 # What fails where a whole number that a tensor holds is no place in the first operand.
 INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleave take take_along_dim")

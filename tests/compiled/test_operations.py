@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import sys
 import types
 import unittest
@@ -285,47 +286,93 @@ def test_names_are_of_operations_that_only_compute(name: str) -> None:
 
 
 def test_every_total_operation_takes_no_rows() -> None:
-    rows, square = torch.ones(0, 4), torch.ones(4, 4)
-    special: dict[str, tuple[Any, ...]] = {
-        "bitwise_and": (rows.long(), rows.long()),
-        "cat": ([rows, rows],),
-        "chunk": (rows, 2, -1),
-        "dropout": (rows, 0.5, True),
-        "expand": (rows, (0, 4)),
-        "getitem": (),
-        "index_select": (square, 0, torch.zeros(0, dtype=torch.long)),
-        "layer_norm": (rows, (4,)),
-        "rms_norm": (rows, (4,)),
-        "clamp": (rows, 0, 1),
-        "permute": (rows, (1, 0)),
-        "reshape": (rows, (0, 2, 2)),
-        "view": (rows, (0, 2, 2)),
-        "scaled_dot_product_attention": (rows[None], square[None], square[None]),
-        "softmax": (rows, -1),
-        "split": (rows, 2, -1),
-        "to": (rows, torch.float16),
-        "type": (rows, torch.float16),
-        "transpose": (rows, 0, 1),
-        "unsqueeze": (rows, 0),
-        "where": (rows > 0, rows, rows),
-    }
-    for name in tensor_ops.TOTAL - {"getitem"}:
+    """With and without gradients; none of them warns."""
+    for name in (tensor_ops.TOTAL | tensor_ops.TOTAL_OF_FLOATS) - {"getitem"}:
         space = next(
             space
             for space in SPACES
             if callable(getattr(space, name, None)) and not isinstance(getattr(space, name), type)
         )
-        function = getattr(space, name)
-        tries = [special[name]] if name in special else [(rows,), (rows, square), (rows, rows)]
-        assert any(_runs(function, args) for args in tries), name
+        for grad in (False, True):
+            given = torch.ones(0, 4, requires_grad=grad)
+            assert any(_runs(getattr(space, name), args) for args in _of_no_rows(name, given)), name
+
+
+def _of_no_rows(name: str, given: torch.Tensor) -> list[tuple[Any, ...]]:
+    """What to try the operation with; where several will do, the first that does."""
+    rows, flat, square, whole = given * 1, given.flatten(), torch.ones(4, 4), torch.zeros(0, 4, dtype=torch.long)
+    special: dict[str, tuple[Any, ...]] = {
+        **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (whole, whole)),
+        **dict.fromkeys(("bmm", "baddbmm"), (rows[None], square[None])),
+        **dict.fromkeys(("cat", "hstack", "stack", "vstack"), ([rows, rows],)),
+        **dict.fromkeys(("hinge_embedding_loss", "soft_margin_loss"), (rows, rows.detach())),
+        **dict.fromkeys(("logcumsumexp", "logsumexp", "log_softmax", "softmax", "cummax", "cummin"), (rows, 0)),
+        "addmm": (torch.ones(4), rows, square),
+        "baddbmm": (rows[None], rows[None], square[None]),
+        "bilinear": (rows, rows, torch.ones(2, 4, 4)),
+        "binary_cross_entropy_with_logits": (rows, rows.detach()),
+        "bitwise_not": (whole,),
+        "broadcast_to": (rows, (2, 0, 4)),
+        "cdist": (rows, square),
+        "chunk": (rows, 2, -1),
+        "clamp": (rows, 0, 1),
+        "cosine_embedding_loss": (rows, rows, rows.detach()[:, 0]),
+        "cumprod": (rows, 0),
+        "cumsum": (rows, 0),
+        "dropout": (rows, 0.5, True),
+        "einsum": ("ij,ij->", rows, rows),
+        "expand": (rows, (0, 4)),
+        "flip": (rows, (0,)),
+        "index_select": (square, 0, torch.zeros(0, dtype=torch.long)),
+        "layer_norm": (rows, (4,)),
+        "lerp": (rows, rows, 0.5),
+        "masked_fill": (rows, rows > 0, 1.0),
+        "movedim": (rows, 0, 1),
+        "outer": (flat, flat),
+        "permute": (rows, (1, 0)),
+        "prelu": (rows, torch.ones(1)),
+        "repeat": (rows, (2, 1)),
+        "reshape": (rows, (0, 2, 2)),
+        "rms_norm": (rows, (4,)),
+        "roll": (rows, 1),
+        "scaled_dot_product_attention": (rows[None], square[None], square[None]),
+        "split": (rows, 2, -1),
+        "swapaxes": (rows, 0, 1),
+        "threshold": (rows, 0.1, 1.0),
+        "tile": (rows, (2, 1)),
+        "to": (rows, torch.float16),
+        "transpose": (rows, 0, 1),
+        "type": (rows, torch.float16),
+        "unsqueeze": (rows, 0),
+        "view": (rows, (0, 2, 2)),
+        "where": (rows > 0, rows, rows),
+    }
+    usual = [(rows,), (rows, square), (rows, rows), (flat, flat), (rows, torch.ones(4)), (rows, rows, rows), (rows, 1)]
+    return [special[name]] if name in special else usual
 
 
 def _runs(function: Any, args: tuple[Any, ...]) -> bool:
     try:
-        function(*args)
-    except (RuntimeError, TypeError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made = function(*args)
+            made = made[0] if isinstance(made, (list, tuple)) and made else made
+            if isinstance(made, torch.Tensor) and made.requires_grad:
+                made.sum().backward()
+    except (RuntimeError, TypeError, UserWarning):
         return False
     return True
+
+
+@pytest.mark.parametrize("order", [math.inf, -1.0])
+def test_a_norm_of_nothing_by_its_greatest_is_not_total(order: float) -> None:
+    graph = torch.fx.Graph()
+    rows = graph.placeholder("rows")
+    rows.meta["example_value"] = torch.ones(0, 4)
+    for given in ({"p": order}, {}):
+        node = graph.call_function(torch.norm, (rows,), given)
+        node.meta["example_value"] = torch.ones(())
+        assert operations.is_total(node) is not bool(given)
 
 
 # --- arguments that stand for sizes: what [Value] asks for, against the schemas ---

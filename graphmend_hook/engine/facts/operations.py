@@ -7,6 +7,7 @@ left may do anything.  `tests/compiled/test_operations.py` measures all of it on
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
@@ -185,7 +186,25 @@ def only_writes(node: torch.fx.Node) -> bool:
 
 def is_total(node: torch.fx.Node) -> bool:
     """Does it compute, and not fail on a tensor of no rows?"""
-    return name_of(node) in tensor_ops.TOTAL and _is_named(node) and only_computes(node)
+    name = name_of(node)
+    is_known = name in tensor_ops.TOTAL or (name in tensor_ops.TOTAL_OF_FLOATS and _is_of_floats(node))
+    return is_known and _is_named(node) and only_computes(node) and _has_norm_of_nothing(node)
+
+
+def _has_norm_of_nothing(node: torch.fx.Node) -> bool:
+    """Has it, if it is a norm, one of no elements?  One by the greatest, or by the inverse of elements, has none."""
+    if name_of(node) not in tensor_ops.NORMS:
+        return True
+    options = node.kwargs
+    order = options.get("p", node.args[1] if len(node.args) > 1 else None)
+    return order in (None, "fro") or (type(order) in (int, float) and 0 <= order < math.inf)
+
+
+def _is_of_floats(node: torch.fx.Node) -> bool:
+    """Is it given floats of one dtype that each device calculates with, and whole numbers or truths beside them?"""
+    dtypes = [fake.dtype for operand in node.all_input_nodes for fake in fakes_of(operand)]
+    floats = {dtype for dtype in dtypes if dtype.is_floating_point}
+    return len(floats) == 1 and dtypes[0] in floats and all(dtype in _COMMON for dtype in dtypes)
 
 
 def finds_extreme(node: torch.fx.Node) -> bool:
