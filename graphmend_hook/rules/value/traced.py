@@ -139,11 +139,16 @@ def _late_by(function: Any, value: Any) -> Any:
     if not (is_asked(value) and has_truth(value) and _may_be_late(value, True)):
         return None
     if function is float:
-        return float(_late(value, value.is_floating_point() and value.requires_grad))
+        return float(_late(as_floats(value), value.is_floating_point() and value.requires_grad))
     if function is bool:
         return _late(value != 0)
     is_whole = function is int and not value.is_floating_point()
     return _late(value.to(torch.int64) if value.dtype is torch.bool else value) if is_whole else None
+
+
+def as_floats(tensor: torch.Tensor) -> torch.Tensor:
+    """What ``float(tensor)`` gives the number of: whole numbers and truths as floats of Python's, rounded as there."""
+    return tensor if tensor.is_floating_point() or tensor.is_complex() else tensor.to(torch.float64)
 
 
 def read_list(tensor: Any) -> Any:
@@ -199,8 +204,11 @@ def known(value: Any, place: str = "") -> Any:
         tensor = torch.as_tensor(value)
         found = known(tensor, place)
         return value if found is tensor else found
-    if isinstance(value, torch.Tensor) and (place == "float" or place == "bool"):  # noqa: PLR1714  Dynamo
-        number = item(value, value.is_floating_point() or value.dtype is torch.bool, place == "float")
+    if isinstance(value, torch.Tensor) and place == "float":
+        number = item(as_floats(value), True, True)
+        return value if number is None else number
+    if isinstance(value, torch.Tensor) and place == "bool":
+        number = item(value, value.is_floating_point() or value.dtype is torch.bool)
         return value if number is None else number
     if isinstance(value, torch.Tensor) and place == "int" and not value.is_floating_point():
         number = item(value, is_alone=True)
