@@ -77,6 +77,9 @@ class Lowering:
     def _read(self, node: ast.AST) -> ast.expr | None:
         """A number that is read in the middle of an expression, or drawn; None for anything else."""
         owner = item_of(node) if isinstance(node, ast.Call) else None
+        if owner is None and isinstance(node, ast.Call) and (read := self._called_number(node)) is not None:
+            called, given = read
+            return expression(f'{called}(GM.known(A, "{called}"))', node, A=replaced(given, self._read))
         if owner is None:
             return self._drawn(node)
         holes: dict[str, ast.expr | str] = {"A": f"{OWN}asked", "VALUE": replaced(owner, self._read)}
@@ -190,9 +193,20 @@ class Lowering:
         """An operand that Python would read out of a tensor, as a tensor of the same value; None for any other."""
         if (owner := item_of(node)) is not None:
             return expression("GM.number(A)", node, A=self._value(owner, side))
+        if (read := self._called_number(node)) is not None:
+            return expression(f"GM.number(A, {read[0]})", node, A=self._value(read[1], side))
         if isinstance(node, ast.Call) and not node.args and not node.keywords and (selection := self._counted(node)):
             source, mask = self._value(selection.value, side), self._value(selection.slice, side)
             return expression("GM.count_selected(A, B)", node, A=source, B=mask)
+        return None
+
+    def _called_number(self, node: ast.expr) -> tuple[str, ast.expr] | None:
+        """What stands in ``float(x)`` or ``int(x)``, where `x` may be a tensor; None for anything else."""
+        match node:
+            case ast.Call(func=ast.Name("float" | "int" as called) as function, args=[given], keywords=[]):
+                may_be_tensor = not (isinstance(given, ast.Starred) or self._is_number(given))
+                is_builtin = self.scope.names_one_of(function, (called,), self.place.function)
+                return (called, given) if may_be_tensor and is_builtin else None
         return None
 
     def gives_bool(self, test: ast.expr) -> bool:

@@ -90,7 +90,7 @@ class Trap:
     """Rewrites guards; see the module's docstring."""
 
     name = "trap"
-    version = 30
+    version = 31
     fallback = False
     triggers = (
         re.compile(rb"(?s)\A(?=.*\btorch\b).*\b(?:raise|assert|" + "|".join(sorted(CHECKS)).encode() + rb")\b"),

@@ -20,14 +20,23 @@ from ..shared.traced_operations import is_tensor
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
 
-def number(tensor: Any) -> Any:
-    """``tensor.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64."""
-    if may_join(tensor):
-        if tensor.dtype.is_floating_point:
-            return without_gradient(tensor).reshape(()).to(torch.float64)
-        if not tensor.dtype.is_complex and tensor.dtype is not torch.uint64:
-            return without_gradient(tensor).reshape(()).to(torch.int64)
-    return tensor.item()
+def number(given: Any, kind: Any = None) -> Any:
+    """``given.item()`` as a tensor () of the dtype that holds what Python's numbers hold: int64 or float64.
+
+    kind: it is ``kind(given)``, of `float` or `int`; what they are given may be anything.
+    """
+    if isinstance(given, torch.Tensor) and may_join(given) and not _is_read_by(kind, given):
+        if given.dtype.is_floating_point:
+            return without_gradient(given).reshape(()).to(torch.float64)
+        if not given.dtype.is_complex and given.dtype is not torch.uint64:
+            whole = without_gradient(given).reshape(()).to(torch.int64)
+            return whole.to(torch.float64) if kind is float else whole
+    return given.item() if kind is None else kind(given)
+
+
+def _is_read_by(kind: Any, tensor: torch.Tensor) -> bool:
+    """Does `float` warn of its gradient, or `int` cut its fraction off?"""
+    return tensor.dtype.is_floating_point and (kind is int or (kind is float and tensor.requires_grad))
 
 
 def count_selected(tensor: Any, mask: Any) -> Any:
