@@ -216,27 +216,27 @@ CHEAP = SMOOTH | _names(
 # Those whose name with `_` at its end writes to the first operand what follows from all of them.
 CHEAP_IN_PLACE = CHEAP | _names("copy fill zero")
 
-# They do not fail on a tensor of no rows, nor warn: what may be done to rows that a mask selects, whether or not there is
-# one.  Measured with gradients: `tests/compiled/test_operations.py`.
+# They do not fail on a tensor of no rows, nor warn: what may be done to rows that a mask selects, whether or not there
+# is one.  Measured with gradients: `tests/compiled/test_operations.py`.
 TOTAL = _names(
-    "abs absolute add all any bitwise_and bitwise_not bitwise_or bitwise_xor bool broadcast_to cat chunk clamp clamp_max "
-    "clamp_min clip clone contiguous cos count_nonzero cumsum detach div divide double dropout eq exp expand expand_as "
-    "flatten flip float ge gelu getitem gt half hstack huber_loss index_select int isfinite isinf isnan l1_loss "
-    "layer_norm le leaky_relu linear log logical_and logical_not logical_or logical_xor long lt masked_fill matmul "
-    "maximum mean minimum mm movedim mse_loss mul multiply ne neg negative norm normalize ones_like permute pow relu "
-    "repeat reshape rms_norm rsqrt scaled_dot_product_attention sigmoid sign silu sin smooth_l1_loss softmax softplus "
-    "split sqrt square squeeze stack sub subtract sum swapaxes t tanh tile to transpose true_divide type type_as "
-    "unsqueeze view vstack where zeros_like"
+    "abs absolute add all any bitwise_and bitwise_not bitwise_or bitwise_xor bool broadcast_to cat chunk clamp "
+    "clamp_max clamp_min clip clone contiguous cos count_nonzero cumsum detach div divide double dropout eq exp "
+    "expand expand_as flatten flip float ge gelu getitem gt half hstack huber_loss index_select int isfinite isinf "
+    "isnan l1_loss layer_norm le leaky_relu linear log logical_and logical_not logical_or logical_xor long lt "
+    "masked_fill matmul maximum mean minimum mm movedim mse_loss mul multiply ne neg negative norm normalize "
+    "ones_like permute pow relu repeat reshape rms_norm rsqrt scaled_dot_product_attention sigmoid sign silu sin "
+    "smooth_l1_loss softmax softplus split sqrt square squeeze stack sub subtract sum swapaxes t tanh tile to "
+    "transpose true_divide type type_as unsqueeze view vstack where zeros_like"
 )
 # The same on floats of four bytes or eight: others have no kernel on each device.
 TOTAL_OF_FLOATS = _names(
     "acos acosh addcdiv addcmul addmm argsort asin asinh atan atan2 atanh baddbmm bilinear "
-    "binary_cross_entropy_with_logits bmm cdist ceil celu copysign cosh cosine_embedding_loss cosine_similarity cummax "
-    "cummin cumprod deg2rad diff digamma dot einsum elu erf erfc erfinv exp2 expm1 fliplr flipud floor fmax fmin fmod "
-    "frac hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss hypot inner lerp lgamma log10 log1p log2 "
-    "log_softmax logaddexp logaddexp2 logcumsumexp logit logsigmoid logsumexp margin_ranking_loss mish msort mv "
-    "nan_to_num nanmean nansum outer pairwise_distance prelu prod rad2deg reciprocal relu6 remainder "
-    "roll round selu sinc sinh soft_margin_loss softshrink softsign sort tan tanhshrink threshold trace tril "
+    "binary_cross_entropy_with_logits bmm cdist ceil celu copysign cosh cosine_embedding_loss cosine_similarity "
+    "cummax cummin cumprod deg2rad diff digamma dot einsum elu erf erfc erfinv exp2 expm1 fliplr flipud floor fmax "
+    "fmin fmod frac hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss hypot inner lerp lgamma log10 "
+    "log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logit logsigmoid logsumexp margin_ranking_loss mish "
+    "msort mv nan_to_num nanmean nansum outer pairwise_distance prelu prod rad2deg reciprocal relu6 remainder roll "
+    "round selu sinc sinh soft_margin_loss softshrink softsign sort tan tanhshrink threshold trace tril "
     "triplet_margin_loss triu trunc xlogy"
 )
 NORMS = _names("norm normalize")
@@ -284,8 +284,7 @@ INDEXED = _names("embedding gather getitem index_select one_hot repeat_interleav
 
 # They fail on shapes alone, whatever the types are.
 OF_SHAPES = _names("broadcast_tensors")
-# By the position of the operand whose numbers they may fail on, and on nothing else: classes, and places.  What an index
-# has beside tensors is seen to by itself.
+# By the position of the operand whose numbers they may fail on, and on nothing else: classes, and places.
 FAILS_ON_NUMBERS = {"cross_entropy": 1, "embedding": 0, "gather": 2, "index_select": 2, "nll_loss": 1}
 
 # Classes of tensors whose operations do what they do on plain tensors, and may talk to other processes.

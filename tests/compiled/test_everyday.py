@@ -19,7 +19,7 @@ from observing import HERE, Counting, import_file, import_mended
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
-STEMS = ("meters", "states", "loops", "losses")
+STEMS = ("meters", "states", "loops", "losses", "libraries")
 CALLS = 6
 # The last of six calls runs one graph, and at most two have been compiled.
 ONE_GRAPH = frozenset(
@@ -41,6 +41,7 @@ ONE_GRAPH = frozenset(
         "highway_exception",
         "hybrid_speech_loss",
         "integrate_and_fire",
+        "line_search",
         "loss_normalizer",
         "loss_scale_overflow",
         "loss_scaler",
@@ -60,6 +61,7 @@ ONE_GRAPH = frozenset(
         "sinkhorn_mean_err",
         "sup_con_loop",
         "tokens_by_expert",
+        "top1_capacity",
         "skips_overflow",
         "spec_augment",
         "spectral_power_iteration",

@@ -23,8 +23,11 @@ from ..facts.writes import operations
 from ..graph_end import dead_code
 from ..graph_end.order import Verdict
 from ..numbers.size_guards import respect_limits
-from . import resumed_frames  # noqa: F401  it counts what is compiled anew
-from . import retreats, skipped_frames
+from . import (
+    resumed_frames,  # noqa: F401  it counts what is compiled anew
+    retreats,
+    skipped_frames,
+)
 from .as_written import mending
 from .attempt import MENDING
 from .compilation import Compilation

@@ -44,7 +44,9 @@ def _counting(run: Any) -> Any:
     @functools.wraps(run)
     def count_and_run(translator: Any) -> Any:
         if not translator.one_graph and not translator.export and _is_spent(translator.f_code):
-            translator.step = _skip  # in place of its first instruction: Dynamo cleans up behind what an instruction raises
+            translator.step = (
+                _skip  # in place of its first instruction: Dynamo cleans up behind what an instruction raises
+            )
         return run(translator)
 
     return count_and_run

@@ -2,8 +2,8 @@
 
 Dynamo (2.12 to 2.15) knows an integer that is a key by its value, which it guards, but not a text with one in it: that
 equals no key that is there, so a lookup misses, and what it stores takes the place of what was stored.  A text by a
-format (``f"{x:.1f}"``) it takes for the number itself behind the graph.  In mended code a number in a key has its value,
-and a text is a text.
+format (``f"{x:.1f}"``) it takes for the number itself behind the graph.  In mended code a number in a key has its
+value, and a text is a text.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _items(variable: Variable) -> list[Variable]:
     """Those of a tuple, which may be texts."""
     from torch._dynamo.variables.lists import TupleVariable
 
-    known = None if is_unread(variable) else variable.realize()
+    known: Any = None if is_unread(variable) else variable.realize()
     return known.items if type(known) is TupleVariable else []
 
 

@@ -45,7 +45,9 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
     table, parts = tensor_of(node.args[0]), parts_of(node)
     if table is None or parts is None:
         return False
-    return all(not isinstance(part, torch.fx.Node) or _is_below(trace, part, table.shape[place]) for place, part in parts)
+    return all(
+        not isinstance(part, torch.fx.Node) or _is_below(trace, part, table.shape[place]) for place, part in parts
+    )
 
 
 def parts_of(node: torch.fx.Node) -> list[tuple[int, Any]] | None:

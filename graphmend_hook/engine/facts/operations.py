@@ -202,7 +202,8 @@ def _has_norm_of_nothing(node: torch.fx.Node) -> bool:
 
 def _is_of_floats(node: torch.fx.Node) -> bool:
     """Is it given floats of one dtype that each device calculates with, and whole numbers or truths beside them?"""
-    dtypes = [fake.dtype for operand in node.all_input_nodes for fake in fakes_of(operand)]
+    operands = [operand.meta.get("example_value") for operand in node.all_input_nodes]
+    dtypes = [operand.dtype for operand in operands if isinstance(operand, torch.Tensor)]
     floats = {dtype for dtype in dtypes if dtype.is_floating_point}
     return len(floats) == 1 and dtypes[0] in floats and all(dtype in _COMMON for dtype in dtypes)
 

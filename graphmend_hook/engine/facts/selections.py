@@ -51,7 +51,9 @@ def _sizes_counted_by(count: Any, is_zero: bool) -> set[Any]:
     name = name_of(count) if isinstance(count, torch.fx.Node) else ""
     if name in ("sum", "count_nonzero") and len(count.args) == 1 and not count.kwargs:
         return sizes_selected_by(count.args[0])
-    is_handed_on = name in ("scalar_tensor", "item", "sym_int", *HANDING_ON) or (name == "to" and _has_same_dtype(count))
+    is_handed_on = name in ("scalar_tensor", "item", "sym_int", *HANDING_ON) or (
+        name == "to" and _has_same_dtype(count)
+    )
     behind = _sizes_counted_by(count.args[0], is_zero) if is_handed_on else set()
     value = count.meta.get("example_value") if isinstance(count, torch.fx.Node) else None
     if not isinstance(value, torch.SymInt) or not (is_zero or is_known(value >= 0)):

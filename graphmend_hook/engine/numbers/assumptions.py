@@ -44,7 +44,7 @@ class Suppositions:
 
 @dataclass
 class _Passes:
-    """How often an attempt has come to an instruction of a frame that captures a number in a loop without an iterator."""
+    """How often an attempt has come to an instruction that captures numbers in a loop without an iterator, by frame."""
 
     begun: Counter[tuple[int, int]] = field(default_factory=Counter)
 
