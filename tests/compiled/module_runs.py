@@ -20,7 +20,9 @@ def seen(kind: type[torch.nn.Module], backend: Counting | None) -> list[Any]:
     for _ in range(CALLS):
         given = torch.randn(3, 4, generator=draws), torch.randint(3, (3,), generator=draws)
         result = _readable(called(*given))
-        found.append((result, {name: repr(value) for name, value in vars(module).items() if not name.startswith("_")}))
+        kept = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        ordered = {name: sorted(value) if isinstance(value, set) else value for name, value in kept.items()}
+        found.append((result, repr(ordered)))
     return found
 
 

@@ -16,6 +16,8 @@ import pytest
 import torch
 from observing import HERE, Counting, import_file, import_mended
 
+from graphmend_hook.engine.attempt import refusals
+
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
@@ -186,6 +188,16 @@ def cases() -> Iterator[Any]:
             why = DIFFERENT.get(name)
             marks = [pytest.mark.xfail(reason=why, strict=False)] if why else []
             yield pytest.param(stem, name, id=name, marks=marks)
+
+
+def test_a_frame_that_breaks_where_dynamo_left_it_to_eager_is_compiled_anew_twice_at_most() -> None:
+    """What is behind its breaks holds other floats in each call: 51 compilations in twelve calls without the budget."""
+    torch._dynamo.reset()
+    refusals.seen.clear()
+    counting = Counting("eager")
+    graphs = [counting.graphs for _ in seen(MODULES["meters"][1].CASES["policy_update"], counting)]
+    assert graphs[-1] == graphs[2] <= 12
+    assert "GM100-T02" in [code for code, *_ in refusals.seen]
 
 
 @pytest.mark.parametrize(("stem", "name"), cases())

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from torch._guards import CompileContext
 
 from ..door.question import at_connection
-from . import refusals, skipped_frames
+from . import defects, refusals, skipped_frames
 from .compilation import memory_of
 from .refusals import COMPILED_AGAIN
 
@@ -43,10 +43,13 @@ def watch() -> None:
 def _counting(run: Any) -> Any:
     @functools.wraps(run)
     def count_and_run(translator: Any) -> Any:
-        if not translator.one_graph and not translator.export and _is_spent(translator.f_code):
-            translator.step = (
-                _skip  # in place of its first instruction: Dynamo cleans up behind what an instruction raises
-            )
+        try:
+            is_spent = not (translator.one_graph or translator.export) and _is_spent(translator.f_code)
+        except Exception as error:
+            defects.report("what is compiled anew", error)
+            is_spent = False
+        if is_spent:
+            translator.step = _skip  # Dynamo cleans up behind what an instruction raises
         return run(translator)
 
     return count_and_run

@@ -9,6 +9,7 @@ value, and a text is a text.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,29 +43,45 @@ def _with_values(otherwise: Callable[..., None]) -> Callable[..., None]:
 def _as_text(otherwise: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(otherwise)
     def format_value(translator: Any, form: Variable, flags: int) -> None:
-        otherwise(translator, form, flags)
-        if _is_mended(translator):
-            translator.stack[-1] = _of_value(translator.stack[-1], form)
+        number = _number(translator.stack[-1]) if _is_mended(translator) else None
+        if number is None:
+            otherwise(translator, form, flags)
+        else:
+            translator.pop()
+            translator.push(_formatted_by(form, number))
 
     return format_value
 
 
-def _of_value(made: Variable, form: Variable) -> Variable:
-    """The text that stands for itself, and not for the number of which it is made; made: what Dynamo has."""
-    from torch._dynamo.symbolic_convert import InstructionTranslator
-    from torch._dynamo.variables.lazy import LazySymNodeFormatString, LazyVariableTracker
-    from torch._dynamo.variables.misc import StringFormatVariable
+def _number(value: Variable) -> Variable | None:
+    """The number that is a symbol, if that is what the value turns out to be."""
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    number = made if isinstance(made, SymNodeVariable) else None
-    if is_unread(made) and isinstance(lazy := made.original_value(), LazySymNodeFormatString):
-        number = lazy.sym_node_var
-    if number is None:
-        return made
+    if is_unread(value) and value.peek_type() not in (int, float):
+        return None
+    known = value.realize()
+    return known if isinstance(known, SymNodeVariable) else None
+
+
+def _formatted_by(form: Variable, number: Variable) -> Variable:
+    """The text that stands for itself, and not for the number of which it is made."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.lazy import LazySymNodeFormatString, LazyVariableTracker
+
     if spec := form.as_python_constant():  # which Dynamo applies to the number's text
-        return StringFormatVariable.create("{:" + spec + "}", [number], {})
+        return _formatted("{:" + spec + "}", [number], {})
     value = LazySymNodeFormatString(number, form)
     return LazyVariableTracker.create(value, source=None, tx=InstructionTranslator.current_tx())
+
+
+def _formatted(text: str, listed: list[Variable], named: dict[str, Variable]) -> Variable:
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.misc import StringFormatVariable
+
+    create = StringFormatVariable.create
+    takes_translator = "tx" in inspect.signature(create).parameters  # since torch 2.15
+    made: Variable = create(*[InstructionTranslator.current_tx()] * takes_translator, text, listed, named)
+    return made
 
 
 def _is_mended(translator: Any) -> bool:
@@ -113,13 +130,11 @@ def _specialized(variable: Variable) -> Variable:
     from torch._dynamo.exc import Unsupported
     from torch._dynamo.utils import specialize_symnode
     from torch._dynamo.variables.lists import TupleVariable
-    from torch._dynamo.variables.misc import StringFormatVariable
 
     if (text := _text(variable)) is not None:
         form, listed, named = text
-        made = StringFormatVariable.create(
-            form, [*map(specialize_symnode, listed)], {name: specialize_symnode(value) for name, value in named.items()}
-        )
+        values = {name: specialize_symnode(value) for name, value in named.items()}
+        made = _formatted(form, [*map(specialize_symnode, listed)], values)
         if not made.is_python_constant():
             raise Unsupported("a key whose text shows what is known after the graph")
         return made

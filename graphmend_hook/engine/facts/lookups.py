@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 
 from ..door.tracer import Trace
+from ..door.variables import same_sizes
 from .operations import is_of_torch, name_of
 from .ranges import range_of
+from .writes import stay
 
 # What they are about, the dimension, and the index come first; how they spell the last two.
 _ALONG_A_DIMENSION = {
@@ -72,10 +75,23 @@ def _is_part(part: Any, size: Any) -> bool:
 def _is_below(trace: Trace, index: Any, size: Any) -> bool:
     """Are its elements at least 0, and below the size?"""
     fake = tensor_of(index)
-    if fake is None or fake.dtype not in (torch.int32, torch.int64) or type(size) is not int:
+    if fake is None or fake.dtype not in (torch.int32, torch.int64):
         return False
+    if type(size) is not int:
+        return _is_order_of(index, size)
     found = range_of(trace, index)
     return found is not None and found.low >= 0 and found.high < size
+
+
+def _is_order_of(index: torch.fx.Node, size: Any) -> bool:
+    """Are the elements the places, by `sort` or `argsort`, of a tensor (size,) in order, whatever the size is?"""
+    node = index
+    if node.target is operator.getitem and node.args[1] == 1 and isinstance(node.args[0], torch.fx.Node):
+        node = node.args[0]
+    is_sorting = name_of(node) == ("argsort" if node is index else "sort") and "out" not in node.kwargs
+    given = tensor_of(node.args[0]) if is_sorting and node.args else None
+    is_order = given is not None and given.dim() == 1 and same_sizes(given.shape, (size,)) is True
+    return is_order and is_of_torch(node) and stay([index], index.graph.nodes)
 
 
 def tensor_of(node: Any) -> torch.Tensor | None:

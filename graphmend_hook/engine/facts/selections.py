@@ -15,8 +15,8 @@ from ..door.tracer import Trace
 from ..door.variables import is_known, is_unbacked, same_sizes
 from .lookups import is_inside, tensor_of
 from .operations import divides_whole_numbers, is_of_torch, is_steady, is_total, name_of
-from .truths import HANDING_ON, stay
-from .writes import fakes_of
+from .truths import HANDING_ON
+from .writes import fakes_of, stay
 
 _PLACES = frozenset({"argwhere", "nonzero"})
 # Of sizes, which are whole numbers of Python's.

@@ -12,7 +12,7 @@ from ..door.tracer import Trace
 from ..door.variables import is_contiguous, same_sizes
 from .lookups import tensor_of
 from .operations import is_plain, name_of
-from .writes import memory_of, written_by
+from .writes import stay
 
 HANDING_ON = frozenset({"clone", "detach", "reshape", "view"})
 _NEGATING = frozenset({operator.invert, torch.logical_not, torch.bitwise_not, "logical_not", "bitwise_not"})
@@ -147,9 +147,3 @@ def _below(*nodes: torch.fx.Node) -> list[torch.fx.Node]:
     for node in found:
         found += [each for each in node.all_input_nodes if each not in found and node.op.startswith("call")]
     return found
-
-
-def stay(nodes: Iterable[torch.fx.Node], every: Iterable[torch.fx.Node]) -> bool:
-    """Has nothing written to the memory of those?"""
-    memory = memory_of(nodes)
-    return all(memory.isdisjoint(written_by(node)) for node in every)

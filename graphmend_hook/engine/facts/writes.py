@@ -156,3 +156,9 @@ def _ranges_of(tensor: Any) -> Iterator[range]:
         if part.layout is torch.strided and part.device.type != "meta":
             storage = part.untyped_storage()
             yield range(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
+
+
+def stay(nodes: Iterable[torch.fx.Node], every: Iterable[torch.fx.Node]) -> bool:
+    """Has nothing written to the memory of those?"""
+    memory = memory_of(nodes)
+    return all(memory.isdisjoint(written_by(node)) for node in every)
