@@ -20,6 +20,7 @@ from ...engine.epilogue.deferral import is_in_a_body, is_transformed
 from ...engine.facts import ranges
 from ...engine.facts.truths import is_same_mask
 from ...engine.numbers import capture
+from ...engine.numbers.captured_items import selected
 from ...engine.numbers.runtime_asserts import assert_on_host
 from ..shared import traced_sides
 from ..shared.traced_conditions import are_same_shapes, has_elements, holds_data, is_left_alone
@@ -29,7 +30,6 @@ from . import traced_contents
 from .traced import as_tensor, is_asked, is_traced, item, on_host
 from .traced_contents import known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
-from .traced_selected import selected
 
 _MOST_COUNTED = 1 << 22  # comparisons, in the place of a count
 
