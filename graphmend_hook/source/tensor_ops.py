@@ -240,6 +240,7 @@ TOTAL_OF_FLOATS = _names(
     "triplet_margin_loss triu trunc xlogy"
 )
 NORMS = _names("norm normalize")
+OF_A_DIMENSION = _names("log_softmax softmax")  # which warn unless one is named
 
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.

@@ -145,6 +145,20 @@ class UpdatedCounter(Kept):
         return x * 2
 
 
+class ConvertedFirst(Kept):
+    def forward(self, x, t):
+        for k in t.tolist():
+            self.counts[f"{k!s:5}|"] += 1
+        return x * 2
+
+
+class ConvertedFloat(Kept):
+    def forward(self, x, t):
+        for value in t.float().tolist():
+            self.counts[f"{value!r:>6}|"] += 1
+        return x * 2
+
+
 class Attribute(Kept):
     def forward(self, x, t):
         setattr(self, f"z{int(t[0])}", self.calls)

@@ -102,4 +102,53 @@ ONE_GRAPH = (
     *(sorted_errors, log_of_more, similarity, binary, activations, either),
     *(labels_by_places, marked, put_back, weights_beside_a_number),
 )
+
+
+# as in eager, and without a graph that fails
+
+
+def looked_up_in_an_inner_side(x):
+    table, y = torch.arange(18.0).reshape(6, 3), x.sum()
+    rows = (x[:, 0] * 100).long()[x[:, 0] > 0]  # most of which are not there
+    z = y * 2
+    if (x[:, 0] > 0).any():
+        z = y * 3
+        if x[:, 2].sum() > 1000:
+            z = table[rows].sin().sum() + y
+    return z
+
+
+def written_in_an_inner_side(x):
+    marks, y = torch.zeros(6), x.sum()
+    rows = (x[:, 0] * 100).long()[x[:, 0] > 0]
+    if (x[:, 0] > 0).any():
+        y = y * 3
+        if x[:, 2].sum() > 1000:
+            marks[rows] = 1.0
+    return y + marks.sum()
+
+
+def remainder_of_a_number(x):
+    y, rows = (x * x).sum(), x[x[:, 0] > 0]
+    if x[:, 2].sum() > 1000:
+        y = y + (2.0 % rows).sum()
+    return y
+
+
+def all_or_none(x):
+    z, mask = torch.zeros(5), (x.sum() > 0).expand(5)
+    count = x[mask].sum()
+    if mask.any():
+        z[mask] = x[:, 1].detach()
+    return z.sum() + x.sum() + count
+
+
+def put_by_name(x):
+    z, rows = torch.zeros(5), torch.where(x[:, 0] > 0)[0]
+    if (x[:, 0] > 0).any():
+        z = z.index_put(indices=(rows,), values=z[rows] + 1)
+    return z.sum() + x.sum()
+
+
 OTHERS = (log_sum, distances)  # PyTorch asks for the number of rows
+NOT_TAKEN = (*(looked_up_in_an_inner_side, written_in_an_inner_side, remainder_of_a_number, all_or_none, put_by_name),)

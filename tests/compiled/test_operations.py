@@ -364,6 +364,22 @@ def _runs(function: Any, args: tuple[Any, ...]) -> bool:
     return True
 
 
+def test_what_warns_of_how_it_is_called_is_not_total() -> None:
+    graph = torch.fx.Graph()
+    rows = graph.placeholder("rows")
+    rows.meta["example_value"] = torch.ones(0, 4)
+    calls: list[tuple[Any, dict[str, Any], bool]] = [
+        (F.log_softmax, {}, False),
+        (F.log_softmax, {"dim": 1}, True),
+        (F.softmax, {"dim": None}, False),
+        (F.l1_loss, {"reduce": False}, False),
+    ]
+    for function, options, expected in calls:
+        node = graph.call_function(function, (rows,), options)
+        node.meta["example_value"] = torch.ones(0, 4)
+        assert operations.is_total(node) is expected
+
+
 @pytest.mark.parametrize("order", [math.inf, -1.0])
 def test_a_norm_of_nothing_by_its_greatest_is_not_total(order: float) -> None:
     graph = torch.fx.Graph()

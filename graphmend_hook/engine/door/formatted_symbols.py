@@ -43,7 +43,8 @@ def _with_values(otherwise: Callable[..., None]) -> Callable[..., None]:
 def _as_text(otherwise: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(otherwise)
     def format_value(translator: Any, form: Variable, flags: int) -> None:
-        number = _number(translator.stack[-1]) if _is_mended(translator) else None
+        converts = flags & 3  # ``!s``, ``!r``, ``!a``: the format is that of a text
+        number = _number(translator.stack[-1]) if not converts and _is_mended(translator) else None
         if number is None:
             otherwise(translator, form, flags)
         else:
@@ -131,6 +132,10 @@ def _specialized(variable: Variable) -> Variable:
     from torch._dynamo.utils import specialize_symnode
     from torch._dynamo.variables.lists import TupleVariable
 
+    if is_unread(variable) and _text(variable) is not None:
+        variable = variable.realize()  # a text of the number's text: Dynamo looks at the number, if it can
+        if variable.is_python_constant():
+            return variable
     if (text := _text(variable)) is not None:
         form, listed, named = text
         values = {name: specialize_symnode(value) for name, value in named.items()}

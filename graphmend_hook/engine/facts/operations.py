@@ -188,11 +188,22 @@ def is_total(node: torch.fx.Node) -> bool:
     """Does it compute, and not fail on a tensor of no rows?"""
     name = name_of(node)
     is_known = name in tensor_ops.TOTAL or (name in tensor_ops.TOTAL_OF_FLOATS and _is_of_floats(node))
-    return is_known and _is_named(node) and only_computes(node) and _has_norm_of_nothing(node)
+    return is_known and _is_named(node) and only_computes(node) and _is_defined_on_nothing(node) and not _may_warn(node)
 
 
-def _has_norm_of_nothing(node: torch.fx.Node) -> bool:
-    """Has it, if it is a norm, one of no elements?  One by the greatest, or by the inverse of elements, has none."""
+def _may_warn(node: torch.fx.Node) -> bool:
+    """Does it warn of how it is called: with no dimension, by an old option, or as it makes complex numbers real?"""
+    if name_of(node) in tensor_ops.OF_A_DIMENSION:
+        dimension = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
+        return dimension is None
+    values = [each.meta.get("example_value") for each in (node, *node.all_input_nodes)]
+    made, *given = [isinstance(value, torch.Tensor) and value.is_complex() for value in values]
+    has_old = any(node.kwargs.get(option) is not None for option in ("reduce", "size_average"))
+    return has_old or (any(given) and not made)
+
+
+def _is_defined_on_nothing(node: torch.fx.Node) -> bool:
+    """Is it so, if it is a norm?  One by the greatest, or by the inverse of elements, is not."""
     if name_of(node) not in tensor_ops.NORMS:
         return True
     options = node.kwargs

@@ -218,7 +218,7 @@ def _use(node: torch.fx.Node) -> None:
         or value.is_quantized
     ):
         raise _UnusableError
-    last = tensor if tensor in node.users else node
+    last = tensor if tensor in node.users else node  # behind an item of what it gives
 
     def add(kind: str, target: Any, *operands: Any) -> torch.fx.Node:
         nonlocal last

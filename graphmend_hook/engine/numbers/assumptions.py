@@ -46,7 +46,7 @@ class Suppositions:
 class _Passes:
     """How often an attempt has come to an instruction that captures numbers in a loop without an iterator, by frame."""
 
-    begun: Counter[tuple[int, int]] = field(default_factory=Counter)
+    begun: Counter[tuple[Any, int]] = field(default_factory=Counter)
 
 
 OPEN = Feature("what a captured number decides is open")  # else an example decides
@@ -147,7 +147,7 @@ def _never_ends(compilation: Compilation) -> bool:
     passes = compilation.of(_Passes).begun
     for frame in Trace(compilation.output.current_tx).frames_outside():
         if is_in_open_loop(frame):
-            key = id(frame), frame.current_instruction.offset
+            key = frame, frame.current_instruction.offset
             passes[key] += 1
             if passes[key] > _MOST_PASSES:
                 return True

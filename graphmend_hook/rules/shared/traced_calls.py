@@ -175,6 +175,8 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     """Can the operation, one of those that were `made`, fail on no data, nor for want of any?"""
     if not node.op.startswith("call"):
         return True
+    if _has_no_gradient(node):
+        return False
     if name_of(node).rstrip("_") in tensor_ops.STORING:
         return _stores_anywhere(node) or selections.fills(trace, node) or _looks_at_nothing(trace, node)
     if selections.has_open_sizes(node):
@@ -187,14 +189,19 @@ def _cannot_fail(node: torch.fx.Node) -> bool:
     """Can it fail on no data, where no data decides a size?"""
     name = name_of(node).rstrip("_")
     given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
-    if operation(name).is_without_gradient and torch.is_grad_enabled() and any(value.requires_grad for value in given):
-        return False
     if name not in SPECULABLE:
         return is_steady(node) or stores_steadily(node)
     if not is_of_torch(node) or divides_whole_numbers(node) or "out" in node.kwargs or any(map(is_wrapper, given)):
         return False
     arguments, options = fake_arguments(node)
     return not can_fail(name, arguments, {key: value for key, value in options.items() if key != "inplace"})
+
+
+def _has_no_gradient(node: torch.fx.Node) -> bool:
+    """Is it given what requires a gradient, and has none?  The backward pass fails then."""
+    given = [value for operand in node.all_input_nodes for value in fakes_of(operand)]
+    is_trained = torch.is_grad_enabled() and any(value.requires_grad for value in given)
+    return is_trained and operation(name_of(node).rstrip("_")).is_without_gradient
 
 
 def _fails_before(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
@@ -221,36 +228,44 @@ def _finds_something(trace: Trace, node: torch.fx.Node) -> bool:
 
 
 def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
-    """Does it fail on the numbers of an operand alone, such as classes, of which there is none where no region is?"""
+    """Does it fail on the numbers of some operands alone, such as classes, and has none where no region is taken?
+
+    It is made where any of the open regions is not taken, so that has to follow from each of them.
+    """
     place = _place_of_numbers(node)
     operands = _places_of(node) if place is None else [node.args[place]]
-    empty = dict.fromkeys(_empty_where_not_taken(trace), 0)
-    return bool(operands) and all(_has_nothing(each, empty) for each in operands)
+    empty = _empty_where_not_taken(trace)
+    return bool(operands and empty) and all(_has_nothing(each, sizes) for sizes in empty for each in operands)
 
 
-def _has_nothing(operand: torch.fx.Node, empty: dict[Any, int]) -> bool:
+def _has_nothing(operand: torch.fx.Node, empty: set[Any]) -> bool:
     """Has the tensor no elements, or no true one if it is a mask, where those sizes are 0?"""
     if _is_mask(operand):
         return not selections.sizes_selected_by(operand).isdisjoint(empty)
     sizes = [size for fake in fakes_of(operand) for size in fake.shape if isinstance(size, torch.SymInt)]
-    return any(size.node.expr.subs(empty) == 0 for size in sizes)
+    return any(size.node.expr.subs(dict.fromkeys(empty, 0)) == 0 for size in sizes)
 
 
 def _places_of(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The tensors by whose places it looks up, or writes as many rows as there are places; [] where more may fail."""
     name = name_of(node)
-    if not is_of_torch(node) or name not in ("getitem", "index_put", "setitem"):
+    given = (*node.args, *[None] * 3)[2]
+    if name not in ("getitem", "index_put", "setitem") or not is_of_torch(node) or not {*node.kwargs} <= {"accumulate"}:
         return []
-    parts = parts_of(node)
-    places = [part for _, part in parts or () if isinstance(part, torch.fx.Node)]
-    value = node.args[2] if name != "getitem" and len(node.args) > 2 else None
-    if not isinstance(value, torch.fx.Node):
-        return places
-    (target,), (given,) = fakes_of(node.args[0]), fakes_of(value)
-    is_alone = len(places) == 1 and parts is not None and len(parts) == 1
-    rows = [size for fake in fakes_of(places[0]) for size in (*fake.shape, *target.shape[1:])] if is_alone else None
-    is_like = given.dtype is target.dtype and (given.dim() == 0 or same_sizes(given.shape, rows or ()) is True)
-    return places if is_alone and is_like else []
+    parts = (parts_of(node) or []) if len(node.args) > 1 else []
+    places = [part for _, part in parts if isinstance(part, torch.fx.Node)]
+    fits = name == "getitem" or not isinstance(given, torch.fx.Node) or _fits_at(node.args[0], places, given)
+    return places if fits and (len(parts) == 1 or not isinstance(given, torch.fx.Node)) else []
+
+
+def _fits_at(target: Any, places: list[torch.fx.Node], given: torch.fx.Node) -> bool:
+    """Can what is given be written at the places, however many there are?"""
+    (written,), (value,) = fakes_of(target), fakes_of(given)
+    if value.dtype is not written.dtype or value.dim() == 0:
+        return value.dtype is written.dtype
+    if len(places) != 1 or _is_mask(places[0]):  # how many rows a mask selects its shape does not say
+        return False
+    return any(same_sizes(value.shape, (*fake.shape, *written.shape[1:])) is True for fake in fakes_of(places[0]))
 
 
 def _place_of_numbers(node: torch.fx.Node) -> int | None:
@@ -333,11 +348,15 @@ def _costly(trace: Trace, made: list[torch.fx.Node]) -> torch.fx.Node | None:
     return None
 
 
-def _empty_where_not_taken(trace: Trace) -> set[Any]:
-    """The sizes that are 0 where an open region is not taken, as symbols."""
-    regions = [region for region in trace.compilation.of(Regions).open if region.predicate is not None]
-    found = [selections.empty_unless(tensor_node(each.predicate), each.is_where_true) for each in regions]
-    return set().union(*found)
+def _empty_where_not_taken(trace: Trace) -> list[set[Any]]:
+    """For each open region the sizes that are 0 where it is not taken, as symbols."""
+    found = list[set[Any]]()
+    for region in trace.compilation.of(Regions).open:
+        is_known = region.predicate is not None
+        found.append(
+            selections.empty_unless(tensor_node(region.predicate), region.is_where_true) if is_known else set()
+        )
+    return found
 
 
 def _seen(trace: Trace, count: Any) -> float:
@@ -346,8 +365,8 @@ def _seen(trace: Trace, count: Any) -> float:
         return float(count)
     if count.node.hint is not None:
         return float(count.node.hint)
-    empty = _empty_where_not_taken(trace)
-    return 0.0 if count.node.expr.subs(dict.fromkeys(empty, 0)) == 0 else at_most(count)
+    empty = dict.fromkeys(set().union(*_empty_where_not_taken(trace)), 0)  # each region is to cost little by itself
+    return 0.0 if count.node.expr.subs(empty) == 0 else at_most(count)
 
 
 def _device_of(node: torch.fx.Node) -> str | None:

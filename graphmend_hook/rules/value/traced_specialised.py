@@ -142,12 +142,12 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     parts = [(Computation(part.root, part.operations, part.leaves), part.result()) for part in made]
     if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
         raise Unknown(NO_GUARD)
-    if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
-        _check_first(compilation, parts)
     is_number = value not in _TRUTHS and not compilation.one_graph and not all(map(is_named, making.leaves))
-    _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, is_number)
     if is_number and any(part.root.meta["example_value"].numel() > _FEW for part in made):
         raise Unknown(OF_AN_INPUT)
+    if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
+        _check_first(compilation, parts)
+    _check_few(compilation, {(computation.key, answer) for computation, answer in parts}, is_number)
     if is_number:
         compilation.of(Guarded).numbers.update({computation.key: memory_of(making.leaves) for computation, _ in parts})
     for computation, answer in parts:
