@@ -1,9 +1,9 @@
 """How often what is behind a break may be compiled anew, where Dynamo would have left the whole frame to eager.
 
-A freed break in a loop has the frame compiled, where without us it ran as it is. If the frame breaks at another
-statement all the same, Dynamo makes functions of what is behind that one, and each guards what the program holds there:
-floats of a list, counters. What such a family is compiled anew is work that only the freed break has brought. So the
-frame and its functions are left to eager, as they would have been, after a few such compilations.
+A freed break in a loop has the frame compiled, where without us it runs in eager.  If the frame breaks at another
+statement all the same, Dynamo compiles a function of what is behind that one, too, with guards on what the program
+holds there, such as the floats of a list.  Without us there are no such guards, and no compilations.  So the frame and
+those functions are left to eager, as they would have been, after the second time that any of them is compiled anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import defects, refusals, skipped_frames
 from .compilation import memory_of
 from .refusals import COMPILED_AGAIN
 
-_MOST = 2  # compilations of functions of one frame that had code already
+_MOST = 2  # compilations of a frame, and of functions behind its breaks, for which Dynamo had code already
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -55,7 +55,7 @@ def is_resumed(trace: Trace) -> bool:
 
 
 def was_left(code: CodeType) -> bool:
-    """Has a break been freed in the frame that would have left it to eager?"""
+    """Has a break been freed in a frame of that code, compiled by itself, that would have left it to eager?"""
     return code in memory_of(code).of(_Left).codes
 
 
@@ -85,21 +85,21 @@ def _would_be_left(frame: Any, is_inner: bool) -> bool:
 
 
 def _is_in_a_loop(frame: Any) -> bool:
-    from torch._dynamo.bytecode_analysis import JUMP_OPNAMES
-
-    at = frame.current_instruction.offset
-    behind = frame.instructions[frame.instruction_pointer :]
-    return any(each.opname in JUMP_OPNAMES and each.argval < at for each in behind)
+    return any(True for _ in _jumps_back(frame))
 
 
 def is_in_open_loop(frame: Any) -> bool:
     """Is the instruction in a loop that no iterator ends, the innermost one or one around it?"""
+    return any(each.target.opname not in ("FOR_ITER", "SEND") for each in _jumps_back(frame))
+
+
+def _jumps_back(frame: Any) -> Iterator[Any]:
+    """The jumps behind the instruction to what stands before it."""
     from torch._dynamo.bytecode_analysis import JUMP_OPNAMES
 
     at = frame.current_instruction.offset
     behind = frame.instructions[frame.instruction_pointer :]
-    backward = (each for each in behind if each.opname in JUMP_OPNAMES and each.argval <= at)
-    return any(each.target.opname not in ("FOR_ITER", "SEND") for each in backward)
+    return (each for each in behind if each.opname in JUMP_OPNAMES and each.argval < at)
 
 
 def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:

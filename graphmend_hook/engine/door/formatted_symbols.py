@@ -69,7 +69,7 @@ def _formatted_by(form: Variable, number: Variable) -> Variable:
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._dynamo.variables.lazy import LazySymNodeFormatString, LazyVariableTracker
 
-    if spec := form.as_python_constant():  # which Dynamo applies to the number's text
+    if spec := form.as_python_constant():  # Dynamo applies it to the number's text: ``f"{1.5:.1f}"`` fails there
         return _formatted("{:" + spec + "}", [number], {})
     value = LazySymNodeFormatString(number, form)
     return LazyVariableTracker.create(value, source=None, tx=InstructionTranslator.current_tx())

@@ -25,7 +25,7 @@ def number(given: Any, kind: Any = None) -> Any:
 
     kind: it is ``kind(given)``, of `float` or `int`; what they are given may be anything.
     """
-    if isinstance(given, torch.Tensor) and may_join(given) and not _is_read_by(kind, given):
+    if isinstance(given, torch.Tensor) and may_join(given) and not _is_for_python(kind, given):
         if given.dtype.is_floating_point:
             return without_gradient(given).reshape(()).to(torch.float64)
         if not given.dtype.is_complex and given.dtype is not torch.uint64:
@@ -34,8 +34,8 @@ def number(given: Any, kind: Any = None) -> Any:
     return given.item() if kind is None else kind(given)
 
 
-def _is_read_by(kind: Any, tensor: torch.Tensor) -> bool:
-    """Does `float` warn of its gradient, or `int` cut its fraction off?"""
+def _is_for_python(kind: Any, tensor: torch.Tensor) -> bool:
+    """Has Python to read the number: `float` warns of a gradient, `int` cuts a fraction off?"""
     return tensor.dtype.is_floating_point and (kind is int or (kind is float and tensor.requires_grad))
 
 
