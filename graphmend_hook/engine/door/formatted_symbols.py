@@ -13,9 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...source.templates import RUNTIME
 from .question import at_connection
-from .tracer import trace_at
+from .tracer import mended_trace_at
 from .variables import Variable, is_unread
 
 _Text = tuple[str, list[Variable], dict[str, Variable]]  # what `str.format` takes
@@ -44,7 +43,7 @@ def _as_text(otherwise: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(otherwise)
     def format_value(translator: Any, form: Variable, flags: int) -> None:
         converts = flags & 3  # ``!s``, ``!r``, ``!a``: the format is that of a text
-        number = _number(translator.stack[-1]) if not converts and _is_mended(translator) else None
+        number = _number(translator.stack[-1]) if not converts and mended_trace_at(translator) else None
         if number is None:
             otherwise(translator, form, flags)
         else:
@@ -85,16 +84,11 @@ def _formatted(text: str, listed: list[Variable], named: dict[str, Variable]) ->
     return made
 
 
-def _is_mended(translator: Any) -> bool:
-    trace = trace_at(translator)
-    return trace is not None and any(RUNTIME in frame.f_globals for frame in trace.frames())
-
-
 def _with_its_numbers(variable: Variable) -> Variable:
     """The key with the values of the symbols that its texts show; raises Unsupported for a text that shows a tensor."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
-    if _shows_symbols(variable) and _is_mended(InstructionTranslator.current_tx()):
+    if _shows_symbols(variable) and mended_trace_at(InstructionTranslator.current_tx()):
         return _specialized(variable)
     return variable
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...source.templates import RUNTIME
 from .frame_guards import install
 from .question import at_connection
-from .tracer import trace_at
+from .tracer import mended_trace_at, trace_at
 from .variables import Variable
 
 _AT_THE_LEFT = ("appendleft", "extendleft")
@@ -47,8 +46,8 @@ def _noting(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(otherwise)
     def wrap_listlike(builder: Any, value: Any) -> Any:
         made = otherwise(builder, value)
-        trace = trace_at(builder.tx.output.current_tx) if type(value) is deque else None
-        if trace is not None and any(RUNTIME in frame.f_globals for frame in trace.frames()):
+        trace = mended_trace_at(builder.tx.output.current_tx) if type(value) is deque else None
+        if trace is not None:
             most = value.maxlen
             if most is not None:
                 trace.compilation.of(_Bounded).found[id(made)] = made, most

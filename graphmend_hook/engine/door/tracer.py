@@ -108,6 +108,12 @@ def trace_at(translator: Any) -> Trace | None:
     return Trace(translator)
 
 
+def mended_trace_at(translator: Any) -> Trace | None:
+    """The same, where one of its frames is of rewritten code; None in other code, which stays as it is in stock."""
+    trace = trace_at(translator)
+    return trace if trace is not None and any(RUNTIME in frame.f_globals for frame in trace.frames()) else None
+
+
 def place_of(error: BaseException) -> Place | None:
     """Where the program was when the error ended its trace; of an order to begin anew, in the outermost frame."""
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase

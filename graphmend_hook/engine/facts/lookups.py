@@ -48,19 +48,18 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
     table, parts = tensor_of(node.args[0]), parts_of(node)
     if table is None or parts is None:
         return False
-    return all(
-        not isinstance(part, torch.fx.Node) or _is_below(trace, part, table.shape[place]) for place, part in parts
-    )
+    sized = zip(parts, table.shape, strict=False)  # an index may leave the last dimensions out
+    return all(not isinstance(part, torch.fx.Node) or _is_below(trace, part, size) for part, size in sized)
 
 
-def parts_of(node: torch.fx.Node) -> list[tuple[int, Any]] | None:
-    """What an index has for which dimension: places, masks, slices, and numbers that are there; None of another one."""
+def parts_of(node: torch.fx.Node) -> list[Any] | None:
+    """What an index has for each dimension: places, masks, slices, and numbers that are there; None of another one."""
     table, index = tensor_of(node.args[0]), node.args[1]
     listed = isinstance(index, (tuple, list) if name_of(node) == "index_put" else tuple)
     parts = [part for part in (index if listed else (index,)) if part is not None]
     if table is None or len(parts) > table.dim() or not all(map(_is_part, parts, table.shape)):
         return None
-    return [*enumerate(parts)]
+    return parts
 
 
 def _is_part(part: Any, size: Any) -> bool:

@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 
-from ...source.templates import RUNTIME
 from ..door.question import at_connection, question
-from ..door.tracer import Trace, trace_at
+from ..door.tracer import Trace, mended_trace_at
 from ..door.variables import (
     Variable,
     answer_before,
@@ -54,8 +53,7 @@ def _selected_in(translator: Any, container: Variable, index: Any) -> Variable |
     parts = index.items if type_of(index) is tuple else [index]
     if not any(not is_unread(part) and is_unbacked(getattr(part.realize(), "sym_num", 0)) for part in parts):
         return None
-    trace = trace_at(translator)
-    if trace is None or not any(RUNTIME in frame.f_globals for frame in trace.frames()):
+    if mended_trace_at(translator) is None:
         return None
     found: Variable = VariableTracker.build(translator, selected).call_function(translator, [container, index], {})
     return None if found.is_python_constant() else found

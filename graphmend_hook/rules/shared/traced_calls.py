@@ -253,7 +253,7 @@ def _places_of(node: torch.fx.Node) -> list[torch.fx.Node]:
     if name not in ("getitem", "index_put", "setitem") or not is_of_torch(node) or not {*node.kwargs} <= {"accumulate"}:
         return []
     parts = (parts_of(node) or []) if len(node.args) > 1 else []
-    places = [part for _, part in parts if isinstance(part, torch.fx.Node)]
+    places = [part for part in parts if isinstance(part, torch.fx.Node)]
     fits = name == "getitem" or not isinstance(given, torch.fx.Node) or _fits_at(node.args[0], places, given)
     return places if fits and (len(parts) == 1 or not isinstance(given, torch.fx.Node)) else []
 
