@@ -1,7 +1,8 @@
 """How often a frame may be compiled anew because a break was freed in it.
 
-A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another
-piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
+A frame whose break is freed has the guards of what stood behind the break, and of the function that was called and
+broke.  Without us they are guards of another piece, or of none: a counter behind a check, which changes in each call,
+costs a tail that Dynamo gives up.  So a frame
 breaks at the statement before the guard again, as it was written, for as long as Dynamo has code for it, where two
 guards on one thing (``len(rows) == 1``, ``len(rows) == 2``) keep code from a call, or four on any things; at once,
 where the frame itself adds to what is guarded.  Guards of ours on values have a budget of their own
@@ -40,12 +41,17 @@ _FREEING = Feature("the graph does not break at a line", Lifetime.CODE)
 
 @dataclass
 class _Site:
-    """A statement that may be mended.  guards, decisions: how many the attempt had made when the trace came to it."""
+    """A statement that may be mended.
+
+    guards, decisions: how many the attempt had made when the trace came to it.
+    call: where the frame calls the function that it stands in; None if it stands in the frame itself.
+    """
 
     line: SourceLine
     place: Place
     guards: int
     decisions: int
+    call: SourceLine | None
 
 
 @dataclass
@@ -99,11 +105,16 @@ def is_spent_at(trace: Trace) -> bool:
     sites = compilation.of(Sites)
     if not sites.met or sites.met[-1].line != line:
         guards, decisions = len(compilation.output.guards), len(compilation.output.shape_env.guards)
-        sites.met.append(_Site(line, trace.place, guards, decisions))
+        sites.met.append(_Site(line, trace.place, guards, decisions, _call_of(trace)))
     compilation.before_end(_look)
     compilation.at_end(_remember)
     compilation.judge(Verdict.GUARDS, _judge)
     return False
+
+
+def _call_of(trace: Trace) -> SourceLine | None:
+    *inlined, outermost = trace.frames_outside()
+    return (outermost.f_code.co_filename, outermost.lineno) if inlined else None
 
 
 def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> None:
@@ -168,9 +179,11 @@ def _look(compilation: Compilation) -> None:
     """See what the attempt guards before the first statement that is mended, and behind one."""
     sites, output = compilation.of(Sites), compilation.output
     is_left = getattr(output.root_tx, BREAKS, False)  # to eager, all of it, if no break were freed
-    first = sites.met[0] if is_left and sites.met else None
+    first = sites.met[0] if sites.met else None
     for guard, passed in _with_sites(output.guards, [site.guards for site in sites.met], sites.met):
-        name, site = _shown(guard.originating_source), passed or first
+        name, site = _shown(guard.originating_source), passed
+        if first is not None and site is None and (is_left or _is_in_call(guard, first.call)):
+            site = first
         if site is None:
             sites.before.add(name)
         elif name and not is_own(guard.name):
@@ -178,6 +191,12 @@ def _look(compilation: Compilation) -> None:
     for guard, site in _with_sites(output.shape_env.guards, [site.decisions for site in sites.met], sites.met):
         if site is not None:
             sites.behind |= {("", text): site for text in (str(guard.sloc), *_sizes_fixed_by(guard, output.shape_env))}
+
+
+def _is_in_call(guard: Any, call: SourceLine | None) -> bool:
+    """Is it a function that asks for the guard, which the frame calls there?"""
+    stack = guard.user_stack or ()
+    return len(stack) > 1 and (stack[0].filename, stack[0].lineno) == call
 
 
 def _with_sites(found: Iterable[Any], counts: list[int], sites: list[_Site]) -> Iterator[tuple[Any, _Site | None]]:

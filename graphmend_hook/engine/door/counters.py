@@ -28,7 +28,9 @@ from .frame_guards import name_of
 from .variables import answer_before
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
+_ITEM = "[]"
 _STORES = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
+_MOST_VALUES = 2  # of a number that the frame does not assign to, for each of which it is compiled
 _COUNTER = Feature("a number that the frame adds to is a symbol", Lifetime.CODE)
 
 
@@ -38,6 +40,13 @@ class _Counted:
 
     known: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Met:
+    """What a frame remembers: the values of numbers when it was compiled, by the expression that guards have."""
+
+    values: dict[str, set[float]] = field(default_factory=dict)
 
 
 def watch() -> None:
@@ -90,18 +99,29 @@ def _is_counted_here(value: int, source: Any) -> bool:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     root = InstructionTranslator.current_tx()
-    if not is_counter(root.output.current_tx, source):
-        return False
     try:
         compilation = compilation_of(root.output)
     except NotTracingError:
         return False
-    if not compilation.allows(_COUNTER):
+    is_other = varies(root.output.current_tx, source, value)
+    if not (is_other or is_counter(root.output.current_tx, source)) or not compilation.allows(_COUNTER):
         return False
     compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
     let_vary(root, source, value)
     return True
+
+
+def varies(frame: Any, source: Any, value: float) -> bool:
+    """Has the number had other values when the frame was compiled before, in traced code of a mended module?
+
+    One other is enough of what the frame assigns to; a second says it of anything else.
+    """
+    if RUNTIME not in frame.f_globals:
+        return False
+    met = compilation_of(frame.output).memory.of(_Met).values.setdefault(name_of(source), set())
+    met.add(value)
+    return len(met) > _MOST_VALUES or (len(met) > 1 and is_assigned(frame, source))
 
 
 def let_vary(root: Any, source: Any, value: float) -> None:
@@ -145,8 +165,11 @@ def _is_added_to(frame: Any, source: Any, member: str) -> bool:
 
 
 def is_assigned(frame: Any, source: Any) -> bool:
-    """Does a traced function of a mended module, or a caller, assign to an attribute or a name outside of that name?"""
-    name = outside_name(source) or getattr(source, "member", None)
+    """Does a traced function of a mended module, or a caller, assign to an attribute or a name outside of that name?
+
+    Or to an item, where it is one.
+    """
+    name = outside_name(source) or getattr(source, "member", None) or (_ITEM if hasattr(source, "index") else None)
     while name is not None and frame is not None:
         if RUNTIME in frame.f_globals and name in _assigned(frame.f_code):
             return True
@@ -162,11 +185,12 @@ def outside_name(source: Any) -> str | None:
 
 @functools.cache
 def _assigned(code: CodeType) -> frozenset[str]:
-    """The attributes and the names outside that the code, and functions in it, assign to."""
+    """The attributes and the names outside that the code, and functions in it, assign to; and whether to items."""
     inner = [each for each in code.co_consts if isinstance(each, CodeType)]
     stores = [each for each in dis.get_instructions(code) if each.opname in _STORES]
+    items = {_ITEM for each in dis.get_instructions(code) if each.opname == "STORE_SUBSCR"}
     cells = {"cell_contents" for each in stores if each.opname == "STORE_DEREF"}  # as Dynamo names what they hold
-    return frozenset(each.argval for each in stores).union(cells, *map(_assigned, inner))
+    return frozenset(each.argval for each in stores).union(items, cells, *map(_assigned, inner))
 
 
 def _is_at(source: Any, path: list[str], variables: Any) -> bool:

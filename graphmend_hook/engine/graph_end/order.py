@@ -72,6 +72,7 @@ class Change(Enum):
     ONE_COPY = "what is asserted of a device is read by one copy"
     CONDITIONS = "it gives the conditions of steps, by which a gate knows whether one was taken"
     WRITES = "it gives the conditions of writes, behind the others"
+    FLOATS = "floats that no operation is given are no inputs, of which the compiler would have the frame traced anew"
     USED = "what AOTAutograd would drop is used: draws, and what may fail and was asked for"
     SAVED = "gradients rest on what inputs held when they were read"
     ASSERTED = "what is taken for granted of captured numbers is asserted of data"

@@ -62,6 +62,7 @@ from .captured import (
     read_as_written,
     supposes,
 )
+from .captured_tensors import call
 
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64)
 _SQUEEZING = re.compile("(?<!un)squeeze")
@@ -88,6 +89,14 @@ def is_given_up(trace: Trace, tensor: Variable) -> bool:
     """Does the tensor hold a whole number, which was captured in an attempt that was given up?"""
     is_whole = tensor_node(tensor).meta["example_value"].dtype in _WHOLE
     return is_whole and not trace.compilation.allows(CAPTURE)
+
+
+def symbol_of_input(trace: Trace, tensor: Variable) -> Variable:
+    """A symbol for the float that an input of the graph, a tensor (), is made of; nothing is asserted of it."""
+    trace.compilation.of(Captured).given.add("allow_scalar_outputs")
+    trace.compilation.wrap_compiler(Wrapper.SYMBOLS, _allow_backend)
+    fake_of(tensor).item_memo = trace.output.shape_env.create_unbacked_symfloat()
+    return call(trace, torch.Tensor.item, tensor)
 
 
 @question(otherwise=False)

@@ -12,10 +12,11 @@ import sys
 from typing import Any, NoReturn
 
 from ..door.own_code import OWN_FILES
+from ..door.question import at_connection
 from ..door.tracer import Trace
 from ..door.unguarded import guard_exact_type, guard_type
 from ..door.variables import Variable, is_unread
-from . import bounds, late_numbers
+from . import bounds, known_numbers, late_numbers
 from .late_numbers import (
     LAZIES,
     NUMBERS,
@@ -73,7 +74,7 @@ def add_handlers(kind: Any) -> None:
     handlers = BuiltinVariable.call_function_handler_cache
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
-            handlers[function, one, other] = functools.partial(_computed, kind, function)
+            handlers[function, one, other] = functools.partial(_computed, function)
     every = _all_kinds()
     for function in (operator.is_, operator.is_not):
         for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
@@ -84,13 +85,12 @@ def add_handlers(kind: Any) -> None:
                 handlers[key] = functools.partial(_is_none, function)
     for function in _LEFT:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
-            handlers[function, one, other] = functools.partial(_divided, kind, function)
+            handlers[function, one, other] = functools.partial(_divided, function)
     for of_one in _OF_ONE:
-        handlers[of_one, kind] = functools.partial(_computed, kind, of_one)
+        handlers[of_one, kind] = functools.partial(_computed, of_one)
     for places in (ConstantVariable, *lazies):
         handlers[round, kind, places] = _rounded
     handlers[type, kind] = _type
-    _let_functions_take(kind)
     _let_slices_ask()
     for other in every:
         handlers[operator.getitem, other, kind] = _looked_up
@@ -117,23 +117,36 @@ def _let_slices_ask() -> None:
     SliceVariable.__init__ = make
 
 
-def _let_functions_take(kind: Any) -> None:
-    """Let Dynamo's functions of torch, to which it counts those of `math`, take a late number."""
+@at_connection
+@functools.cache
+def watch() -> None:
+    """Let Dynamo's functions of torch, to which it counts those of `math`, take a late number, from now on."""
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
     otherwise = TorchInGraphFunctionVariable.call_function
 
     @functools.wraps(otherwise)
-    def call(function: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
+    def call(called: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
         args, kwargs = [_as_tensor(each) for each in args], {key: _as_tensor(each) for key, each in kwargs.items()}
         for each in (*args, *kwargs.values()):
-            if type(each) is kind and each.kind in (Either, *TENSORS):
-                give_up(each)  # ``torch.is_tensor`` asks nobody
-        if len(args) == 1 and not kwargs and type(args[0]) is kind and function.value in (*_OF_FLOATS, *_DOMAINS):
-            return _computed(kind, function.value, translator, list(args), {})
-        return otherwise(function, translator, args, kwargs)
+            if is_late(each) and kind_of(each) in (Either, *TENSORS):
+                give_up(each.realize())  # ``torch.is_tensor`` asks nobody
+        if known_numbers.is_of_math(called.value) and not kwargs:
+            made = _of_math(called.value, translator, [each.realize() for each in args])
+            if made is not None:
+                return made
+        return otherwise(called, translator, args, kwargs)
 
     TorchInGraphFunctionVariable.call_function = call
+
+
+def _of_math(function: Any, translator: Any, args: list[Variable]) -> Any:
+    """``math.exp(number)``; None where Dynamo is to make it."""
+    if not any(map(is_late, args)):
+        return known_numbers.of_symbols(function, translator, args)
+    if function in (*_OF_FLOATS, *_DOMAINS):
+        return _computed(function, translator, args, {})
+    return known_numbers.applied(Trace(translator), function, args)
 
 
 def _as_tensor(value: Variable) -> Variable:
@@ -176,19 +189,23 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
     return ConstantVariable.create(isinstance(1, kinds))
 
 
-def _divided(kind: Any, function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
     """``self.step % 10``: by a constant it does not fail."""
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
-        return _computed(kind, function, translator, [args[0], by], kwargs)
+        return _computed(function, translator, [args[0], by], kwargs)
     if function in (operator.pow, operator.ipow) and by.is_python_constant() and is_late(args[0]):
         exponent = by.as_python_constant()
         _look_at(args[0])
         if bounds.may_be_raised(args[0], exponent):
             kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
-            return kind(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
+            return late_numbers.kind_of_variable()(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
     if function in (operator.pow, operator.ipow) and _shrinks(Trace(translator), *args):
         return late_variable(operator.pow, [args[0].realize(), args[1].realize()], float)
+    given = [each if is_unread(each) and may_stay_unread(each) else each.realize() for each in args]
+    known = known_numbers.applied(Trace(translator), function, given)
+    if known is not None:
+        return known
     give_up(next(arg for arg in args if is_late(arg)))
 
 
@@ -251,7 +268,7 @@ def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable])
     return args[0].call_method(translator, "__round__", [args[1].realize()], kwargs)
 
 
-def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+def _computed(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
     """The late number that the function makes of these; read as it was written where it might fail."""
     trace = Trace(translator)
     given = [arg if is_unread(arg) and may_stay_unread(arg) else arg.realize() for arg in args]
@@ -263,7 +280,7 @@ def _computed(kind: Any, function: Any, translator: Any, args: list[Variable], _
         return late_variable(float, given, float)
     made = made_of(trace, function, given)
     if made is None:
-        give_up(next(each for each in given if isinstance(each, kind)))
+        give_up(next(filter(is_late, given)))
     return made
 
 
@@ -272,8 +289,10 @@ def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     kinds = [*map(kind_of, given)]
     if is_deep(given):
         return None
-    if not {*kinds} <= {*OF_NUMBERS} or not all(map(is_number, given)) or not _suits(trace, function, given, kinds):
+    if not {*kinds} <= {*OF_NUMBERS} or not all(map(is_number, given)):
         return None
+    if not _suits(trace, function, given, kinds):
+        return known_numbers.applied(trace, function, given)
     for each in filter(is_unread, given):
         guard_type(trace, each)
     lines = [each.lines for each in given if is_late(each)] or [frozenset({trace.line})]

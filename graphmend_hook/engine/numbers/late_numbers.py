@@ -129,8 +129,6 @@ class Tensors(Protocol):
 class State(Protocol):
     """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
 
-    def truth(self, trace: Trace, number: Variable) -> bool | None: ...
-
     def is_not_zero(self, trace: Trace, number: Variable) -> bool: ...
 
     def is_not_below(self, trace: Trace, number: Variable) -> bool: ...
@@ -139,11 +137,16 @@ class State(Protocol):
 
     def input_of(self, trace: Trace, number: Variable) -> Variable: ...
 
-    def computed(self, trace: Trace, number: Variable) -> Variable: ...
+
+class Known(Protocol):
+    """What is known before the graph (`known_numbers`, which rests on this module)."""
+
+    def truth(self, trace: Trace, number: Variable) -> bool | None: ...
 
 
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
+known: Known = None  # type: ignore[assignment]
 handlers: list[Callable[[Any], None]] = []  # of other modules: each lets functions of Dynamo's take a late number
 # The methods without arguments that a late value has, by its kind: what calls one, and the kind of what that gives.
 methods: dict[type, dict[str, tuple[Callable[..., Any], type]]] = {}
@@ -224,7 +227,7 @@ def kind_of_variable() -> Any:
             give_up(self)
 
         def bool_impl(self, translator: Any) -> Any:
-            found = True if tensors.is_filled(self) else state.truth(Trace(translator), self)
+            found = True if tensors.is_filled(self) else known.truth(Trace(translator), self)
             if found is None and (found := tensors.supposed(Trace(translator), self)) is None:
                 give_up(self)
             return Truth(found)

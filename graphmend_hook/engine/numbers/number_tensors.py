@@ -29,7 +29,7 @@ from ..facts.selections import ASKING_FOR_SOME
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import arrays, bounds, captured_tensors, late_lists, late_numbers, python_operator, state_lists
+from . import arrays, bounds, capture, captured_tensors, known_numbers, late_lists, late_numbers, python_operator, state_lists
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -72,11 +72,13 @@ class _Numbers:
 
     given: those that operations of the program are given, with the lines of the numbers; nonzero: that are never zero.
     failing: predicates, tensors () of bool, that are true where a region divides by zero, say: guards behind it.
+    symbols: the lines of the numbers that operations of the program are given as symbols.
     """
 
     given: dict[torch.fx.Node, frozenset[Any]] = field(default_factory=dict)
     nonzero: set[torch.fx.Node] = field(default_factory=set)
     failing: list[Variable] = field(default_factory=list)
+    symbols: set[Any] = field(default_factory=set)
 
 
 class _NoTensorError(Exception):
@@ -104,7 +106,7 @@ def whole_of(trace: Trace, number: Variable, kind: type) -> Variable:
 def _tensor_of(trace: Trace, number: Variable) -> Variable:
     made = getattr(number, "tensor", None)
     if made is None:
-        made = _of_state_list(trace, number)
+        made = _known(trace, number)
     if made is None:
         try:
             made = _made(trace, number)
@@ -114,10 +116,10 @@ def _tensor_of(trace: Trace, number: Variable) -> Variable:
     return made
 
 
-def _of_state_list(trace: Trace, number: Variable) -> Variable:
-    """The tensor of a float that Python makes of a list of the state, before the graph; None of any other number."""
-    is_such = state_lists.is_made_of_lists(number) and issubclass(number.kind, float)
-    return late_numbers.state.computed(trace, number) if is_such else None
+def _known(trace: Trace, number: Variable) -> Variable:
+    """The tensor of a float that Python calculates before the graph; None of any other number."""
+    is_float = isinstance(number.kind, type) and issubclass(number.kind, float)
+    return known_numbers.tensor_of(trace, number) if is_float else None
 
 
 def _made_by_python(trace: Trace, number: Variable) -> Variable:
@@ -275,6 +277,11 @@ def _input(trace: Trace, symbol: Variable) -> Variable:
         return symbol
     node = symbol.as_proxy().node
     read = node if node.op == "placeholder" else node.args[0]
+    if getattr(read, "op", "") != "placeholder" or len(node.args) > 1:  # an expression of such symbols
+        made = known_numbers.tensor_of(trace, late_numbers.late_variable(late_numbers.same, [symbol], float))
+        if made is None:
+            raise _NoTensorError
+        return made
     return call(trace, torch.clone, torch.fx.Proxy(read, trace.output.current_tracer))
 
 
@@ -372,6 +379,9 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     is_real = number.kind in (float, Real) or (number.kind is int and _is_of_graph(number))
     is_known = function in (*CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
+    if made is None and _known(trace, number) is not None:
+        given = [_symbol(trace, each) if each is number else each for each in args]
+        return BuiltinVariable(function).call_function(translator, given, {})
     if made is None:
         late_numbers.give_up(number)
     rounded = call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
@@ -391,7 +401,13 @@ def _suits(fake: torch.Tensor) -> bool:
 
 
 def give(trace: Trace, number: Variable) -> Any:
-    """The proxy of its tensor, for an operation of the program; judged at the end of the graph."""
+    """The proxy of its tensor, for an operation of the program; judged at the end of the graph.
+
+    Of a float that is known before the graph, that of a symbol: Dynamo has such for floats that are inputs.
+    """
+    symbol = _symbol(trace, number)
+    if symbol is not None:
+        return symbol.as_proxy()
     may_be = number.kind is float and late_numbers.is_first(trace.compilation, number)
     made = tensor_of(trace, number) if may_be else None
     if made is None:
@@ -404,6 +420,16 @@ def give(trace: Trace, number: Variable) -> Any:
     trace.compilation.judge(Verdict.LATE_GIVEN, _judge)
     trace.compilation.at_end(_judge_end)
     return given.as_proxy()
+
+
+def _symbol(trace: Trace, number: Variable) -> Variable:
+    """The symbol of a float that is known before the graph; None of any other number."""
+    known = _known(trace, number)
+    if known is None:
+        return None
+    trace.compilation.of(_Numbers).symbols.update(number.lines)
+    trace.compilation.at_end(_judge_end)
+    return capture.symbol_of_input(trace, known)
 
 
 def _judge(compilation: Compilation, _module: object) -> None:
@@ -439,9 +465,10 @@ def _takes(user: torch.fx.Node, numbers: Collection[torch.fx.Node], is_nonzero: 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Did an operation that was given such a tensor fail, or end the graph?"""
-    given = compilation.of(_Numbers).given
-    if given and is_break_or_failure(error):
-        _without(compilation, frozenset().union(*given.values()))
+    numbers = compilation.of(_Numbers)
+    lines = frozenset(numbers.symbols).union(*numbers.given.values())
+    if lines and is_break_or_failure(error):
+        _without(compilation, lines)
 
 
 def _without(compilation: Compilation, lines: frozenset[Any]) -> None:

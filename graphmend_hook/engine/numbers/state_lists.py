@@ -157,7 +157,7 @@ def _truth(given: Variable) -> bool | None:
     if is_late(given) and given.realize().kind is list:
         return late_numbers.tensors.supposed(late_numbers.trace_now(), given.realize())
     length = _length_of(given) if is_unread(given) else None
-    return None if length is None else late_numbers.state.truth(late_numbers.trace_now(), length)
+    return None if length is None else late_numbers.known.truth(late_numbers.trace_now(), length)
 
 
 def _negated(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:

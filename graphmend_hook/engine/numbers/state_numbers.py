@@ -10,19 +10,19 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...source.templates import RUNTIME
-from ..door.counters import growing, is_counter, outside_name
+from ..door.counters import growing, is_assigned, is_counter, outside_name, varies
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
-from . import late_arithmetic, late_lists, late_numbers, state_lists
-from .number_inputs import computed_input, number_input
+from . import known_numbers, late_arithmetic, late_lists, late_numbers, state_lists
+from .number_inputs import number_input
 
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
@@ -75,13 +75,9 @@ def _let_floats_wait(builder: Any) -> None:
 
 @dataclass
 class _Inputs:
-    """The inputs of the graph that are floats of the state, by the expression that guards have for each.
-
-    computed: how many inputs are made of lists.
-    """
+    """The inputs of the graph that are floats of the state, by the expression that guards have for each."""
 
     found: dict[str, Variable] = field(default_factory=dict)
-    computed: int = 0
 
 
 def input_of(trace: Trace, number: Variable) -> Variable:
@@ -93,36 +89,24 @@ def input_of(trace: Trace, number: Variable) -> Variable:
     return found[name]
 
 
-def computed(trace: Trace, number: Variable) -> Variable:
-    """The tensor () of a float that is made of a list of the state, before the graph; None where it is made of more."""
-    sources: dict[str, Any] = {}
-    try:
-        formula = _formula(number, sources)
-    except _OtherError:
-        return None
-    inputs = trace.compilation.of(_Inputs)
-    inputs.computed += 1
-    compute, name = functools.partial(_value, formula, (*sources,)), f"graphmend_computed_{inputs.computed}"
-    return computed_input(trace, [*sources.values()], compute, float, name)
-
-
-def _value(formula: _Formula, names: tuple[str, ...], *values: Any) -> Any:
-    return formula.value(dict(zip(names, values, strict=True)))
-
-
 def _late_float(builder: Any, value: float) -> Any:
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._dynamo.variables.lazy import LazyVariableTracker
 
     translator = InstructionTranslator.current_tx().output.current_tx
-    if not is_counter(translator, builder.source) or not can_be_loaded(builder.source):
-        return None
     trace = trace_at(translator)
-    if trace is None:
+    if trace is None or not can_be_loaded(builder.source) or not _changes(translator, builder.source, value):
         return None
     unread = LazyVariableTracker.create(value, builder.source)
     unread._cache.realize = functools.partial(_look_at, unread._cache, builder)
     return unread_as_late(trace, unread)
+
+
+def _changes(translator: Any, source: Any, value: float) -> bool:
+    """Is it a number that the frame assigns to, or that was another one when the frame was compiled before?"""
+    is_other = varies(translator, source, value)
+    is_kept = hasattr(source, "member") or outside_name(source) is not None  # an item may be one of many
+    return is_other or is_counter(translator, source) or (is_kept and is_assigned(translator, source))
 
 
 def _look_at(unread: Any, builder: Any) -> None:
@@ -188,65 +172,6 @@ def unread_as_late(trace: Trace, value: Variable) -> Any:
     return late_numbers.kind_of_variable()(late_numbers.same, [value], value.peek_type(), frozenset({trace.line}))
 
 
-@dataclass(frozen=True)
-class _Formula:
-    """A late number of the state alone: a function of formulas, of constants, and of what guards find at a source."""
-
-    function: Callable[..., Any]
-    operands: tuple[_Formula | _Found | int | float, ...]
-
-    def value(self, found: Mapping[str, Any]) -> Any:
-        given = [
-            each.value(found) if isinstance(each, _Formula) else found[each.name] if isinstance(each, _Found) else each
-            for each in self.operands
-        ]
-        return self.function(*given)
-
-
-@dataclass(frozen=True)
-class _Found:
-    name: str
-
-
-class _OtherError(Exception):
-    """The number is made of more than the state."""
-
-
-def truth(trace: Trace, number: Variable) -> bool | None:
-    """Is the late number not zero?  It is a guard from now on; None where the state alone does not say it."""
-    sources: dict[str, Any] = {}
-    try:
-        formula = _formula(number, sources)
-    except _OtherError:
-        return None
-    found = inputs_at([*sources.values()], trace.compilation)
-    if found is None:
-        return None
-    answer = _holds(formula, (*sources,), True, *found)
-    holds = functools.partial(_holds, formula, (*sources,), answer)
-    install(trace.compilation, formula, [*sources.values()], holds, f"what is made of the state is {answer}")
-    return answer
-
-
-def _formula(number: Variable, sources: dict[str, Any]) -> _Formula:
-    operands: list[_Formula | _Found | int | float] = []
-    for each in number.operands:
-        if is_unread(each):
-            sources[name_of(each.source)] = each.source
-            operands.append(_Found(name_of(each.source)))
-        elif late_numbers.is_late(each):
-            operands.append(_formula(each.realize(), sources))
-        elif each.is_python_constant():
-            operands.append(each.as_python_constant())
-        else:
-            raise _OtherError
-    return _Formula(number.function, tuple(operands))
-
-
-def _holds(formula: _Formula, names: tuple[str, ...], answer: bool, *values: Any) -> bool:
-    return bool(_value(formula, names, *values)) is answer
-
-
 def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
     """Is the whole number, or its negative, below the bound, and not too large to be divided?
 
@@ -266,7 +191,7 @@ def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
 
 def is_not_zero(trace: Trace, number: Variable) -> bool:
     """Is the number another one than zero?  That is guarded of the state that it is made of."""
-    return _is_sign(trace, number, _is_above) or (late_numbers.is_late(number) and truth(trace, number) is True)
+    return _is_sign(trace, number, _is_above) or (late_numbers.is_late(number) and known_numbers.truth(trace, number) is True)
 
 
 def is_not_below(trace: Trace, number: Variable) -> bool:

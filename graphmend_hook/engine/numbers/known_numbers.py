@@ -1,0 +1,245 @@
+"""Numbers that are made of the frame's inputs alone, by functions of Python: ``math.exp(-self.step / 200)``.
+
+They are known before the graph, whatever the data is.  Where a tensor is calculated with one, Python calculates it
+before the graph and hands it in; where the program asks for its truth, that is a guard of the frame.  So Dynamo need
+not compile for each value that they have.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ...source.templates import RUNTIME
+from ..attempt.compilation import Compilation
+from ..door.frame_guards import inputs_at, install, name_of
+from ..door.question import at_connection
+from ..door.tracer import Trace, trace_at
+from ..door.variables import Variable, answer_before, is_unread
+from ..facts.writes import example_of
+from ..graph_end.order import Change
+from . import late_numbers
+from .number_inputs import computed_input
+
+_OF_MATH = frozenset(each for each in vars(math).values() if callable(each))
+_POWERS = (operator.pow, operator.ipow)
+# What the nodes of a graph call, of numbers of the inputs, and Python does alike.
+_OF_OPERATOR = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
+_IN_GRAPHS: dict[Any, Callable[..., Any]] = {
+    **{getattr(operator, name): getattr(operator, name) for name in _OF_OPERATOR},
+    **{getattr(operator, f"i{name}", None): getattr(operator, name) for name in _OF_OPERATOR},
+    torch.sym_float: float,
+}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A number as a function of formulas, of constants, and of what guards find at a source."""
+
+    function: Callable[..., Any]
+    operands: tuple[Formula | _Found | int | float, ...]
+
+    def value(self, found: Mapping[str, Any]) -> Any:
+        given = [
+            each.value(found) if isinstance(each, Formula) else found[each.name] if isinstance(each, _Found) else each
+            for each in self.operands
+        ]
+        return self.function(*given)
+
+
+@dataclass(frozen=True)
+class _Found:
+    name: str
+
+
+class _OtherError(Exception):
+    """The number is made of more than the inputs."""
+
+
+@dataclass
+class _Computed:
+    """The inputs of the graph that are computed before it, by the text of the formula: 1 and True are equal."""
+
+    found: dict[str, Variable] = field(default_factory=dict)
+
+
+def truth(trace: Trace, number: Variable) -> bool | None:
+    """Is the late number not zero?  It is a guard from now on; None where the inputs alone do not say it."""
+    answer = _now(trace, number, sources := {})
+    if answer is _UNKNOWN:
+        return None
+    formula, is_true = _of_late(number, {}), bool(answer)
+    holds = functools.partial(_holds, formula, (*sources,), is_true)
+    install(trace.compilation, repr(formula), [*sources.values()], holds, f"what is made of the state is {is_true}")
+    return is_true
+
+
+def applied(trace: Trace, function: Callable[..., Any], operands: list[Variable]) -> Variable:
+    """What the function makes of these, as a late number; None where it is made of more than the inputs.
+
+    That it makes a number of that type, and does not fail, is a guard from now on.
+    """
+    if late_numbers.is_deep(operands) or not late_numbers.may_wait_here(trace):
+        return None
+    lines = frozenset({trace.line}).union(*(each.lines for each in operands if late_numbers.is_late(each)))
+    number = late_numbers.kind_of_variable()(function, operands, float, lines)
+    value = _now(trace, number, sources := {})
+    number.kind = type(value)
+    if number.kind not in late_numbers.NUMBERS or not sources:
+        return None
+    trace.compilation.change(Change.FLOATS, _forget_unused)
+    formula, note = _of_late(number, {}), f"what is made of the state is a {number.kind.__name__}"
+    holds = functools.partial(_is_of_type, formula, (*sources,), number.kind)
+    install(trace.compilation, (repr(formula), number.kind), [*sources.values()], holds, note)
+    return number
+
+
+def tensor_of(trace: Trace, number: Variable) -> Variable:
+    """The tensor () of the graph in which it is handed a float that is made of the inputs; None of any other number."""
+    sources: dict[str, Any] = {}
+    try:
+        formula = _of_late(number, sources)
+    except _OtherError:
+        return None
+    found = trace.compilation.of(_Computed).found
+    if repr(formula) not in found:
+        compute, name = functools.partial(_value, formula, (*sources,)), f"graphmend_computed_{len(found)}"
+        found[repr(formula)] = computed_input(trace, [*sources.values()], compute, float, name)
+    return found[repr(formula)]
+
+
+def is_of_math(function: Any) -> bool:
+    """Is it a function of Python's `math`?"""
+    try:
+        return function in _OF_MATH
+    except TypeError:  # it has no hash
+        return False
+
+
+@at_connection
+@functools.cache
+def watch() -> None:
+    """Stand where Dynamo applies to numbers of the inputs what it has no symbols for, from now on."""
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.tensor import SymNodeVariable
+
+    answer_before(round, SymNodeVariable, ConstantVariable, _of_floats)
+    for function in _POWERS:
+        for left, right in ((SymNodeVariable,) * 2, (SymNodeVariable, ConstantVariable), (ConstantVariable, SymNodeVariable)):
+            answer_before(function, left, right, _of_floats)
+
+
+def _of_floats(
+    function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
+) -> Any:
+    """``self.scale ** 2``, ``round(t, 2)``: of a float."""
+    is_of_float = any(each.python_type() is float for each in args)
+    made = of_symbols(function, translator, args) if is_of_float and not kwargs else None
+    return otherwise()(translator, args, kwargs) if made is None else made
+
+
+def of_symbols(function: Callable[..., Any], translator: Any, given: list[Variable]) -> Variable:
+    """The number that the function makes of symbols in mended code; None for what Dynamo is to do by itself."""
+    is_symbolic = any(isinstance(getattr(each, "sym_num", None), (torch.SymInt, torch.SymFloat)) for each in given)
+    can_be_traced = is_of_math(function) and hasattr(torch, f"_sym_{function.__name__}")
+    is_ours = is_symbolic and not can_be_traced and RUNTIME in translator.f_globals
+    trace = trace_at(translator) if is_ours and all(map(late_numbers.is_number, given)) else None
+    return None if trace is None else applied(trace, function, given)
+
+
+def _forget_unused(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Tell the compiler of floats that are no inputs of the graph, since only numbers of Python's are made of them.
+
+    Else it has the frame traced anew, to be rid of them.
+    """
+    from torch._dynamo.symbolic_convert import TensorifyState
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+    given = {*map(example_of, module.graph.find_nodes(op="placeholder"))}
+    read = [memo for fake in given if (memo := getattr(fake, "item_memo", None)) is not None]
+    used = {str(symbol) for memo in read for symbol in memo.node._expr.free_symbols}
+    made = {str(each) for each in compilation.output.shape_env.backed_var_to_val if symbol_is_type(each, SymT.FLOAT)}
+    for name in made - used - TensorifyState.force_specializations:
+        TensorifyState.specialize(name)
+        compilation.undo.callback(TensorifyState.force_specializations.discard, name)
+
+
+_UNKNOWN = object()
+
+
+def _now(trace: Trace, number: Variable, sources: dict[str, Any]) -> Any:
+    """The number, in the call at hand, and where guards find what it is made of; `_UNKNOWN` where it is not known."""
+    try:
+        formula = _of_late(number, sources)
+    except _OtherError:
+        return _UNKNOWN
+    found = inputs_at([*sources.values()], trace.compilation)
+    try:
+        return _UNKNOWN if found is None else _value(formula, (*sources,), *found)
+    except Exception:  # the program's own, of one of its functions
+        return _UNKNOWN
+
+
+def _of_late(number: Variable, sources: dict[str, Any]) -> Formula:
+    return Formula(number.function, tuple(_operand(each, sources) for each in number.operands))
+
+
+def _operand(operand: Variable, sources: dict[str, Any]) -> Formula | _Found | int | float:
+    if is_unread(operand):
+        return _found(operand.source, sources)
+    if late_numbers.is_late(operand):
+        return _of_late(operand.realize(), sources)
+    if operand.is_python_constant():
+        return operand.as_python_constant()  # type: ignore[no-any-return]
+    if isinstance(getattr(operand, "sym_num", None), (torch.SymInt, torch.SymFloat)):
+        return _of_node(operand.as_proxy().node, sources)
+    raise _OtherError
+
+
+def _of_node(node: Any, sources: dict[str, Any]) -> Formula | _Found | int | float:
+    """What a node of the graph makes of inputs that are numbers; a float is handed in as a tensor."""
+    if type(node) in late_numbers.NUMBERS:
+        return node  # type: ignore[no-any-return]
+    if not isinstance(node, torch.fx.Node):
+        raise _OtherError
+    is_read = node.op == "call_method" and node.target == "item" and isinstance(node.args[0], torch.fx.Node)
+    given = node.args[0] if is_read else node
+    if given.op == "placeholder":
+        handed = given.meta.get("grapharg")
+        value = None if handed is None else handed.example
+        if getattr(handed, "source", None) is None or (isinstance(value, torch.Tensor) and not handed.pass_arg_as_tensor):
+            raise _OtherError
+        return _found(handed.source, sources)
+    if is_read or node.op != "call_function" or node.kwargs or node.target not in _IN_GRAPHS:
+        raise _OtherError
+    return Formula(_IN_GRAPHS[node.target], tuple(_of_node(each, sources) for each in node.args))
+
+
+def _found(source: Any, sources: dict[str, Any]) -> _Found:
+    sources[name_of(source)] = source
+    return _Found(name_of(source))
+
+
+def _value(formula: Formula, names: tuple[str, ...], *values: Any) -> Any:
+    return formula.value(dict(zip(names, values, strict=True)))
+
+
+def _holds(formula: Formula, names: tuple[str, ...], answer: bool, *values: Any) -> bool:
+    return bool(_value(formula, names, *values)) is answer
+
+
+def _is_of_type(formula: Formula, names: tuple[str, ...], kind: type, *values: Any) -> bool:
+    try:
+        return type(_value(formula, names, *values)) is kind
+    except Exception:  # of other values
+        return False
+
+
+late_numbers.known = sys.modules[__name__]
