@@ -195,7 +195,7 @@ def _look(compilation: Compilation) -> None:
 
 def _is_in_call(guard: Any, call: SourceLine | None) -> bool:
     """Is it a function that asks for the guard, which the frame calls there?"""
-    stack = guard.user_stack or ()
+    stack = [*(guard.user_stack or ())]
     return len(stack) > 1 and (stack[0].filename, stack[0].lineno) == call
 
 

@@ -12,7 +12,6 @@ import contextlib
 import dis
 import functools
 import itertools
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,22 +58,16 @@ def watch() -> None:
     if decide is not None and not hasattr(decide, "__wrapped__"):
         builder.is_int_specialization_case = _but_for_counters(decide)
 
-    for function in (operator.mod, operator.imod, min, max):
+    for function in (min, max):
         for left, right in itertools.product((SymNodeVariable, ConstantVariable), repeat=2):
-            answer_before(function, left, right, _of_floats)
+            answer_before(function, left, right, _of_mixed)
 
 
-def _of_floats(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
-    """``n % 3``, ``max(n, 3)``: of a float that is a symbol PyTorch finds no remainder above 2, and no whole number.
-
-    So it makes a float of ``max(n, 0.5)``, where `n` is a symbol, and a whole number.  A number that is no symbol
-    without us is none then.
-    """
+def _of_mixed(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Any], kwargs: Any) -> Any:
+    """``max(n, 3)``: of a float and a whole number PyTorch makes a float, where one is a symbol."""
     symbols = [getattr(arg, "sym_num", None) for arg in args]
-    whole = {arg.python_type() is int for arg in args}
-    is_mixed = len(whole) > 1 and any(isinstance(each, (torch.SymInt, torch.SymFloat)) for each in symbols)
-    is_float = any(isinstance(each, torch.SymFloat) for each in symbols)
-    if is_mixed if function in (min, max) else is_float:
+    is_symbolic = any(isinstance(each, (torch.SymInt, torch.SymFloat)) for each in symbols)
+    if is_symbolic and len({arg.python_type() is int for arg in args}) > 1:
         leave(translator.output, "a counter has made a float that PyTorch calculates otherwise with")
     return otherwise()(translator, args, kwargs)
 

@@ -19,17 +19,19 @@ import torch
 
 from ...source.templates import RUNTIME
 from ..attempt.compilation import Compilation
+from ..door import counters
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection
 from ..door.tracer import Trace, trace_at
-from ..door.variables import Variable, answer_before, is_unread
+from ..door.variables import Variable, answer_before, is_unbacked, is_unread
 from ..facts.writes import example_of
 from ..graph_end.order import Change
 from . import late_numbers
 from .number_inputs import computed_input
 
 _OF_MATH = frozenset(each for each in vars(math).values() if callable(each))
-_POWERS = (operator.pow, operator.ipow)
+_REMAINDERS = (operator.mod, operator.imod)
+_OF_TWO = (*_REMAINDERS, operator.floordiv, operator.ifloordiv, operator.pow, operator.ipow, divmod)
 # What the nodes of a graph call, of numbers of the inputs, and Python does alike.
 _OF_OPERATOR = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
 _IN_GRAPHS: dict[Any, Callable[..., Any]] = {
@@ -44,7 +46,7 @@ class Formula:
     """A number as a function of formulas, of constants, and of what guards find at a source."""
 
     function: Callable[..., Any]
-    operands: tuple[Formula | _Found | int | float, ...]
+    operands: tuple[_Part, ...]
 
     def value(self, found: Mapping[str, Any]) -> Any:
         given = [
@@ -59,26 +61,58 @@ class _Found:
     name: str
 
 
+_Part = Formula | _Found | int | float
+
+
 class _OtherError(Exception):
     """The number is made of more than the inputs."""
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A number that is known before the graph: its formula, the sources by their names there, and the number now."""
+
+    formula: Formula
+    sources: dict[str, Any]
+    value: Any
+
+    @property
+    def text(self) -> str:
+        """The formula, of which no other has the same: 1 and True are equal."""
+        return repr(self.formula)
+
+    def calculate(self, *values: Any) -> Any:
+        """The number, of what there is at the sources."""
+        return self.formula.value(dict(zip(self.sources, values, strict=True)))
+
+    def guard(self, trace: Trace, holds: Callable[..., bool], note: str) -> None:
+        install(trace.compilation, (note, self.text), [*self.sources.values()], holds, note)
+
+
 @dataclass
 class _Computed:
-    """The inputs of the graph that are computed before it, by the text of the formula: 1 and True are equal."""
+    """The inputs of the graph that are computed before it, by the text of the formula."""
 
     found: dict[str, Variable] = field(default_factory=dict)
 
 
 def truth(trace: Trace, number: Variable) -> bool | None:
     """Is the late number not zero?  It is a guard from now on; None where the inputs alone do not say it."""
-    answer = _now(trace, number, sources := {})
-    if answer is _UNKNOWN:
+    known = _known(trace, number)
+    if known is None:
         return None
-    formula, is_true = _of_late(number, {}), bool(answer)
-    holds = functools.partial(_holds, formula, (*sources,), is_true)
-    install(trace.compilation, repr(formula), [*sources.values()], holds, f"what is made of the state is {is_true}")
+    is_true = bool(known.value)
+    known.guard(trace, functools.partial(_holds, known, is_true), f"what is made of the state is {is_true}")
     return is_true
+
+
+def is_below(trace: Trace, number: Variable, bound: int) -> bool:
+    """Is the whole number, or its negative, below the bound?  It is a guard from now on."""
+    known = _known(trace, number)
+    if known is None or not abs(known.value) < bound:
+        return False
+    known.guard(trace, functools.partial(_is_below, known, bound), f"what is made of the state is below {bound}")
+    return True
 
 
 def applied(trace: Trace, function: Callable[..., Any], operands: list[Variable]) -> Variable:
@@ -89,30 +123,71 @@ def applied(trace: Trace, function: Callable[..., Any], operands: list[Variable]
     if late_numbers.is_deep(operands) or not late_numbers.may_wait_here(trace):
         return None
     lines = frozenset({trace.line}).union(*(each.lines for each in operands if late_numbers.is_late(each)))
-    number = late_numbers.kind_of_variable()(function, operands, float, lines)
-    value = _now(trace, number, sources := {})
-    number.kind = type(value)
-    if number.kind not in late_numbers.NUMBERS or not sources:
+    number = late_numbers.kind_of_variable()(function, [_loaded(trace, each) for each in operands], float, lines)
+    known = _known(trace, number)
+    if known is None or not known.sources or type(known.value) not in late_numbers.NUMBERS:
         return None
+    number.kind = kind = type(known.value)
+    known.guard(trace, functools.partial(_is_of_type, known, kind), f"what is made of the state is a {kind.__name__}")
     trace.compilation.change(Change.FLOATS, _forget_unused)
-    formula, note = _of_late(number, {}), f"what is made of the state is a {number.kind.__name__}"
-    holds = functools.partial(_is_of_type, formula, (*sources,), number.kind)
-    install(trace.compilation, (repr(formula), number.kind), [*sources.values()], holds, note)
     return number
 
 
 def tensor_of(trace: Trace, number: Variable) -> Variable:
     """The tensor () of the graph in which it is handed a float that is made of the inputs; None of any other number."""
+    known = _known(trace, number)
+    if known is None:
+        return None
+    found = trace.compilation.of(_Computed).found
+    if known.text not in found:
+        name = f"graphmend_computed_{len(found)}"
+        found[known.text] = computed_input(trace, [*known.sources.values()], known.calculate, float, name)
+    return found[known.text]
+
+
+def _known(trace: Trace, number: Variable) -> _Known | None:
+    """What the number is made of; None where that is more than the inputs, and where it fails in the call at hand."""
     sources: dict[str, Any] = {}
     try:
         formula = _of_late(number, sources)
     except _OtherError:
         return None
-    found = trace.compilation.of(_Computed).found
-    if repr(formula) not in found:
-        compute, name = functools.partial(_value, formula, (*sources,)), f"graphmend_computed_{len(found)}"
-        found[repr(formula)] = computed_input(trace, [*sources.values()], compute, float, name)
-    return found[repr(formula)]
+    found = inputs_at([*sources.values()], trace.compilation)
+    if found is None:
+        return None
+    try:
+        return _Known(formula, sources, formula.value(dict(zip(sources, found, strict=True))))
+    except Exception:  # the program's own, of one of its functions
+        return None
+
+
+def _loaded(trace: Trace, operand: Variable) -> Variable:
+    """A symbol as a number that generated code loads, so that it is no result of the graph; anything else as it is."""
+    if late_numbers.is_late(operand) or not _is_symbol(operand):
+        return operand
+    sources: dict[str, Any] = {}
+    try:
+        part = _operand(operand, sources)
+    except _OtherError:
+        return operand
+    values = inputs_at([*sources.values()], trace.compilation)
+    return operand if values is None else _variable_of(trace, part, sources, dict(zip(sources, values, strict=True)))
+
+
+def _variable_of(trace: Trace, part: _Part, sources: Mapping[str, Any], values: Mapping[str, Any]) -> Variable:
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch._dynamo.variables.lazy import LazyVariableTracker
+
+    if isinstance(part, _Found):
+        return LazyVariableTracker.create(values[part.name], sources[part.name])
+    if not isinstance(part, Formula):
+        return ConstantVariable.create(part)
+    operands = [_variable_of(trace, each, sources, values) for each in part.operands]
+    return late_numbers.kind_of_variable()(part.function, operands, type(part.value(values)), frozenset({trace.line}))
+
+
+def _is_symbol(number: Variable) -> bool:
+    return isinstance(getattr(number, "sym_num", None), (torch.SymInt, torch.SymFloat))
 
 
 def is_of_math(function: Any) -> bool:
@@ -131,25 +206,48 @@ def watch() -> None:
     from torch._dynamo.variables.tensor import SymNodeVariable
 
     answer_before(round, SymNodeVariable, ConstantVariable, _of_floats)
-    for function in _POWERS:
-        for left, right in ((SymNodeVariable,) * 2, (SymNodeVariable, ConstantVariable), (ConstantVariable, SymNodeVariable)):
+    for function in _OF_TWO:
+        for left, right in (
+            (SymNodeVariable,) * 2,
+            (SymNodeVariable, ConstantVariable),
+            (ConstantVariable, SymNodeVariable),
+        ):
             answer_before(function, left, right, _of_floats)
 
 
 def _of_floats(
     function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
 ) -> Any:
-    """``self.scale ** 2``, ``round(t, 2)``: of a float."""
+    """``self.scale ** 2``, ``round(t, 2)``: of a float.
+
+    If it is none that is known, it is the one of this call: what PyTorch makes of symbols fails in some of these.
+    """
     is_of_float = any(each.python_type() is float for each in args)
-    made = of_symbols(function, translator, args) if is_of_float and not kwargs else None
-    return otherwise()(translator, args, kwargs) if made is None else made
+    if not is_of_float or kwargs or RUNTIME not in translator.f_globals:
+        return otherwise()(translator, args, kwargs)
+    made = of_symbols(function, translator, args)
+    if made is not None:
+        return made
+    if function in _REMAINDERS:
+        counters.leave(translator.output, "a counter has made a float that PyTorch calculates otherwise with")
+    if any(_is_symbol(each) and is_unbacked(each.sym_num) for each in args):
+        return otherwise()(translator, args, kwargs)
+    return _of_this_call(function, translator, args)
+
+
+def _of_this_call(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+    from torch.fx.experimental.symbolic_shapes import guard_scalar
+
+    numbers = [ConstantVariable.create(guard_scalar(each.sym_num)) if _is_symbol(each) else each for each in args]
+    return BuiltinVariable(function).call_function(translator, numbers, {})
 
 
 def of_symbols(function: Callable[..., Any], translator: Any, given: list[Variable]) -> Variable:
     """The number that the function makes of symbols in mended code; None for what Dynamo is to do by itself."""
-    is_symbolic = any(isinstance(getattr(each, "sym_num", None), (torch.SymInt, torch.SymFloat)) for each in given)
     can_be_traced = is_of_math(function) and hasattr(torch, f"_sym_{function.__name__}")
-    is_ours = is_symbolic and not can_be_traced and RUNTIME in translator.f_globals
+    is_ours = any(map(_is_symbol, given)) and not can_be_traced and RUNTIME in translator.f_globals
     trace = trace_at(translator) if is_ours and all(map(late_numbers.is_number, given)) else None
     return None if trace is None else applied(trace, function, given)
 
@@ -162,8 +260,11 @@ def _forget_unused(compilation: Compilation, module: torch.fx.GraphModule) -> No
     from torch._dynamo.symbolic_convert import TensorifyState
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-    given = {*map(example_of, module.graph.find_nodes(op="placeholder"))}
-    read = [memo for fake in given if (memo := getattr(fake, "item_memo", None)) is not None]
+    read = [
+        memo
+        for fake in map(example_of, module.graph.find_nodes(op="placeholder"))
+        if (memo := getattr(fake, "item_memo", None)) is not None
+    ]
     used = {str(symbol) for memo in read for symbol in memo.node._expr.free_symbols}
     made = {str(each) for each in compilation.output.shape_env.backed_var_to_val if symbol_is_type(each, SymT.FLOAT)}
     for name in made - used - TensorifyState.force_specializations:
@@ -171,39 +272,23 @@ def _forget_unused(compilation: Compilation, module: torch.fx.GraphModule) -> No
         compilation.undo.callback(TensorifyState.force_specializations.discard, name)
 
 
-_UNKNOWN = object()
-
-
-def _now(trace: Trace, number: Variable, sources: dict[str, Any]) -> Any:
-    """The number, in the call at hand, and where guards find what it is made of; `_UNKNOWN` where it is not known."""
-    try:
-        formula = _of_late(number, sources)
-    except _OtherError:
-        return _UNKNOWN
-    found = inputs_at([*sources.values()], trace.compilation)
-    try:
-        return _UNKNOWN if found is None else _value(formula, (*sources,), *found)
-    except Exception:  # the program's own, of one of its functions
-        return _UNKNOWN
-
-
 def _of_late(number: Variable, sources: dict[str, Any]) -> Formula:
     return Formula(number.function, tuple(_operand(each, sources) for each in number.operands))
 
 
-def _operand(operand: Variable, sources: dict[str, Any]) -> Formula | _Found | int | float:
+def _operand(operand: Variable, sources: dict[str, Any]) -> _Part:
     if is_unread(operand):
         return _found(operand.source, sources)
     if late_numbers.is_late(operand):
         return _of_late(operand.realize(), sources)
     if operand.is_python_constant():
         return operand.as_python_constant()  # type: ignore[no-any-return]
-    if isinstance(getattr(operand, "sym_num", None), (torch.SymInt, torch.SymFloat)):
+    if _is_symbol(operand):
         return _of_node(operand.as_proxy().node, sources)
     raise _OtherError
 
 
-def _of_node(node: Any, sources: dict[str, Any]) -> Formula | _Found | int | float:
+def _of_node(node: Any, sources: dict[str, Any]) -> _Part:
     """What a node of the graph makes of inputs that are numbers; a float is handed in as a tensor."""
     if type(node) in late_numbers.NUMBERS:
         return node  # type: ignore[no-any-return]
@@ -214,7 +299,9 @@ def _of_node(node: Any, sources: dict[str, Any]) -> Formula | _Found | int | flo
     if given.op == "placeholder":
         handed = given.meta.get("grapharg")
         value = None if handed is None else handed.example
-        if getattr(handed, "source", None) is None or (isinstance(value, torch.Tensor) and not handed.pass_arg_as_tensor):
+        if getattr(handed, "source", None) is None or (
+            isinstance(value, torch.Tensor) and not handed.pass_arg_as_tensor
+        ):
             raise _OtherError
         return _found(handed.source, sources)
     if is_read or node.op != "call_function" or node.kwargs or node.target not in _IN_GRAPHS:
@@ -227,17 +314,17 @@ def _found(source: Any, sources: dict[str, Any]) -> _Found:
     return _Found(name_of(source))
 
 
-def _value(formula: Formula, names: tuple[str, ...], *values: Any) -> Any:
-    return formula.value(dict(zip(names, values, strict=True)))
+def _holds(known: _Known, answer: bool, *values: Any) -> bool:
+    return bool(known.calculate(*values)) is answer
 
 
-def _holds(formula: Formula, names: tuple[str, ...], answer: bool, *values: Any) -> bool:
-    return bool(_value(formula, names, *values)) is answer
+def _is_below(known: _Known, bound: int, *values: Any) -> bool:
+    return bool(abs(known.calculate(*values)) < bound)
 
 
-def _is_of_type(formula: Formula, names: tuple[str, ...], kind: type, *values: Any) -> bool:
+def _is_of_type(known: _Known, kind: type, *values: Any) -> bool:
     try:
-        return type(_value(formula, names, *values)) is kind
+        return type(known.calculate(*values)) is kind
     except Exception:  # of other values
         return False
 

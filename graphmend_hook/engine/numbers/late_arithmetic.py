@@ -194,28 +194,17 @@ def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(function, translator, [args[0], by], kwargs)
+    given = [each if is_unread(each) and may_stay_unread(each) else each.realize() for each in args]
+    known = known_numbers.applied(Trace(translator), function, given)
+    if known is not None:
+        return known
     if function in (operator.pow, operator.ipow) and by.is_python_constant() and is_late(args[0]):
         exponent = by.as_python_constant()
         _look_at(args[0])
         if bounds.may_be_raised(args[0], exponent):
             kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
-            return late_numbers.kind_of_variable()(function, [args[0].realize(), by], kinds.pop() if len(kinds) == 1 else Real, args[0].lines)
-    if function in (operator.pow, operator.ipow) and _shrinks(Trace(translator), *args):
-        return late_variable(operator.pow, [args[0].realize(), args[1].realize()], float)
-    given = [each if is_unread(each) and may_stay_unread(each) else each.realize() for each in args]
-    known = known_numbers.applied(Trace(translator), function, given)
-    if known is not None:
-        return known
+            return late_variable(function, given, kinds.pop() if len(kinds) == 1 else Real)
     give_up(next(arg for arg in args if is_late(arg)))
-
-
-def _shrinks(trace: Trace, base: Variable, exponent: Variable) -> bool:
-    """Is it ``0.98 ** n``, of a whole number that is not below zero?  That is guarded of the late_numbers.state."""
-    value = base.as_python_constant() if not is_unread(base) and base.is_python_constant() else None
-    is_small = type(value) is float and 0 < value <= 1
-    return (
-        is_small and is_late(exponent) and kind_of(exponent) is int and late_numbers.state.is_not_below(trace, exponent)
-    )
 
 
 def _look_at(number: Variable) -> None:

@@ -29,7 +29,16 @@ from ..facts.selections import ASKING_FOR_SOME
 from ..graph_end.order import Verdict
 from ..region import Regions
 from ..shelter import taken_at
-from . import arrays, bounds, capture, captured_tensors, known_numbers, late_lists, late_numbers, python_operator, state_lists
+from . import (
+    arrays,
+    bounds,
+    capture,
+    captured_tensors,
+    known_numbers,
+    late_lists,
+    late_numbers,
+    python_operator,
+)
 from .captured_tensors import call
 from .late_numbers import Real
 
@@ -72,13 +81,14 @@ class _Numbers:
 
     given: those that operations of the program are given, with the lines of the numbers; nonzero: that are never zero.
     failing: predicates, tensors () of bool, that are true where a region divides by zero, say: guards behind it.
-    symbols: the lines of the numbers that operations of the program are given as symbols.
+    symbols: those that operations of the program are given, by the tensors that they are read from; lines: of these.
     """
 
     given: dict[torch.fx.Node, frozenset[Any]] = field(default_factory=dict)
     nonzero: set[torch.fx.Node] = field(default_factory=set)
     failing: list[Variable] = field(default_factory=list)
-    symbols: set[Any] = field(default_factory=set)
+    symbols: dict[torch.fx.Node, Variable] = field(default_factory=dict)
+    lines: set[Any] = field(default_factory=set)
 
 
 class _NoTensorError(Exception):
@@ -376,6 +386,9 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     trace = Trace(translator)
     number = next(each for each in args if hasattr(each, "lines"))
     tensor = next(each for each in args if each is not number)
+    if number.kind is int and _may_meet(tensor) and not _is_of_graph(number):
+        known = _as_float(trace, number)
+        args, number = [known if each is number else each for each in args], known
     is_real = number.kind in (float, Real) or (number.kind is int and _is_of_graph(number))
     is_known = function in (*CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
@@ -390,6 +403,12 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     return BuiltinVariable(function).call_function(
         translator, [rounded if each is number else each for each in args], {}
     )
+
+
+def _as_float(trace: Trace, number: Variable) -> Variable:
+    """A whole number that is known before the graph, as the float that it is rounded by; itself where that has none."""
+    is_exact = known_numbers.is_below(trace, number, _BOUND)
+    return late_numbers.late_variable(float, [number], float) if is_exact else number
 
 
 def _may_meet(tensor: Variable) -> bool:
@@ -427,9 +446,12 @@ def _symbol(trace: Trace, number: Variable) -> Variable:
     known = _known(trace, number)
     if known is None:
         return None
-    trace.compilation.of(_Numbers).symbols.update(number.lines)
+    numbers, node = trace.compilation.of(_Numbers), tensor_node(known)
+    numbers.lines.update(number.lines)
     trace.compilation.at_end(_judge_end)
-    return capture.symbol_of_input(trace, known)
+    if node not in numbers.symbols:
+        numbers.symbols[node] = capture.symbol_of_input(trace, known)
+    return numbers.symbols[node]
 
 
 def _judge(compilation: Compilation, _module: object) -> None:
@@ -466,7 +488,7 @@ def _takes(user: torch.fx.Node, numbers: Collection[torch.fx.Node], is_nonzero: 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
     """Did an operation that was given such a tensor fail, or end the graph?"""
     numbers = compilation.of(_Numbers)
-    lines = frozenset(numbers.symbols).union(*numbers.given.values())
+    lines = frozenset(numbers.lines).union(*numbers.given.values())
     if lines and is_break_or_failure(error):
         _without(compilation, lines)
 

@@ -239,16 +239,6 @@ def reads_list(number: Variable) -> bool:
     return number.function is _grown or any(is_late(each) and reads_list(each) for each in number.operands)
 
 
-def is_made_of_lists(number: Variable) -> bool:
-    """Is it made of such lists, and of nothing of the data?"""
-    number = number.realize()
-    late = [each for each in number.operands if is_late(each)]
-    if number.function is _grown:
-        return not late
-    is_length = isinstance(number.function, _Length)
-    return is_length or (bool(late) and all(map(is_made_of_lists, late)))
-
-
 def _made(function: Callable[..., Any], given: Variable, kind: type) -> Variable:
     return late_numbers.kind_of_variable()(function, [given], kind, given.lines)
 

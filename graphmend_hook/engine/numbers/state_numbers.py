@@ -191,12 +191,9 @@ def is_bounded(trace: Trace, number: Variable, bound: int = _BOUND) -> bool:
 
 def is_not_zero(trace: Trace, number: Variable) -> bool:
     """Is the number another one than zero?  That is guarded of the state that it is made of."""
-    return _is_sign(trace, number, _is_above) or (late_numbers.is_late(number) and known_numbers.truth(trace, number) is True)
-
-
-def is_not_below(trace: Trace, number: Variable) -> bool:
-    """Is the number zero or more?  That is guarded of the state that it is made of."""
-    return _is_sign(trace, number, _is_at_least_zero)
+    return _is_sign(trace, number, _is_above) or (
+        late_numbers.is_late(number) and known_numbers.truth(trace, number) is True
+    )
 
 
 def _is_sign(trace: Trace, number: Variable, holds: Callable[[Any], bool]) -> bool:
