@@ -110,8 +110,12 @@ def takes_remainders(self, x, n):
 
 def is_given_to_operations(self, x, n):
     a = math.exp(-n / 3)
-    y = x.clamp(max=a).lerp(x + 1, a).add(x, alpha=a).masked_fill(x > a, a)
+    y = x.clamp(max=a).add(x, alpha=a).masked_fill(x > a, a)
     return y, torch.full((2,), a), torch.where(x > a, x, a), x.new_full((2,), a), torch.tensor(a)
+
+
+def interpolates(self, x, n):
+    return x.lerp(x + 1, math.exp(-n / 3)), torch.quantile(x, math.exp(-n))
 
 
 def meets_other_types(self, x, n):

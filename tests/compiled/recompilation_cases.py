@@ -209,3 +209,22 @@ class ChangesTwice(Base):
             self.seen["note"] = "later"
         self.calls += 1
         return self.last(h)
+
+
+class GrowsInACall(Base):
+    """What is called asks for a length, and breaks in stock: there it is a frame of its own, and the rest another."""
+
+    def forward(self, x):
+        h = self._penalised(self.first(x))
+        for row, token in enumerate(h[:2].argmax(-1).tolist()):
+            self.seen.setdefault(row, []).append(token)
+        return self.last(h)
+
+    def _penalised(self, h):
+        counts = torch.zeros_like(h)
+        for row, tokens in self.seen.items():
+            counts[row] += len(tokens)
+        seen = counts > 0
+        if not seen.any():
+            return h
+        return torch.where(seen, h * 2, h)

@@ -66,7 +66,7 @@ def assert_alike(found: Any, expected: Any) -> None:
     for one, other in zip(leaves(found), leaves(expected), strict=True):
         if isinstance(other, torch.Tensor):
             is_short = other.dtype in (torch.float16, torch.bfloat16)
-            torch.testing.assert_close(one, other, rtol=1e-2 if is_short else 1e-4, atol=1e-5, equal_nan=True)
+            torch.testing.assert_close(one, other, rtol=3e-2 if is_short else 1e-4, atol=1e-5, equal_nan=True)
         else:
             assert (type(one), one) == (type(other), other)
 

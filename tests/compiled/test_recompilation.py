@@ -89,7 +89,7 @@ def test_what_a_frame_adds_to_costs_nothing(name: str, rows: Callable[[int], int
         assert compiled <= len({rows(number) for number in range(2)}) and last == 1
 
 
-@pytest.mark.parametrize("name", ["Grows", "Collects", "FixesItsLength", "DecidesByItsLength"])
+@pytest.mark.parametrize("name", ["Grows", "Collects", "FixesItsLength", "DecidesByItsLength", "GrowsInACall"])
 def test_the_third_compilation_breaks_again(name: str) -> None:
     compiled, last = run(MENDED, name, longer)
     reasons = [code for code, *_ in refusals.seen]

@@ -9,6 +9,7 @@ import functools
 import math
 import operator
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..door.own_code import OWN_FILES
@@ -121,6 +122,7 @@ def _let_slices_ask() -> None:
 @functools.cache
 def watch() -> None:
     """Let Dynamo's functions of torch, to which it counts those of `math`, take a late number, from now on."""
+    from torch._dynamo.variables import lazy
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
     otherwise = TorchInGraphFunctionVariable.call_function
@@ -138,6 +140,25 @@ def watch() -> None:
         return otherwise(called, translator, args, kwargs)
 
     TorchInGraphFunctionVariable.call_function = call
+    if hasattr(lazy, "ComputedLazyCache"):  # since torch 2.15
+        lazy.ComputedLazyCache.realize = _late_if_an_operand_is(lazy.ComputedLazyCache.realize)
+
+
+def _late_if_an_operand_is(realize: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Dynamo calculates with numbers that the trace has not looked at; one that it looks at it takes for a constant."""
+
+    @functools.wraps(realize)
+    def look_at(sum_: Any) -> None:
+        if not any(hasattr(each.realize(), "lines") for each in sum_.lazy_vars):
+            realize(sum_)
+            return
+        from torch._dynamo.symbolic_convert import InstructionTranslator
+        from torch._dynamo.variables.builtin import BuiltinVariable
+
+        operands = [each.realize() for each in sum_.args]
+        sum_.vt = BuiltinVariable(sum_.op).call_function(InstructionTranslator.current_tx(), operands, {})
+
+    return look_at
 
 
 def _of_math(function: Any, translator: Any, args: list[Variable]) -> Any:
