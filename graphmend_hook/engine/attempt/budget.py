@@ -1,11 +1,11 @@
 """How often a frame may be compiled anew because a break was freed in it.
 
-A frame whose break is freed has the guards of what stood behind the break, and of the function that was called and
-broke.  Without us they are guards of another piece, or of none: a counter behind a check, which changes in each call,
-costs a tail that Dynamo gives up.  So a frame
+A frame whose break is freed has the guards of what stood behind the break.  Without us they are guards of another
+piece, or of none: a counter behind a check, which changes in each call, costs a tail that Dynamo gives up.  So a frame
 breaks at the statement before the guard again, as it was written, for as long as Dynamo has code for it, where two
 guards on one thing (``len(rows) == 1``, ``len(rows) == 2``) keep code from a call, or four on any things; at once,
-where the frame itself adds to what is guarded.  Guards of ours on values have a budget of their own
+where the frame itself adds to what is guarded.  Of what is asked before the first break by the function that it stands
+in, which is called and would be a frame of its own, four count.  Guards of ours on values have a budget of their own
 (`rules.value.traced_specialised`).
 """
 
@@ -58,12 +58,13 @@ class _Site:
 class Sites:
     """The statements of an attempt that may be mended, in the order of the trace.
 
-    before, behind: what the attempt guards, as in `Inherited`, once the trace is over.
+    before, behind, called: what the attempt guards, as in `Inherited`, once the trace is over.
     """
 
     met: list[_Site] = field(default_factory=list)
     before: set[str] = field(default_factory=set)
     behind: dict[tuple[str, str], _Site] = field(default_factory=dict)
+    called: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -73,10 +74,12 @@ class Inherited:
     before: the names that are guarded before the first statement that is mended.
     behind: what is guarded behind one, a name with the line that asks for it, or "" with the place of a decision on
         sizes; and the statement that stood before it last.
+    called: those of them that the function asks for which the first statement stands in, before it.
     """
 
     before: set[str] = field(default_factory=set)
     behind: dict[tuple[str, str], _Site] = field(default_factory=dict)
+    called: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -123,7 +126,8 @@ def _look_back(compilation: Compilation, inherited: Inherited, spent: Spent) -> 
         return
     failed = [(text, key) for text in _failures(compilation) if (key := _key_of(text, inherited))]
     things = {text.partition("  # ")[0].strip(): key for text, key in failed}  # what has changed once has failed once
-    times = Counter(_asked(text) or name or place for text, (name, place) in things.items())
+    beyond = {text: key for text, key in things.items() if key not in inherited.called}
+    times = Counter(_asked(text) or name or place for text, (name, place) in beyond.items())
     if len(things) < _MOST_OF_ALL and max(times.values(), default=0) < _MOST_FAILED:
         return
     for text, key in failed:
@@ -184,6 +188,7 @@ def _look(compilation: Compilation) -> None:
         name, site = _shown(guard.originating_source), passed
         if first is not None and site is None and (is_left or _is_in_call(guard, first.call)):
             site = first
+            sites.called |= set() if is_left else {(name, _line_of(guard))}
         if site is None:
             sites.before.add(name)
         elif name and not is_own(guard.name):
@@ -232,13 +237,15 @@ def _remember(compilation: Compilation, error: BaseException | None) -> None:
         sites, inherited = compilation.of(Sites), compilation.memory.of(Inherited)
         inherited.before |= sites.before
         inherited.behind |= sites.behind
+        inherited.called |= sites.called
 
 
 def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     """Leave statements as they were written if the graph has, behind them, guards that have failed or are sure to."""
     _look(compilation)
-    spent, counters = compilation.attempts.of(Spent), _counters(compilation)
-    again = [(name, site) for (name, _), site in compilation.of(Sites).behind.items() if name in spent.names | counters]
+    spent, sites, counters = compilation.attempts.of(Spent), compilation.of(Sites), _counters(compilation)
+    names = {key: spent.names if key in sites.called else spent.names | counters for key in sites.behind}
+    again = [(key[0], site) for key, site in sites.behind.items() if key[0] in names[key]]
     if not again:
         return
     spent.attempts += 1
