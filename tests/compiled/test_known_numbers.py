@@ -33,6 +33,7 @@ GRAPHS = {
     "is_compared_with_the_data": 2,
     "is_given_to_operations": 2,
     "meets_other_types": 2,
+    "of_a_size": 2,
     "is_shown": 2,
     "is_stored_between": 2,
     "trains": 2,
@@ -76,13 +77,14 @@ def seen(module: ModuleType, name: str, backend: Counting | None) -> Iterator[An
     torch._dynamo.reset()
     torch.manual_seed(0)
     made, records = module.Module(module.CASES[name]), Records()
+    grows = hasattr(module.CASES[name], "grows")
     called = made if backend is None else torch.compile(made, backend=backend)
     module.log.addHandler(records)
     module.log.setLevel(logging.INFO)
     try:
         for call in range(CALLS):
             torch.manual_seed(call)
-            given = torch.randn(3, 4)
+            given = torch.randn(3 + call * grows, 4)
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 try:
                     result = called(given, call)

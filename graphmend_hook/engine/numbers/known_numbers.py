@@ -23,6 +23,7 @@ from ..door import counters
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection
 from ..door.tracer import Trace, trace_at
+from ..door.unguarded import can_be_loaded
 from ..door.variables import Variable, answer_before, is_unbacked, is_unread
 from ..facts.writes import example_of
 from ..graph_end.order import Change
@@ -34,9 +35,10 @@ _REMAINDERS = (operator.mod, operator.imod)
 _OF_TWO = (*_REMAINDERS, operator.floordiv, operator.ifloordiv, operator.pow, operator.ipow, divmod)
 # What the nodes of a graph call, of numbers of the inputs, and Python does alike.
 _OF_OPERATOR = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "abs")
+_IN_PLACE = [name for name in _OF_OPERATOR if hasattr(operator, f"i{name}")]
 _IN_GRAPHS: dict[Any, Callable[..., Any]] = {
     **{getattr(operator, name): getattr(operator, name) for name in _OF_OPERATOR},
-    **{getattr(operator, f"i{name}", None): getattr(operator, name) for name in _OF_OPERATOR},
+    **{getattr(operator, f"i{name}"): getattr(operator, name) for name in _IN_PLACE},
     torch.sym_float: float,
 }
 
@@ -207,32 +209,41 @@ def watch() -> None:
 
     answer_before(round, SymNodeVariable, ConstantVariable, _of_floats)
     for function in _OF_TWO:
-        for left, right in (
-            (SymNodeVariable,) * 2,
-            (SymNodeVariable, ConstantVariable),
-            (ConstantVariable, SymNodeVariable),
-        ):
-            answer_before(function, left, right, _of_floats)
+        answer_before(function, SymNodeVariable, SymNodeVariable, _of_floats)
+        answer_before(function, SymNodeVariable, ConstantVariable, _of_floats)
+        answer_before(function, ConstantVariable, SymNodeVariable, _of_floats)
 
 
 def _of_floats(
     function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
 ) -> Any:
-    """``self.scale ** 2``, ``round(t, 2)``: of a float.
-
-    If it is none that is known, it is the one of this call: what PyTorch makes of symbols fails in some of these.
-    """
+    """``self.scale ** 2``, ``round(t, 2)``: of a float; where Python fails, or gives no float, that of this call."""
     is_of_float = any(each.python_type() is float for each in args)
-    if not is_of_float or kwargs or RUNTIME not in translator.f_globals:
+    trace = trace_at(translator) if is_of_float and not kwargs and RUNTIME in translator.f_globals else None
+    if trace is None:
         return otherwise()(translator, args, kwargs)
-    made = of_symbols(function, translator, args)
+    made = applied(trace, function, args) if all(map(late_numbers.is_number, args)) else None
     if made is not None:
         return made
-    if function in _REMAINDERS:
+    is_of_graph = any(_is_symbol(each) and is_unbacked(each.sym_num) for each in args)
+    is_remainder = function in _REMAINDERS  # for which what AOTAutograd makes of floats has no operation
+    if is_remainder:
         counters.leave(translator.output, "a counter has made a float that PyTorch calculates otherwise with")
-    if any(_is_symbol(each) and is_unbacked(each.sym_num) for each in args):
+    if is_of_graph or (not is_remainder and _gives_a_number(function, args)):
         return otherwise()(translator, args, kwargs)
     return _of_this_call(function, translator, args)
+
+
+def _gives_a_number(function: Callable[..., Any], args: list[Variable]) -> bool:
+    """Does it give one in the call at hand?"""
+    try:
+        return type(function(*map(_value_now, args))) in late_numbers.NUMBERS
+    except Exception:  # the program's own
+        return False
+
+
+def _value_now(number: Variable) -> Any:
+    return number.sym_num.node.hint if _is_symbol(number) else number.as_python_constant()
 
 
 def _of_this_call(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
@@ -260,11 +271,8 @@ def _forget_unused(compilation: Compilation, module: torch.fx.GraphModule) -> No
     from torch._dynamo.symbolic_convert import TensorifyState
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-    read = [
-        memo
-        for fake in map(example_of, module.graph.find_nodes(op="placeholder"))
-        if (memo := getattr(fake, "item_memo", None)) is not None
-    ]
+    fakes = map(example_of, module.graph.find_nodes(op="placeholder"))
+    read = [memo for fake in fakes if (memo := getattr(fake, "item_memo", None)) is not None]
     used = {str(symbol) for memo in read for symbol in memo.node._expr.free_symbols}
     made = {str(each) for each in compilation.output.shape_env.backed_var_to_val if symbol_is_type(each, SymT.FLOAT)}
     for name in made - used - TensorifyState.force_specializations:
@@ -298,18 +306,29 @@ def _of_node(node: Any, sources: dict[str, Any]) -> _Part:
     given = node.args[0] if is_read else node
     if given.op == "placeholder":
         handed = given.meta.get("grapharg")
-        value = None if handed is None else handed.example
-        if getattr(handed, "source", None) is None or (
-            isinstance(value, torch.Tensor) and not handed.pass_arg_as_tensor
-        ):
+        is_tensor = handed is None or (isinstance(handed.example, torch.Tensor) and not handed.pass_arg_as_tensor)
+        if is_tensor or handed.source is None:
             raise _OtherError
         return _found(handed.source, sources)
+    size = _source_of_size(node)
+    if size is not None:
+        return _found(size, sources)
     if is_read or node.op != "call_function" or node.kwargs or node.target not in _IN_GRAPHS:
         raise _OtherError
     return Formula(_IN_GRAPHS[node.target], tuple(_of_node(each, sources) for each in node.args))
 
 
+def _source_of_size(node: torch.fx.Node) -> Any:
+    """Where a size that is a symbol of the inputs is found; None of any other number."""
+    size = node.meta.get("example_value")
+    if not isinstance(size, torch.SymInt):
+        return None
+    return next(iter(size.node.shape_env.var_to_sources.get(size.node.expr, ())), None)
+
+
 def _found(source: Any, sources: dict[str, Any]) -> _Found:
+    if not can_be_loaded(source):
+        raise _OtherError
     sources[name_of(source)] = source
     return _Found(name_of(source))
 
