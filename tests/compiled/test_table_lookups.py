@@ -20,6 +20,18 @@ def test_a_table_is_looked_up_by_a_step(backend: str) -> None:
     assert [compiled(step, X) for step in STEPS] == [1] * len(STEPS)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_side_may_look_a_table_up(backend: str) -> None:
+    compiled = Compiled(FILE, "SchedulesInASide", backend)
+    assert [compiled(step, x) for step in STEPS for x in (X, -X)] == [1] * 2 * len(STEPS)
+
+
+def test_a_step_outside_of_the_table_fails_where_its_side_is_taken() -> None:
+    compiled = Compiled(FILE, "SchedulesInASide")
+    for number in (5, 1, -(2**40), 10, 5):
+        compiled(NUMBER(number), X)
+
+
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 @pytest.mark.parametrize("step", [8, -9, 2**40])
 def test_a_step_outside_of_the_table_fails_as_in_eager(step: int, backend: str) -> None:

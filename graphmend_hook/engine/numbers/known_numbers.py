@@ -30,6 +30,7 @@ from ..graph_end.order import Change
 from . import late_numbers
 from .number_inputs import computed_input
 
+_MOST_WEIGHT = 256  # of a formula, which guards calculate at each call
 _OF_MATH = frozenset(each for each in vars(math).values() if callable(each))
 _REMAINDERS = (operator.mod, operator.imod)
 _OF_TWO = (*_REMAINDERS, operator.floordiv, operator.ifloordiv, operator.pow, operator.ipow, divmod)
@@ -148,8 +149,10 @@ def tensor_of(trace: Trace, number: Variable) -> Variable:
 
 
 def _known(trace: Trace, number: Variable) -> _Known | None:
-    """What the number is made of; None where that is more than the inputs, and where it fails in the call at hand."""
+    """What the number is made of; None where that is more than the inputs, or much, and where it fails in this call."""
     sources: dict[str, Any] = {}
+    if number.weight > _MOST_WEIGHT:
+        return None
     try:
         formula = _of_late(number, sources)
     except _OtherError:

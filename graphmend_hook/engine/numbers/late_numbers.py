@@ -71,6 +71,7 @@ LAZIES = (
 )  # Dynamo's, as far as it has them
 ASKED = "the program asks for a number that is read behind the graph"
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
+_MOST_WEIGHT = 1 << 12  # of the same: ``t = t * t`` makes twice as many
 
 
 def _item(tensor: torch.Tensor) -> Any:
@@ -202,7 +203,9 @@ def kind_of_variable() -> Any:
             VariableTracker.__init__(self, **more)
             self.origin: Variable = self  # of a list: that of the program
             self.function, self.operands, self.kind, self.lines = function, operands, kind, lines
-            self.depth: int = 1 + max((each.depth for each in operands if is_late(each)), default=0)
+            late = [each.realize() for each in operands if is_late(each)]
+            self.depth: int = 1 + max((each.depth for each in late), default=0)
+            self.weight: int = 1 + sum(each.weight for each in late)  # what is used twice counts twice
             self.tensor: Variable = None  # of the graph, once it has one
 
         def python_type(self) -> type:
@@ -280,8 +283,9 @@ def late_variable(function: Callable[..., Any], operands: list[Variable], kind: 
 
 
 def is_deep(operands: Iterable[Variable]) -> bool:
-    """Is one of them made of numbers that are made of numbers, so that a code generator would go too deep?"""
-    return any(is_late(each) and each.realize().depth >= _MOST_DEPTH for each in operands)
+    """Are they made of numbers that are made of numbers, so that a code generator would go too deep, or make much?"""
+    late = [each.realize() for each in operands if is_late(each)]
+    return any(each.depth >= _MOST_DEPTH for each in late) or sum(each.weight for each in late) >= _MOST_WEIGHT
 
 
 def trace_now() -> Trace:

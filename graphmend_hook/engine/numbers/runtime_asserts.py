@@ -40,6 +40,8 @@ _EXTREMES = {torch.sym_max: ("min", torch.maximum), torch.sym_min: ("max", torch
 _FACT = re.compile("expression (.+) on node")
 _OWN = "graphmend_hook: "
 _TEXT = f"{_OWN}what was taken for granted of a number that the data decides does not hold"
+# Of an assertion in a side of a branch, which holds where that is not taken.
+IN_SIDE = f"{_OWN}index out of bounds in a side that is taken"
 
 
 def fact_in(error: str) -> str:
@@ -86,7 +88,7 @@ def is_false_in_this_call(module: torch.fx.GraphModule) -> bool:
 
 def assert_on_host(test: torch.Tensor, text: str) -> None:
     """Let the graph fail where the tensor () of bool is false; all such tests of a device are read by one copy."""
-    if test.is_cpu:
+    if test.device.type == "cpu":  # `is_cpu` would be an operation of the graph
         torch._assert_async(test, text)
     else:
         torch._assert_async(test.cpu(), text)

@@ -46,11 +46,13 @@ from ...engine.facts.truths import is_same
 from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_by
 from ...engine.numbers import number_tensors
 from ...engine.numbers.captured_tensors import call
+from ...engine.numbers.runtime_asserts import IN_SIDE
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import add, is_trained, shelter
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
+from ..where.traced_rows import Rows
 from .traced_operations import can_fail
 from .traced_selection import expect_unwritten
 from .traced_sides import Unspeculable
@@ -173,7 +175,7 @@ def _kept_untrained(node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> list[
 
 def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node]) -> bool:
     """Can the operation, one of those that were `made`, fail on no data, nor for want of any?"""
-    if not node.op.startswith("call"):
+    if not node.op.startswith("call") or node.args[1:] == (IN_SIDE,) or node in trace.compilation.of(Rows).nodes:
         return True
     if _has_no_gradient(node):
         return False

@@ -190,7 +190,7 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy of it in the host's memory: so a device is waited for once, and not for each element."""
-    return tensor if tensor.is_cpu else tensor.cpu()
+    return tensor if tensor.device.type == "cpu" else tensor.cpu()
 
 
 def known(value: Any, place: str = "") -> Any:

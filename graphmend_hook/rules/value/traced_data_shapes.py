@@ -267,7 +267,7 @@ def one_hot(tensor: Any) -> Any:
     if traced_rows.is_harmful() or is_in_a_body() or is_transformed():
         return None
     least, most = tensor.min(), tensor.max()
-    if not tensor.is_cpu:
+    if tensor.device.type != "cpu":  # `is_cpu` would be an operation of the graph
         least, most = on_host(torch.stack((least, most)))
     classes = item(most + 1)
     if classes is None:

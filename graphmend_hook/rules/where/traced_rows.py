@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -9,9 +10,10 @@ import torch
 from ...engine.attempt.attempt import STATEMENT
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace
+from ...engine.door.variables import Variable, tensor_node
 from ...engine.epilogue.deferral import is_in_a_body, is_transformed
 from ...engine.epilogue.rerun import keep
-from ...engine.numbers.runtime_asserts import assert_on_host
+from ...engine.numbers.runtime_asserts import IN_SIDE, assert_on_host
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_operations import is_tensor
 
@@ -44,12 +46,28 @@ def row(table: torch.Tensor, index: torch.Tensor, taken: torch.Tensor | None = N
     fits = (index >= -length) & (index < length)
     expect_failure()
     holds = fits if taken is None else fits | ~taken
-    assert_on_host(holds, "graphmend_hook: index out of bounds")
+    assert_on_host(holds, "graphmend_hook: index out of bounds" if taken is None else IN_SIDE)
     place = torch.where(fits if taken is None else fits & taken, index, torch.zeros_like(index))
     place = torch.where(place < 0, place + length, place)
-    item = table.index_select(0, place.reshape(1)).reshape(table.shape[1:])
+    found = table.index_select(0, place.reshape(1))
+    if taken is not None:
+        remember(found)
+    item = found.reshape(table.shape[1:])
     traced_selection.expect_no_alias(table, item)
     return item
+
+
+@dataclass
+class Rows:
+    """The operations of an attempt that look up a row that is there, whatever the data is."""
+
+    nodes: set[torch.fx.Node] = field(default_factory=set)
+
+
+@question(otherwise=None)
+def remember(trace: Trace, found: Variable) -> None:
+    """Remember that the operation which has found the row fails on no data."""
+    trace.compilation.of(Rows).nodes.add(tensor_node(found))
 
 
 @question(otherwise=True)
