@@ -120,3 +120,9 @@ class SpeaksOfItsArgument(nn.Module):
         if step % self.every == 0:
             print("step %d" % step)
         return x * 2
+
+
+def rounds_and_asks_for_a_period(x, n):
+    if x.sum() > 1e9:
+        x = x * 2
+    return x + n % 3, round(0.777, n), min(2.5, n)

@@ -121,6 +121,22 @@ def of_a_size(self, x, n):
 of_a_size.grows = True  # its rows are as many as the calls, and three
 
 
+def has_two_powers(self, x, n):
+    number = (5, 6, 7, 94906266)[n % 4]
+    self.count = number
+    exact, rounded = self.counts[0] ** 2 > 9007199515875288, math.pow(self.counts[0], 2) > 9007199515875288
+    self.counts[0] = number
+    return x * (1 + exact) + rounded, exact, rounded
+
+
+def doubles_in_a_loop(self, x, n):
+    t = self.scale
+    self.scale = t + 0.01
+    for _ in range(24):
+        t = t + t * 0.1
+    return x * round(t, 2), t
+
+
 def interpolates(self, x, n):
     return x.lerp(x + 1, math.exp(-n / 3)), torch.quantile(x, math.exp(-n))
 

@@ -114,3 +114,13 @@ def test_a_local_name_may_stand_between_the_sum_and_the_attribute() -> None:
         return x * total
 
     assert added_to(adds.__code__) == {("self", "calls")}
+
+
+def test_an_argument_that_cannot_be_a_symbol_is_a_constant_again() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(MENDED.rounds_and_asks_for_a_period, backend="eager")
+    for number in (2, 2, 3):
+        result, *numbers = compiled(torch.ones(4), number)
+        expected, *others = PLAIN.rounds_and_asks_for_a_period(torch.ones(4), number)
+        assert torch.equal(result, expected)
+        assert repr(numbers) == repr(others)

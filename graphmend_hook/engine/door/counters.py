@@ -9,6 +9,7 @@ told that they are none.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dis
 import functools
 import itertools
@@ -101,7 +102,7 @@ def _is_counted_here(value: int, source: Any) -> bool:
         return False
     compilation.of(_Counted).names.add(name_of(source))
     compilation.at_end(_judge_end)
-    let_vary(root, source, value)
+    let_vary(root, source, value, compilation)
     return True
 
 
@@ -117,11 +118,14 @@ def varies(frame: Any, source: Any, value: float) -> bool:
     return len(met) > _MOST_VALUES or (len(met) > 1 and is_assigned(frame, source))
 
 
-def let_vary(root: Any, source: Any, value: float) -> None:
-    """Let Dynamo make a symbol of the number, as of one that it has met with two values."""
-    from torch._dynamo.pgo import FrameStateSizeEntry, process_automatic_dynamic
+def let_vary(root: Any, source: Any, value: float, compilation: Compilation) -> None:
+    """Let Dynamo make a symbol of the number, as of one that it has met with two values; in this attempt alone."""
+    from torch._dynamo.pgo import CodeId, FrameStateSizeEntry, get_code_state, process_automatic_dynamic
 
-    process_automatic_dynamic(root, name_of(source), FrameStateSizeEntry.make_scalar(value + 1))
+    name, known = name_of(source), get_code_state()[CodeId.make(root.f_code)].automatic_dynamic
+    entry = copy.copy(known[name]) if name in known else FrameStateSizeEntry.make_scalar(value)
+    compilation.undo.callback(known.__setitem__, name, entry)
+    process_automatic_dynamic(root, name, FrameStateSizeEntry.make_scalar(value + 1))
 
 
 def _judge_end(compilation: Compilation, error: BaseException | None) -> None:

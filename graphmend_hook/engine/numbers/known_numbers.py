@@ -13,6 +13,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import BuiltinFunctionType
 from typing import Any
 
 import torch
@@ -30,8 +31,8 @@ from ..graph_end.order import Change
 from . import late_numbers
 from .number_inputs import computed_input
 
-_MOST_WEIGHT = 256  # of a formula, which guards calculate at each call
-_OF_MATH = frozenset(each for each in vars(math).values() if callable(each))
+_MOST_PARTS = 256  # of a formula, which guards calculate at each call
+_OF_MATH = frozenset(each for each in vars(math).values() if isinstance(each, BuiltinFunctionType))
 _REMAINDERS = (operator.mod, operator.imod)
 _OF_TWO = (*_REMAINDERS, operator.floordiv, operator.ifloordiv, operator.pow, operator.ipow, divmod)
 # What the nodes of a graph call, of numbers of the inputs, and Python does alike.
@@ -68,7 +69,26 @@ _Part = Formula | _Found | int | float
 
 
 class _OtherError(Exception):
-    """The number is made of more than the inputs."""
+    """The number is made of more than the inputs, or of too many parts."""
+
+
+class _Sources(dict[str, Any]):
+    """Where guards find what a formula is made of, by the names there."""
+
+    parts = 0
+
+    def count_part(self) -> None:
+        """Count a part of the formula; what is used twice counts twice.  Raises `_OtherError` where there are many."""
+        self.parts += 1
+        if self.parts > _MOST_PARTS:
+            raise _OtherError
+
+
+def _text(part: _Part) -> str:
+    """A formula as a text that no other one has: 1 and True are equal, and two functions are called ``pow``."""
+    if isinstance(part, Formula):
+        return f"{part.function!r} at {id(part.function)}({', '.join(map(_text, part.operands))})"
+    return part.name if isinstance(part, _Found) else repr(part)
 
 
 @dataclass(frozen=True)
@@ -76,13 +96,12 @@ class _Known:
     """A number that is known before the graph: its formula, the sources by their names there, and the number now."""
 
     formula: Formula
-    sources: dict[str, Any]
+    sources: _Sources
     value: Any
 
     @property
     def text(self) -> str:
-        """The formula, of which no other has the same: 1 and True are equal."""
-        return repr(self.formula)
+        return _text(self.formula)
 
     def calculate(self, *values: Any) -> Any:
         """The number, of what there is at the sources."""
@@ -150,9 +169,7 @@ def tensor_of(trace: Trace, number: Variable) -> Variable:
 
 def _known(trace: Trace, number: Variable) -> _Known | None:
     """What the number is made of; None where that is more than the inputs, or much, and where it fails in this call."""
-    sources: dict[str, Any] = {}
-    if number.weight > _MOST_WEIGHT:
-        return None
+    sources = _Sources()
     try:
         formula = _of_late(number, sources)
     except _OtherError:
@@ -170,7 +187,7 @@ def _loaded(trace: Trace, operand: Variable) -> Variable:
     """A symbol as a number that generated code loads, so that it is no result of the graph; anything else as it is."""
     if late_numbers.is_late(operand) or not _is_symbol(operand):
         return operand
-    sources: dict[str, Any] = {}
+    sources = _Sources()
     try:
         part = _operand(operand, sources)
     except _OtherError:
@@ -210,8 +227,7 @@ def watch() -> None:
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    answer_before(round, SymNodeVariable, ConstantVariable, _of_floats)
-    for function in _OF_TWO:
+    for function in (round, *_OF_TWO):
         answer_before(function, SymNodeVariable, SymNodeVariable, _of_floats)
         answer_before(function, SymNodeVariable, ConstantVariable, _of_floats)
         answer_before(function, ConstantVariable, SymNodeVariable, _of_floats)
@@ -250,6 +266,7 @@ def _value_now(number: Variable) -> Any:
 
 
 def _of_this_call(function: Callable[..., Any], translator: Any, args: list[Variable]) -> Any:
+    """What it gives of the symbols' values, which are guarded."""
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch.fx.experimental.symbolic_shapes import guard_scalar
@@ -283,11 +300,12 @@ def _forget_unused(compilation: Compilation, module: torch.fx.GraphModule) -> No
         compilation.undo.callback(TensorifyState.force_specializations.discard, name)
 
 
-def _of_late(number: Variable, sources: dict[str, Any]) -> Formula:
+def _of_late(number: Variable, sources: _Sources) -> Formula:
+    sources.count_part()
     return Formula(number.function, tuple(_operand(each, sources) for each in number.operands))
 
 
-def _operand(operand: Variable, sources: dict[str, Any]) -> _Part:
+def _operand(operand: Variable, sources: _Sources) -> _Part:
     if is_unread(operand):
         return _found(operand.source, sources)
     if late_numbers.is_late(operand):
@@ -299,8 +317,9 @@ def _operand(operand: Variable, sources: dict[str, Any]) -> _Part:
     raise _OtherError
 
 
-def _of_node(node: Any, sources: dict[str, Any]) -> _Part:
+def _of_node(node: Any, sources: _Sources) -> _Part:
     """What a node of the graph makes of inputs that are numbers; a float is handed in as a tensor."""
+    sources.count_part()
     if type(node) in late_numbers.NUMBERS:
         return node  # type: ignore[no-any-return]
     if not isinstance(node, torch.fx.Node):
@@ -329,7 +348,7 @@ def _source_of_size(node: torch.fx.Node) -> Any:
     return next(iter(size.node.shape_env.var_to_sources.get(size.node.expr, ())), None)
 
 
-def _found(source: Any, sources: dict[str, Any]) -> _Found:
+def _found(source: Any, sources: _Sources) -> _Found:
     if not can_be_loaded(source):
         raise _OtherError
     sources[name_of(source)] = source
