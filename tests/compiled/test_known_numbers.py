@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, both
+from observing import Counting, Kept, both
 
 PLAIN, MENDED = both("known_number_cases")
 CALLS = 8
@@ -44,15 +44,6 @@ GRAPHS = {
 }
 
 
-class Records(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
 def leaves(value: Any) -> list[Any]:
     """The parts of a value, in order; floats as tensors."""
     if isinstance(value, dict):
@@ -76,7 +67,7 @@ def seen(module: ModuleType, name: str, backend: Counting | None) -> Iterator[An
     """What each call gives or raises, and leaves, with the gradients and what it shows."""
     torch._dynamo.reset()
     torch.manual_seed(0)
-    made, records = module.Module(module.CASES[name]), Records()
+    made, records = module.Module(module.CASES[name]), Kept()
     grows = hasattr(module.CASES[name], "grows")
     called = made if backend is None else torch.compile(made, backend=backend)
     module.log.addHandler(records)

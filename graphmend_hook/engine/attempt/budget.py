@@ -188,7 +188,8 @@ def _look(compilation: Compilation) -> None:
         name, site = _shown(guard.originating_source), passed
         if first is not None and site is None and (is_left or _is_in_call(guard, first.call)):
             site = first
-            sites.called |= set() if is_left else {(name, _line_of(guard))}
+            if not is_left:
+                sites.called.add((name, _line_of(guard)))
         if site is None:
             sites.before.add(name)
         elif name and not is_own(guard.name):

@@ -174,13 +174,19 @@ def _known(trace: Trace, number: Variable) -> _Known | None:
         formula = _of_late(number, sources)
     except _OtherError:
         return None
-    found = inputs_at([*sources.values()], trace.compilation)
-    if found is None:
+    values = _values_at(trace, sources)
+    if values is None:
         return None
     try:
-        return _Known(formula, sources, formula.value(dict(zip(sources, found, strict=True))))
+        return _Known(formula, sources, formula.value(values))
     except Exception:  # the program's own, of one of its functions
         return None
+
+
+def _values_at(trace: Trace, sources: _Sources) -> dict[str, Any] | None:
+    """What guards find there in the call at hand, by the names; None where no guard may be relied on."""
+    found = inputs_at([*sources.values()], trace.compilation)
+    return None if found is None else dict(zip(sources, found, strict=True))
 
 
 def _loaded(trace: Trace, operand: Variable) -> Variable:
@@ -192,8 +198,8 @@ def _loaded(trace: Trace, operand: Variable) -> Variable:
         part = _operand(operand, sources)
     except _OtherError:
         return operand
-    values = inputs_at([*sources.values()], trace.compilation)
-    return operand if values is None else _variable_of(trace, part, sources, dict(zip(sources, values, strict=True)))
+    values = _values_at(trace, sources)
+    return operand if values is None else _variable_of(trace, part, sources, values)
 
 
 def _variable_of(trace: Trace, part: _Part, sources: Mapping[str, Any], values: Mapping[str, Any]) -> Variable:

@@ -215,7 +215,7 @@ def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(function, translator, [args[0], by], kwargs)
-    given = [each if is_unread(each) and may_stay_unread(each) else each.realize() for each in args]
+    given = looked_at(args)
     known = known_numbers.applied(Trace(translator), function, given)
     if known is not None:
         return known
@@ -226,6 +226,11 @@ def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[
             kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
             return late_variable(function, given, kinds.pop() if len(kinds) == 1 else Real)
     give_up(next(arg for arg in args if is_late(arg)))
+
+
+def looked_at(args: list[Variable]) -> list[Variable]:
+    """The arguments; the trace looks at each but the numbers that it need not look at."""
+    return [each if is_unread(each) and may_stay_unread(each) else each.realize() for each in args]
 
 
 def _look_at(number: Variable) -> None:
@@ -281,7 +286,7 @@ def _rounded(translator: Any, args: list[Variable], kwargs: dict[str, Variable])
 def _computed(function: Any, translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
     """The late number that the function makes of these; read as it was written where it might fail."""
     trace = Trace(translator)
-    given = [arg if is_unread(arg) and may_stay_unread(arg) else arg.realize() for arg in args]
+    given = looked_at(args)
     if any(not is_unread(each) and each.is_tensor() for each in given):
         return late_numbers.tensors.calculated(function, translator, given, {})
     if len(given) == 1 and function is kind_of(given[0]):

@@ -116,7 +116,7 @@ def whole_of(trace: Trace, number: Variable, kind: type) -> Variable:
 def _tensor_of(trace: Trace, number: Variable) -> Variable:
     made = getattr(number, "tensor", None)
     if made is None:
-        made = _known(trace, number)
+        made = _made_before(trace, number)
     if made is None:
         try:
             made = _made(trace, number)
@@ -126,7 +126,7 @@ def _tensor_of(trace: Trace, number: Variable) -> Variable:
     return made
 
 
-def _known(trace: Trace, number: Variable) -> Variable:
+def _made_before(trace: Trace, number: Variable) -> Variable:
     """The tensor of a float that Python calculates before the graph; None of any other number."""
     is_float = isinstance(number.kind, type) and issubclass(number.kind, float)
     return known_numbers.tensor_of(trace, number) if is_float else None
@@ -392,11 +392,12 @@ def calculated(function: Any, translator: Any, args: list[Variable], _kwargs: ob
     is_real = number.kind in (float, Real) or (number.kind is int and _is_of_graph(number))
     is_known = function in (*CALCULATED, *_COMPARED) and is_real and _may_meet(tensor)
     made = tensor_of(trace, number) if is_known else None
-    if made is None and _known(trace, number) is not None:
-        given = [_symbol(trace, each) if each is number else each for each in args]
-        return BuiltinVariable(function).call_function(translator, given, {})
     if made is None:
-        late_numbers.give_up(number)
+        symbol = _symbol(trace, number)
+        if symbol is None:
+            late_numbers.give_up(number)
+        given = [symbol if each is number else each for each in args]
+        return BuiltinVariable(function).call_function(translator, given, {})
     rounded = call(trace, torch.Tensor.to, made, fake_of(tensor).dtype)
     if function in (operator.truediv, operator.itruediv) and args[0] is number:  # so torch calculates it
         args, function, number = [rounded, call(trace, torch.Tensor.reciprocal, tensor)], operator.mul, rounded
@@ -443,7 +444,7 @@ def give(trace: Trace, number: Variable) -> Any:
 
 def _symbol(trace: Trace, number: Variable) -> Variable:
     """The symbol of a float that is known before the graph; None of any other number."""
-    known = _known(trace, number)
+    known = _made_before(trace, number)
     if known is None:
         return None
     numbers, node = trace.compilation.of(_Numbers), tensor_node(known)

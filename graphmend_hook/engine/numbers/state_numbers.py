@@ -146,7 +146,7 @@ def _made(function: Callable[..., Any], translator: Any, args: list[Variable]) -
     trace = trace_at(translator)
     if trace is None or not late_numbers.may_wait_here(trace):
         return None
-    given = [each if is_unread(each) and late_numbers.may_stay_unread(each) else each.realize() for each in args]
+    given = late_arithmetic.looked_at(args)
     made = late_arithmetic.made_of(trace, function, given)
     for each in filter(is_unread, given if made is not None else ()):
         is_counter(translator, each.source)  # which is remembered where the function that adds to it has returned
