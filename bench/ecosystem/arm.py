@@ -203,7 +203,8 @@ def _from_package(place: str) -> str:
 class Counted:
     """A backend that counts graphs.  whole: the compilations of which the graph ends with the frame.
 
-    operations: those of all graphs; runs, ran: how many graphs run in a call, and how many operations they have.
+    operations: those on tensors, of all graphs; runs, ran: how many graphs run in a call, and how many operations they
+    have.
     """
 
     def __init__(self) -> None:
@@ -212,7 +213,7 @@ class Counted:
         self.whole: set[CompileId | None] = set()
 
     def __call__(self, graph: torch.fx.GraphModule, _: list[torch.Tensor]) -> Callable[..., Any]:
-        operations = sum(node.op.startswith("call") for node in graph.graph.nodes)
+        operations = sum(node.op.startswith("call") and not _is_of_numbers(node) for node in graph.graph.nodes)
         self.graphs += 1
         self.operations += operations
         if not graph.compile_subgraph_reason.graph_break:
@@ -224,6 +225,12 @@ class Counted:
             return graph.forward(*inputs)
 
         return run
+
+
+def _is_of_numbers(node: torch.fx.Node) -> bool:
+    """Does it make a number of numbers?  Those are Python's: a counter that is no symbol leaves nothing in a graph."""
+    examples = [each.meta.get("example_value") for each in (node, *node.all_input_nodes)]
+    return all(isinstance(example, (torch.SymInt, torch.SymFloat, torch.SymBool)) for example in examples)
 
 
 def main(library: str, out: str, *only: str) -> None:

@@ -14,6 +14,13 @@ def counts_weights(x, weights):
     return torch.bincount(x, weights).sum()
 
 
+def counts_as_many_as_there_are(x):
+    """torchmetrics, kendall_rank_corrcoef: the least length is a number that the data decided."""
+    counts = torch.bincount(x, minlength=len(torch.unique(x)))
+    counts = counts[counts > 1]
+    return (counts * (counts - 1) // 2).sum()
+
+
 def selects_by_an_operator(x):
     """torchvision.ops.nms."""
     return x[torch.ops.graphmend_tests.above(x[:, 0], 0.0)] * 2

@@ -76,10 +76,12 @@ def truth(trace: Trace, test: Variable) -> Any:
 
 
 @question(otherwise=False)
-def are_below(trace: Trace, tensor: Variable, bound: int) -> bool:
-    """Are all elements of it at least 0, and below the bound, whatever the data is?"""
-    found = None if is_as_written(trace) else range_of(trace, tensor_node(tensor))
-    return found is not None and found.low >= 0 and found.high < bound
+def are_below(trace: Trace, tensor: Variable, bound: Variable) -> bool:
+    """Are all elements of it at least 0, and below the bound, whatever the data is?  False of a bound that is a symbol."""
+    if is_as_written(trace) or not bound.is_python_constant():
+        return False
+    found = range_of(trace, tensor_node(tensor))
+    return found is not None and found.low >= 0 and found.high < bound.as_python_constant()
 
 
 @question(otherwise=False)

@@ -208,7 +208,7 @@ def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
 
 
 def _distinct(tensor: Any, name: str, counts: bool) -> Any:
-    numbers = known_elements(tensor)
+    numbers = known_elements(tensor, of_inputs=False)
     # -0.0 is equal to 0.0: which of them is kept is torch's own affair.
     if numbers is None or any([str(number) == "-0.0" for number in numbers]):  # noqa: C419
         return None
@@ -253,7 +253,7 @@ def _has_a_count_each(tensor: Any, counts: Any, dim: Any) -> bool:
 def counted(tensor: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """``torch.bincount(tensor, weights, minlength)``."""
     if is_asked(tensor) and has_elements(tensor) and tensor.dim() == 1 and type(minlength) is int:
-        if weights is None and tensor.numel() * minlength <= _MOST_COUNTED and ranges.are_below(tensor, minlength):
+        if weights is None and ranges.are_below(tensor, minlength) and tensor.numel() * minlength <= _MOST_COUNTED:
             expect_success()
             return (tensor.unsqueeze(-1) == torch.arange(minlength, device=tensor.device)).sum(0)
         return _captured(torch.bincount, tensor, weights, minlength)
