@@ -10,7 +10,7 @@ from ..door.tracer import place_of
 from ..epilogue.rerun import RerunMemory
 from ..graph_end.stopped_gradients import without_gates
 from ..numbers import assumptions, captured, not_captured
-from ..numbers.captured import NEGATIVE, SMALL, Captured
+from ..numbers.captured import DISTINCT, NEGATIVE, SMALL, Captured
 from .as_written import mending
 from .attempt import Bet, Ledger
 from .compilation import Compilation
@@ -107,6 +107,12 @@ def _above_one(failure: Failure) -> list[Bet]:
     return [*map(SMALL.at, named)] if named and is_first else [SMALL.at()]
 
 
+def _by_contents(failure: Failure) -> list[Bet]:
+    """A list as long as the data says there are distinct elements, for one."""
+    is_open = failure.compilation.allows(DISTINCT) and failure.compilation.of(Captured).distinct
+    return [DISTINCT.at()] if is_open and failure.expression else []
+
+
 def _by_example(failure: Failure) -> list[Bet]:
     """The backend is given none."""
     return assumptions.deciding(failure.compilation) if failure.expression and not failure.is_of_backend else []
@@ -146,6 +152,7 @@ OF_NUMBERS: tuple[Callable[[Failure], list[Bet]], ...] = (
     _nothing_for_the_backend,
     _not_negative,
     _above_one,
+    _by_contents,
     _by_example,
     _without_example,
     _fewer_captures,

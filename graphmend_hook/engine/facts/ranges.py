@@ -77,7 +77,7 @@ def truth(trace: Trace, test: Variable) -> Any:
 
 @question(otherwise=False)
 def are_below(trace: Trace, tensor: Variable, bound: Variable) -> bool:
-    """Are all elements of it at least 0, and below the bound, whatever the data is?  False of a bound that is a symbol."""
+    """Are all elements of it at least 0, and below the bound, whatever the data is?  Nothing is, of a symbol."""
     if is_as_written(trace) or not bound.is_python_constant():
         return False
     found = range_of(trace, tensor_node(tensor))

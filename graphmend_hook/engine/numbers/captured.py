@@ -17,6 +17,7 @@ from . import assumptions, not_captured
 CAPTURE = Feature("numbers that the data decides are captured")
 NEGATIVE = Feature("a captured number may be below 0")
 SMALL = Feature("a captured number may be 0 or 1")
+DISTINCT = Feature("how many distinct elements an input has is captured")  # else its contents say it
 
 
 class Denied(Enum):
@@ -37,6 +38,7 @@ class Captured:
     given: settings of the attempt's symbols that allow them; bounds: of symbols, as they were made.
     drawn: the least and the greatest of the numbers that are captured, where they are drawn at random.
     needed: what else has to hold of them, or eager fails, as expressions of sympy.
+    distinct: is one the number of distinct elements of a tensor that is small enough to know its contents?
     """
 
     symbols: dict[str, int] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class Captured:
     bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     drawn: tuple[float, float] | None = None
     needed: list[Any] = field(default_factory=list)
+    distinct: bool = False
 
     @property
     def count(self) -> int:

@@ -24,7 +24,7 @@ from ...engine.door.variables import PLAIN_TENSORS, Variable, fake_of, has_fixed
 from ...engine.epilogue.deferral import is_autocast
 from ...engine.facts.operations import is_cheap, only_writes
 from ...engine.facts.writes import are_apart, storages_of, written_by
-from ...engine.numbers.captured import Captured, Denied
+from ...engine.numbers.captured import DISTINCT, Captured, Denied
 from ...engine.numbers.symbolic_constants import constant_of
 from ..defer.codes import NEEDS_ITS_BREAKS, NO_EPILOGUE
 from .codes import NOT_TRACED, SIZE_OTHERWISE, UNKNOWN_DATA, WHILE_OF_AN_INPUT, WRITTEN_IN_PLACE
@@ -86,6 +86,18 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
         asked.refusal = unknown.args[0]
         return ""
     return value
+
+
+@question(otherwise=False)
+def are_distinct_captured(trace: Trace, tensor: Variable) -> bool:
+    """Is how many distinct elements it has a captured size, though an input may be small enough to know its contents?
+
+    To know them is a compilation for each contents: they are asked where nothing else will do.
+    """
+    fake = fake_of(tensor)
+    is_captured = trace.compilation.allows(DISTINCT)
+    trace.compilation.of(Captured).distinct |= is_captured and has_fixed_sizes(fake) and fake.numel() <= SMALL
+    return is_captured
 
 
 @question(otherwise=None)

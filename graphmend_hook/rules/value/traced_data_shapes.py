@@ -28,7 +28,7 @@ from ..shared.traced_operations import has_known_shape, is_tensor
 from ..where import traced_rows
 from . import traced_contents
 from .traced import as_tensor, is_asked, is_traced, item, on_host
-from .traced_contents import known_elements
+from .traced_contents import are_distinct_captured, known_elements
 from .traced_lonely_masks import may_be_viewed, may_fill, widened
 
 _MOST_COUNTED = 1 << 22  # comparisons, in the place of a count
@@ -208,7 +208,7 @@ def distinct(tensor: Any, name: str, inverse: bool, counts: bool) -> Any:
 
 
 def _distinct(tensor: Any, name: str, counts: bool) -> Any:
-    numbers = known_elements(tensor, of_inputs=False)
+    numbers = known_elements(tensor, of_inputs=not are_distinct_captured(tensor))
     # -0.0 is equal to 0.0: which of them is kept is torch's own affair.
     if numbers is None or any([str(number) == "-0.0" for number in numbers]):  # noqa: C419
         return None
