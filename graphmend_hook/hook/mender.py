@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -16,6 +17,7 @@ from ..product.report.ledger import Ledger, ModuleRecord, Status
 from ..rewrite import Rewritten, active_rules, misspelt, rewrite
 from ..settings.config import Settings
 from ..settings.syntax import RULE_NAMES
+from ..source.covered import cover
 from .cache import Cache
 
 log = logging.getLogger("graphmend_hook")
@@ -40,6 +42,10 @@ class Mender:
             for line, comment in misspelt(source).items():
                 rules = ", ".join(RULE_NAMES)
                 log.warning("%s", notice("GM020", path=path, line=line, comment=comment, rules=rules))
+            if b"graphmend" not in source:  # where something may be switched off, only what was mended is looked at
+                cover(name, path)
+                if "torch._dynamo" in sys.modules:  # else the finder sees it come
+                    runtime.connect()
         if made is None or made[0].code is None:
             return None, False
         runtime.connect()  # for a hook that was installed after Dynamo was imported

@@ -126,7 +126,14 @@ def test_where_a_frame_breaks_those_that_it_calls_know_what_was_dropped(lifetime
 def test_the_order_of_retreats_is_one_table() -> None:
     """In words in `docs/design.md`; here, so that no other order slips in."""
     assert [step.__name__.strip("_") for step in retreats.OF_NUMBERS] == [
-        *("let_fail", "nothing_in_what_is_large", "nothing_for_the_backend", "not_negative", "above_one"),
+        *(
+            "let_fail",
+            "nothing_in_what_is_large",
+            "nothing_for_the_backend",
+            "not_negative",
+            "above_one",
+            "by_contents",
+        ),
         *("by_example", "without_example", "fewer_captures"),
     ]
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import torch
 
-from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
 from .frame_guards import name_of
+from .tracer import is_covered
 from .variables import answer_before
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
@@ -111,7 +111,7 @@ def varies(frame: Any, source: Any, value: float) -> bool:
 
     One other is enough of what the frame assigns to; a second says it of anything else.
     """
-    if RUNTIME not in frame.f_globals:
+    if not is_covered(frame):
         return False
     met = compilation_of(frame.output).memory.of(_Met).values.setdefault(name_of(source), set())
     met.add(value)
@@ -141,7 +141,7 @@ def is_counter(frame: Any, source: Any) -> bool:
     """
     argument = getattr(source, "local_name", None)
     if argument is not None:
-        return frame.parent is None and RUNTIME in frame.f_globals and argument in asked_for_periods(frame.f_code)
+        return frame.parent is None and is_covered(frame) and argument in asked_for_periods(frame.f_code)
     member = getattr(source, "member", None)
     if member is None or not source.guard_source.is_unspecialized_nn_module():
         return False
@@ -153,7 +153,7 @@ def is_counter(frame: Any, source: Any) -> bool:
 
 def _is_added_to(frame: Any, source: Any, member: str) -> bool:
     while frame is not None:
-        if RUNTIME in frame.f_globals:
+        if is_covered(frame):
             owners = [owner for owner, added in added_to(frame.f_code) if added == member]
             if any(_is_at(source.base, owner.split("."), frame.symbolic_locals) for owner in owners):
                 return True
@@ -168,7 +168,7 @@ def is_assigned(frame: Any, source: Any) -> bool:
     """
     name = outside_name(source) or getattr(source, "member", None) or (_ITEM if hasattr(source, "index") else None)
     while name is not None and frame is not None:
-        if RUNTIME in frame.f_globals and name in _assigned(frame.f_code):
+        if is_covered(frame) and name in _assigned(frame.f_code):
             return True
         frame = frame.parent
     return False

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .question import at_connection
-from .tracer import mended_trace_at
+from .tracer import covered_trace_at
 from .variables import Variable, is_unread
 
 _Text = tuple[str, list[Variable], dict[str, Variable]]  # what `str.format` takes
@@ -43,7 +43,7 @@ def _as_text(otherwise: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(otherwise)
     def format_value(translator: Any, form: Variable, flags: int) -> None:
         converts = flags & 3  # ``!s``, ``!r``, ``!a``: the format is that of a text
-        number = _number(translator.stack[-1]) if not converts and mended_trace_at(translator) else None
+        number = _number(translator.stack[-1]) if not converts and covered_trace_at(translator) else None
         if number is None:
             otherwise(translator, form, flags)
         else:
@@ -88,7 +88,7 @@ def _with_its_numbers(variable: Variable) -> Variable:
     """The key with the values of the symbols that its texts show; raises Unsupported for a text that shows a tensor."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
-    if _shows_symbols(variable) and mended_trace_at(InstructionTranslator.current_tx()):
+    if _shows_symbols(variable) and covered_trace_at(InstructionTranslator.current_tx()):
         return _specialized(variable)
     return variable
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .frame_guards import install
 from .question import at_connection
-from .tracer import mended_trace_at, trace_at
+from .tracer import covered_trace_at, trace_at
 from .variables import Variable
 
 _AT_THE_LEFT = ("appendleft", "extendleft")
@@ -46,7 +46,7 @@ def _noting(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(otherwise)
     def wrap_listlike(builder: Any, value: Any) -> Any:
         made = otherwise(builder, value)
-        trace = mended_trace_at(builder.tx.output.current_tx) if type(value) is deque else None
+        trace = covered_trace_at(builder.tx.output.current_tx) if type(value) is deque else None
         if trace is not None:
             most = value.maxlen
             if most is not None:

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...source.templates import RUNTIME
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
 from ..facts.writes import operations
 from ..graph_end.order import Verdict
+from .tracer import is_covered
 
 _RECURRENT = Feature("a recurrent layer is traced", Lifetime.CODE)
 _LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
@@ -69,7 +69,7 @@ def _is_plain(tensor: object) -> bool:
 def _is_asked_for(frame: Any) -> bool:
     """Is it in a mended function, or in what one calls, and not given up in this frame?"""
     output = frame.output
-    while frame is not None and RUNTIME not in frame.f_globals:
+    while frame is not None and not is_covered(frame):
         frame = frame.parent
     try:
         compilation = compilation_of(output)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch._guards import TracingContext
 
-from ...source.templates import RUNTIME
+from ...source import covered
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of
 from ..attempt.refusals import NOWHERE, Place
 from .own_code import OWN_FILES
@@ -108,10 +108,15 @@ def trace_at(translator: Any) -> Trace | None:
     return Trace(translator)
 
 
-def mended_trace_at(translator: Any) -> Trace | None:
-    """The same, where one of its frames is of rewritten code; None in other code, which stays as it is in stock."""
+def is_covered(frame: Any) -> bool:
+    """Is it code of a module that is to be mended, whether or not there was a statement to rewrite?"""
+    return covered.is_covered(frame.f_code, frame.f_globals)
+
+
+def covered_trace_at(translator: Any) -> Trace | None:
+    """`trace_at`, where one of its frames is covered; None in other code, which stays as it is in stock."""
     trace = trace_at(translator)
-    return trace if trace is not None and any(RUNTIME in frame.f_globals for frame in trace.frames()) else None
+    return trace if trace is not None and any(map(is_covered, trace.frames())) else None
 
 
 def place_of(error: BaseException) -> Place | None:
@@ -133,11 +138,11 @@ def traced_code(compilation: Compilation) -> set[CodeType]:
     return {compilation.code, *(code for code in inlined if code.co_filename not in OWN_FILES)}
 
 
-def is_in_mended_code() -> bool:
-    """Has the trace come to a function of a mended module?"""
+def is_in_covered_code() -> bool:
+    """Has the trace come to a function of a module that is to be mended?"""
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
-    return RUNTIME in InstructionTranslator.current_tx().output.current_tx.f_globals
+    return is_covered(InstructionTranslator.current_tx().output.current_tx)
 
 
 def compiling_frame() -> FrameType | None:

@@ -14,7 +14,7 @@ import torch
 
 from .frame_guards import install, may_be_relied_on, name_of
 from .question import at_connection, question
-from .tracer import Trace, is_in_mended_code
+from .tracer import Trace, is_in_covered_code
 from .variables import Variable, is_unread
 
 PLAIN = frozenset({bool, float, int, str, type(None)})  # the types of texts and numbers
@@ -32,7 +32,7 @@ def watch() -> None:
 
     @functools.wraps(is_one_of)
     def is_kind(variable: Any, kind: type) -> bool:
-        if kind is DeletedVariable and is_unread(variable) and is_in_mended_code():
+        if kind is DeletedVariable and is_unread(variable) and is_in_covered_code():
             return False  # there was something when the frame began
         return bool(is_one_of(variable, kind))
 

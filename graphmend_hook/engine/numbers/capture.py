@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ...source.templates import RUNTIME
 from ...source.tensor_ops import SPREADS
 from ..attempt import restart
 from ..attempt.as_written import is_as_written
@@ -30,7 +29,7 @@ from ..attempt.compilation import Compilation
 from ..door import frame_guards
 from ..door.fake_values import Calculate, around
 from ..door.question import is_answered, question
-from ..door.tracer import Trace, trace_at, traced_code
+from ..door.tracer import Trace, is_covered, trace_at, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import (
     Variable,
@@ -114,7 +113,7 @@ def _let_data_decide_the_shape(translator: Any, node: torch.fx.Node, calculate: 
     try:
         return calculate()
     except Unsupported as error:
-        is_shaped = isinstance(error.__cause__, DynamicOutputShapeException) and RUNTIME in translator.f_globals
+        is_shaped = isinstance(error.__cause__, DynamicOutputShapeException) and is_covered(translator)
         trace = trace_at(translator) if is_shaped else None
         if trace is None or not is_answered(trace) or not _switch_on(trace, "dynamic_output_shape_ops"):
             raise

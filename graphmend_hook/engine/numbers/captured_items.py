@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..door.question import at_connection, question
-from ..door.tracer import Trace, mended_trace_at
+from ..door.tracer import Trace, covered_trace_at
 from ..door.variables import (
     Variable,
     answer_before,
@@ -53,7 +53,7 @@ def _selected_in(translator: Any, container: Variable, index: Any) -> Variable |
     parts = index.items if type_of(index) is tuple else [index]
     if not any(not is_unread(part) and is_unbacked(getattr(part.realize(), "sym_num", 0)) for part in parts):
         return None
-    if mended_trace_at(translator) is None:
+    if covered_trace_at(translator) is None:
         return None
     found: Variable = VariableTracker.build(translator, selected).call_function(translator, [container, index], {})
     return None if found.is_python_constant() else found

@@ -18,12 +18,11 @@ from typing import Any
 
 import torch
 
-from ...source.templates import RUNTIME
 from ..attempt.compilation import Compilation
 from ..door import counters
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection
-from ..door.tracer import Trace, trace_at
+from ..door.tracer import Trace, is_covered, trace_at
 from ..door.unguarded import can_be_loaded
 from ..door.variables import Variable, answer_before, is_unbacked, is_unread
 from ..facts.writes import example_of
@@ -244,7 +243,7 @@ def _of_floats(
 ) -> Any:
     """``self.scale ** 2``, ``round(t, 2)``: of a float; where Python fails, or gives no float, that of this call."""
     is_of_float = any(each.python_type() is float for each in args)
-    trace = trace_at(translator) if is_of_float and not kwargs and RUNTIME in translator.f_globals else None
+    trace = trace_at(translator) if is_of_float and not kwargs and is_covered(translator) else None
     if trace is None:
         return otherwise()(translator, args, kwargs)
     made = applied(trace, function, args) if all(map(late_numbers.is_number, args)) else None
@@ -284,7 +283,7 @@ def _of_this_call(function: Callable[..., Any], translator: Any, args: list[Vari
 def of_symbols(function: Callable[..., Any], translator: Any, given: list[Variable]) -> Variable:
     """The number that the function makes of symbols in mended code; None for what Dynamo is to do by itself."""
     can_be_traced = is_of_math(function) and hasattr(torch, f"_sym_{function.__name__}")
-    is_ours = any(map(_is_symbol, given)) and not can_be_traced and RUNTIME in translator.f_globals
+    is_ours = any(map(_is_symbol, given)) and not can_be_traced and is_covered(translator)
     trace = trace_at(translator) if is_ours and all(map(late_numbers.is_number, given)) else None
     return None if trace is None else applied(trace, function, given)
 

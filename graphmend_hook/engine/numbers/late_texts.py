@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...source.templates import RUNTIME
 from ..door import counters
 from ..door.question import at_connection
-from ..door.tracer import is_caught, trace_at
+from ..door.tracer import is_caught, is_covered, trace_at
 from ..door.unguarded import guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import late_numbers
@@ -132,7 +131,7 @@ def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         from torch._dynamo.variables.builtin import BuiltinVariable
         from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
-        if isinstance(given, UserDefinedObjectVariable) and RUNTIME in translator.f_globals:
+        if isinstance(given, UserDefinedObjectVariable) and is_covered(translator):
             kind = type(given.value)
             if not _has_own(kind, "__str__") and _has_own(kind, "__repr__"):
                 return BuiltinVariable(repr).call_function(translator, [given], {})
@@ -196,7 +195,7 @@ def _own_text(value: Variable) -> Variable:
     if not (_has_own(kind, "__str__") or _has_own(kind, "__repr__")) or _has_own(kind, "__format__"):
         return value
     effects = translator.output.side_effects
-    if RUNTIME not in translator.f_globals or not any(map(effects.is_modified, [*effects.id_to_variable.values()])):
+    if not is_covered(translator) or not any(map(effects.is_modified, [*effects.id_to_variable.values()])):
         return value
     return BuiltinVariable(str).call_function(translator, [value.realize()], {})
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from ...source.templates import RUNTIME
 from ..attempt.compilation import Compilation
 from ..attempt.skipped_frames import is_outside
 from ..door import formatted_symbols, full_deques  # noqa: F401  a copy of a deque is as long as that
 from ..door.frame_guards import inputs_at, install, may_be_relied_on
 from ..door.question import at_connection, question
-from ..door.tracer import Trace, is_caught, trace_at
+from ..door.tracer import Trace, is_caught, is_covered, trace_at
 from ..door.truths_asked import answer_truths
 from ..door.unguarded import can_be_loaded, guard_exact_type
 from ..door.variables import Variable, answer_before, is_unread, tuple_of
@@ -330,7 +329,7 @@ def _is_appended_to(trace: Trace, given: Variable) -> bool:
         return True
     name, frame = getattr(given.source, "member", None), trace.translator
     while frame is not None and name is not None:
-        if RUNTIME in frame.f_globals and name in _appended_to(frame.f_code):
+        if is_covered(frame) and name in _appended_to(frame.f_code):
             return True
         frame = frame.parent
     return False

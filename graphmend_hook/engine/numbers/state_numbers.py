@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...source.templates import RUNTIME
 from ..door.counters import growing, is_assigned, is_counter, outside_name, varies
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
-from ..door.tracer import Trace, trace_at
+from ..door.tracer import Trace, is_covered, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread
 from . import known_numbers, late_arithmetic, late_lists, late_numbers, state_lists
@@ -122,7 +121,7 @@ def _as_without_us(builder: Any, value: float) -> Variable:
 def _grown(
     function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
 ) -> Any:
-    if RUNTIME in translator.f_globals and any(_is_state(each, function, translator) for each in args):
+    if is_covered(translator) and any(_is_state(each, function, translator) for each in args):
         made = _made(function, translator, args)
         if made is not None:
             return made
