@@ -33,6 +33,16 @@ class Means(Keeper):
         return x + 1, sum(self.history) / len(self.history), statistics.mean(self.history), max(self.history)
 
 
+class AsksWhetherItIsFull(Keeper):
+    """CleanRL."""
+
+    def forward(self, x):
+        self.recent.append(x.mean().item())
+        if len(self.recent) == self.recent.maxlen:
+            print(f"{sum(self.recent) / len(self.recent):.4f}")
+        return x + 1
+
+
 class Shortens(Keeper):
     def forward(self, x):
         self.history.append(x.mean().item())
@@ -337,7 +347,7 @@ class MakesNone(Keeper):
 
 
 ONE_GRAPH = (Averages, Means, Shortens, Windows, IsFull, Medians, TwoByTwo, ShowsBetween, OfNaN, Twins, Collects)
-TWO_GRAPHS = (Tests, Clears, AsksWhetherThereIsOne, IsBetter, Divides, SkipsSpikes, Clips)
+TWO_GRAPHS = (Tests, AsksWhetherItIsFull, Clears, AsksWhetherThereIsOne, IsBetter, Divides, SkipsSpikes, Clips)
 OTHERS = (
     *(
         Branches,

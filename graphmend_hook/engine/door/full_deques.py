@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .frame_guards import install
+from ..attempt.compilation import Compilation
+from .frame_guards import install, may_be_relied_on
 from .question import at_connection
 from .tracer import covered_trace_at, trace_at
-from .variables import Variable
+from .variables import Variable, is_unread
 
 _AT_THE_LEFT = ("appendleft", "extendleft")
 
@@ -30,6 +31,7 @@ class _Bounded:
 @at_connection
 def watch() -> None:
     """Stand where Dynamo makes variables of deques, and where it changes them, from now on."""
+    from torch._dynamo.symbolic_convert import InstructionTranslatorBase
     from torch._dynamo.variables.builder import VariableBuilder
     from torch._dynamo.variables.lists import DequeVariable
 
@@ -40,6 +42,27 @@ def watch() -> None:
         for read in ("var_getattr", "tp_getattro_impl"):  # the latter since torch 2.15
             if read in vars(DequeVariable):
                 setattr(DequeVariable, read, _of_bounded(vars(DequeVariable)[read]))
+        InstructionTranslatorBase._load_attr = _unread(InstructionTranslatorBase._load_attr)
+
+
+def _unread(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """For ``unread.maxlen`` a deque need not be looked at."""
+
+    @functools.wraps(otherwise)
+    def load_attr(translator: Any, attribute: Any) -> Any:
+        from torch._dynamo.variables.constant import ConstantVariable
+
+        owner = translator.stack[-1]
+        is_deque = attribute == "maxlen" and is_unread(owner) and owner.peek_type() is deque
+        trace = covered_trace_at(translator) if is_deque and may_be_relied_on() else None
+        if trace is None:
+            return otherwise(translator, attribute)
+        most = owner.peek_value().maxlen
+        _expect(trace.compilation, owner.source, most)
+        translator.stack[-1] = ConstantVariable.create(most)
+        return None
+
+    return load_attr
 
 
 def _noting(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,11 +74,16 @@ def _noting(otherwise: Callable[..., Any]) -> Callable[..., Any]:
             most = value.maxlen
             if most is not None:
                 trace.compilation.of(_Bounded).found[id(made)] = made, most
-            holds = functools.partial(_has, most)
-            install(trace.compilation, ("most", builder.source), [builder.source], holds, f"has a maxlen of {most}")
+            _expect(trace.compilation, builder.source, most)
         return made
 
     return wrap_listlike
+
+
+def _expect(compilation: Compilation, source: Any, most: int | None) -> None:
+    """Guard the greatest length of the deque that is there."""
+    holds = functools.partial(_has, most)
+    install(compilation, ("most", source), [source], holds, f"has a maxlen of {most}")
 
 
 def _has(most: int | None, value: Any) -> bool:

@@ -15,15 +15,30 @@ from .variables import Variable
 _ASKING = ("POP_JUMP_IF", "POP_JUMP_FORWARD_IF", "POP_JUMP_BACKWARD_IF", "JUMP_IF", "TO_BOOL")
 
 
-def answer_truths(answer: Callable[[Variable], bool | None]) -> None:
-    """Let `answer` say whether a variable is true before Dynamo looks at it; where it gives None, Dynamo does."""
+Answer = Callable[[Any, Variable], bool | None]
+_answers: list[Answer] = []
+
+
+def answer_truths(answer: Answer) -> None:
+    """Let `answer` say, for a translator, whether a variable is true before Dynamo looks at it; None if it cannot.
+
+    Then the next may, in the order in which they have been given, and Dynamo in the end.
+    """
+    if answer not in _answers:
+        _answers.append(answer)
+    _watch()
+
+
+@functools.cache
+def _watch() -> None:
     from torch._dynamo import symbolic_convert
     from torch._dynamo.variables.constant import ConstantVariable
 
     def wrapped(otherwise: Any) -> Any:
         @functools.wraps(otherwise)
         def jump(translator: Any, instruction: Any) -> Any:
-            truth = answer(translator.stack[-1])
+            found = (answer(translator, translator.stack[-1]) for answer in _answers)
+            truth = next((each for each in found if each is not None), None)
             if truth is not None:
                 translator.stack[-1] = ConstantVariable.create(truth)
             return otherwise(translator, instruction)

@@ -148,6 +148,14 @@ def without_hooks() -> contextlib.AbstractContextManager[None]:
     return hooks_off
 
 
+def unread_kinds() -> list[type]:
+    """Dynamo's kinds of variables that the trace has not looked at, as far as it has them."""
+    from torch._dynamo.variables import lazy
+
+    names = ("LazyConstantVariable", "LazyVariableTracker", "ComputedLazyConstantVariable")
+    return [getattr(lazy, name) for name in names if hasattr(lazy, name)]
+
+
 def answer_before(function: Callable[..., Any], left: type, right: type | None, answer: Callable[..., Any]) -> None:
     """Let `answer` stand where Dynamo calls the builtin with two variables of these kinds, or one, from now on.
 

@@ -20,8 +20,8 @@ from ..attempt.compilation import Compilation
 from ..door.variables import Variable, is_tensor, is_wrapper, tensor_node
 from ..facts.operations import converts, facts_by_name, may_fail, name_of, written_nodes
 from ..facts.writes import bodies_of, memory_of
-from . import saved_tensors
-from .order import Change
+from . import donated_buffers, saved_tensors
+from .order import Change, Wrapper
 
 _TEXT = "graphmend_hook: a count is never below zero"
 _FUNCTION = "autograd_function_apply"  # a function of autograd: its bodies are forward and backward pass
@@ -61,6 +61,7 @@ def see_to(compilation: Compilation) -> None:
     """Keep a backend from removing, or computing anew in the backward pass, what a graph break would have kept."""
     if not compilation.output.export:
         compilation.change(Change.USED, _use_all)
+        compilation.wrap_compiler(Wrapper.DONATED, donated_buffers.tell_apart)
     compilation.change(Change.SAVED, saved_tensors.keep_results)
 
 

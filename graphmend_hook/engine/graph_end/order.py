@@ -84,6 +84,7 @@ class Wrapper(Enum):
 
     SYMBOLS = "the backend may make symbols for what the data decides, though this frame may not"
     CACHEABLE = "the backend may keep on disk what it makes of functions of ours"
+    DONATED = "a backward pass out of a cache writes to nothing that the program was given"
     CUDA_GRAPHS = "sizes that the data decides are kept out of CUDA graphs"
     COPIES = "a side writes to a copy of an input, and that is written back if the side was taken"
     GATES = "inputs that only steps use are given behind gates, which hand a gradient on if one was taken"

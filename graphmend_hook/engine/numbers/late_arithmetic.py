@@ -16,10 +16,9 @@ from ..door.own_code import OWN_FILES
 from ..door.question import at_connection
 from ..door.tracer import Trace
 from ..door.unguarded import guard_exact_type, guard_type
-from ..door.variables import Variable, is_unread
+from ..door.variables import Variable, is_unread, unread_kinds
 from . import bounds, known_numbers, late_numbers
 from .late_numbers import (
-    LAZIES,
     NUMBERS,
     OF_NUMBERS,
     TENSORS,
@@ -65,13 +64,11 @@ _OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
 
 def add_handlers(kind: Any) -> None:
     """Let Dynamo's builtins of numbers take a late one."""
-    from torch._dynamo.variables import lazy
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    lazies = [getattr(lazy, name) for name in LAZIES if hasattr(lazy, name)]
-    others = (kind, ConstantVariable, *lazies, SymNodeVariable)
+    others = (kind, ConstantVariable, *unread_kinds(), SymNodeVariable)
     handlers = BuiltinVariable.call_function_handler_cache
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
@@ -81,7 +78,7 @@ def add_handlers(kind: Any) -> None:
         for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
             handlers[function, one, other] = functools.partial(_identified, function)
     for function in (operator.is_, operator.is_not):
-        for unread in lazies:
+        for unread in unread_kinds():
             for key in ((function, unread, ConstantVariable), (function, ConstantVariable, unread)):
                 handlers[key] = functools.partial(_is_none, function)
     for function in _LEFT:
@@ -89,7 +86,7 @@ def add_handlers(kind: Any) -> None:
             handlers[function, one, other] = functools.partial(_divided, function)
     for of_one in _OF_ONE:
         handlers[of_one, kind] = functools.partial(_computed, of_one)
-    for places in (ConstantVariable, *lazies):
+    for places in (ConstantVariable, *unread_kinds()):
         handlers[round, kind, places] = _rounded
     handlers[type, kind] = _type
     _let_slices_ask()

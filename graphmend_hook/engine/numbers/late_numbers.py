@@ -64,11 +64,6 @@ class Single:
 TENSORS = (Made, Filled, Single)
 
 
-LAZIES = (
-    "LazyConstantVariable",
-    "LazyVariableTracker",
-    "ComputedLazyConstantVariable",
-)  # Dynamo's, as far as it has them
 ASKED = "the program asks for a number that is read behind the graph"
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 _MOST_WEIGHT = 1 << 9  # of the same: ``t = t * t`` makes twice as many

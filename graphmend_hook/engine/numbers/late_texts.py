@@ -18,9 +18,9 @@ from ..door import counters
 from ..door.question import at_connection
 from ..door.tracer import is_caught, is_covered, trace_at
 from ..door.unguarded import guard_type
-from ..door.variables import Variable, answer_before, is_unread
+from ..door.variables import Variable, answer_before, is_unread, unread_kinds
 from . import late_numbers
-from .late_numbers import LAZIES, Real, is_late, kind_of, late_variable, may_stay_unread
+from .late_numbers import Real, is_late, kind_of, late_variable, may_stay_unread
 
 # Numbers and texts of each type that a format may not suit.
 _EXAMPLES: dict[type, tuple[Any, Any, Any]] = {
@@ -142,23 +142,21 @@ def _by_its_repr(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 
 def add_handlers(kind: Any) -> None:
     """Let Dynamo's operations on texts take a late one, and those that make texts a late number."""
-    from torch._dynamo.variables import lazy
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.dicts import ConstDictVariable
     from torch._dynamo.variables.lists import ListVariable, TupleVariable
     from torch._dynamo.variables.misc import StringFormatVariable
 
-    lazies = [getattr(lazy, name) for name in LAZIES if hasattr(lazy, name)]
     handlers = BuiltinVariable.call_function_handler_cache
     for shown in (str, repr):
         handlers[shown, kind] = functools.partial(_asked, shown)
-    for how in (ConstantVariable, *lazies):
+    for how in (ConstantVariable, *unread_kinds()):
         handlers[format, kind, how] = functools.partial(_asked, _formatted)
     for shown in (str, repr):
         for container in (ConstDictVariable, ListVariable, TupleVariable):
             answer_before(shown, container, None, _of_container)
-    others = (kind, ConstantVariable, *lazies)
+    others = (kind, ConstantVariable, *unread_kinds())
     for function, made in ((operator.add, operator.add), (operator.iadd, operator.add), (operator.mod, _percent)):
         for key in [*((function, kind, other) for other in others), *((function, other, kind) for other in others[1:])]:
             handlers[key] = functools.partial(_of_two, made, handlers[key])

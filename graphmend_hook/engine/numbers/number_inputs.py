@@ -57,4 +57,8 @@ def _kind_of_source() -> Any:
                 codegen(source)
             codegen.extend_output(create_call_function(len(sources), False))
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            """For the key of a backend's cache: what it is called with is not a matter of the graph."""
+            return RandomValueSource, (self.random_call_index,)
+
     return Computed

@@ -25,10 +25,10 @@ from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_caught, is_covered, trace_at
 from ..door.truths_asked import answer_truths
 from ..door.unguarded import can_be_loaded, guard_exact_type
-from ..door.variables import Variable, answer_before, is_unread, tuple_of
+from ..door.variables import Variable, answer_before, is_unread, tuple_of, unread_kinds
 from ..region import Regions
 from . import late_numbers
-from .late_numbers import LAZIES, Real, is_late, kind_of
+from .late_numbers import Real, is_late, kind_of
 
 _KINDS = (list, deque)
 _LOOKED_AT = ("ListVariable", "DequeVariable")  # as Dynamo names them
@@ -120,17 +120,16 @@ _NEEDS_NONE = (len, sum, *_COPIES)
 @at_connection
 def watch() -> None:
     """Let Dynamo's builtins take such a list, before they look at it, from now on."""
-    from torch._dynamo.variables import builtin, lazy
+    from torch._dynamo.variables import builtin
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.lists import SliceVariable
 
-    for name in LAZIES:
-        if (unread := getattr(lazy, name, None)) is not None:
-            for function in (len, max, min, *_COPIES):
-                answer_before(function, unread, None, _asked)
-            for place in (ConstantVariable, SliceVariable):
-                answer_before(operator.getitem, unread, place, _item)
-            answer_before(operator.not_, unread, None, _negated)
+    for unread in unread_kinds():
+        for function in (len, max, min, *_COPIES):
+            answer_before(function, unread, None, _asked)
+        for place in (ConstantVariable, SliceVariable):
+            answer_before(operator.getitem, unread, place, _item)
+        answer_before(operator.not_, unread, None, _negated)
     kind = getattr(builtin, "ListBuiltinVariable", None)  # of `list`, in some versions
     if kind is not None and not hasattr(kind.call_function, "__wrapped__"):
         kind.call_function = _of_copies(kind.call_function)
@@ -151,7 +150,7 @@ def _asked(function: Any, otherwise: Callable[[], Any], translator: Any, args: l
     return otherwise()(translator, args, kwargs) if found is None else found
 
 
-def _truth(given: Variable) -> bool | None:
+def _truth(_translator: Any, given: Variable) -> bool | None:
     """Whether there is anything in the list, which is guarded; None of another one."""
     if is_late(given) and given.realize().kind is list:
         return late_numbers.tensors.supposed(late_numbers.trace_now(), given.realize())
@@ -162,7 +161,7 @@ def _truth(given: Variable) -> bool | None:
 def _negated(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
     from torch._dynamo.variables.constant import ConstantVariable
 
-    found = None if kwargs else _truth(args[0])
+    found = None if kwargs else _truth(translator, args[0])
     return otherwise()(translator, args, kwargs) if found is None else ConstantVariable.create(not found)
 
 

@@ -19,7 +19,7 @@ from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_covered, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
-from ..door.variables import Variable, answer_before, is_unread
+from ..door.variables import Variable, answer_before, is_unread, unread_kinds
 from . import known_numbers, late_arithmetic, late_lists, late_numbers, state_lists
 from .number_inputs import number_input
 
@@ -44,12 +44,11 @@ _BOUNDED = (
 @at_connection
 def watch() -> None:
     """Stand where Dynamo adds in place to what it has not looked at, from now on."""
-    from torch._dynamo.variables import lazy
     from torch._dynamo.variables.builder import VariableBuilder
     from torch._dynamo.variables.constant import ConstantVariable
     from torch._dynamo.variables.tensor import SymNodeVariable
 
-    lazies = [getattr(lazy, name) for name in late_numbers.LAZIES if hasattr(lazy, name)]
+    lazies = unread_kinds()
     others = (ConstantVariable, SymNodeVariable, *lazies)
     pairs = [(owner, other) for owner in lazies[:2] for other in others]
     for function in (*_GROWING, *_OF_TWO):

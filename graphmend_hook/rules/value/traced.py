@@ -39,7 +39,7 @@ from ..shared.traced_conditions import has_elements, has_fixed_shape, has_truth,
 from ..shared.traced_operations import is_tensor
 from ..shared.traced_sides import Unspeculable
 from ..where.codes import MAY_FAIL
-from . import traced_contents
+from . import traced_contents, traced_truths  # noqa: F401  what asks for a truth where no rule has seen the test
 from .codes import DRAWN
 from .traced_contents import known_elements
 
@@ -255,7 +255,8 @@ def decide(test: Any, of_inputs: bool = True) -> Any:
         found = of_range(test)
         if found is not None:
             return found
-        numbers = known_elements(test, of_inputs)
+        # A guard on a number would hold it to that, where each other that is not 0 decides alike.
+        numbers = known_elements(test if test.dtype is torch.bool else test != 0, of_inputs)
         if numbers is not None:
             traced_contents.note_decision()
             return numbers[0]

@@ -38,9 +38,10 @@ _DENIED = {Denied.BY_TORCH: NO_EPILOGUE, Denied.BY_FAILURE: SIZE_OTHERWISE, Deni
 
 @dataclass
 class Asked:
-    """What an attempt has asked for last.  refusal: the code of why it is not known."""
+    """What an attempt has asked for last.  refusal: the code of why it is not known; root: the tensor."""
 
     refusal: str = UNKNOWN_DATA
+    root: torch.fx.Node | None = None
 
 
 _NONE: tuple[Any, ...] | None = None
@@ -52,7 +53,13 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
 
     of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
     """
+    return elements_of(trace, tensor, of_inputs)
+
+
+def elements_of(trace: Trace, tensor: Variable, of_inputs: bool) -> tuple[Any, ...] | None:
+    """The same, asked by the engine."""
     fake = fake_of(tensor)
+    trace.compilation.of(Asked).root = tensor_node(tensor)
     trace.compilation.of(Captured).denied, trace.compilation.of(Asked).refusal = None, UNKNOWN_DATA
     if not has_fixed_sizes(fake) or not 0 < fake.numel() <= MOST_CONSTANTS:
         return None

@@ -1,0 +1,70 @@
+"""The truth of a tensor that traced code asks for at a test of which its text says nothing: ``if step % 2:``.
+
+A flag or a number that comes in as a tensor decides as where a rule has seen the test: by a guard, for each answer.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from types import CodeType
+from typing import Any
+
+import torch
+
+from ...engine.attempt import refusals
+from ...engine.door.question import at_connection, is_answered
+from ...engine.door.tracer import is_covered, trace_at
+from ...engine.door.truths_asked import answer_truths
+from ...engine.door.variables import Variable, fake_of, has_fixed_sizes, is_plain_tensor, is_unread, tensor_node
+from ...engine.epilogue import queue
+from ...engine.graph_end import dead_code
+from ...engine.numbers.captured_tensors import call
+from ...engine.region import Regions
+from .traced_contents import Asked, elements_of
+
+_JUMPS = frozenset([*dis.hasjrel, *dis.hasjabs])
+
+
+@at_connection
+@functools.cache
+def watch() -> None:
+    """Stand where Dynamo asks for a truth, from now on."""
+    answer_truths(_truth)
+
+
+@functools.cache
+def _lines_of_while(code: CodeType) -> frozenset[int]:
+    """The lines of what each `while` of the function repeats, its test among them."""
+    found = {each.offset: each for each in dis.get_instructions(code)}
+    jumps = [each for each in found.values() if each.opcode in _JUMPS and each.argval <= each.offset]
+    steps = [range(each.argval, each.offset + 1) for each in jumps if found[each.argval].opname != "FOR_ITER"]
+    starts = dict(dis.findlinestarts(code))
+    before = {offset: max((start for start in starts if start <= offset), default=0) for offset in found}
+    lines = (starts.get(before[offset]) for offset in found if any(offset in each for each in steps))
+    return frozenset(line for line in lines if line is not None)
+
+
+def _truth(translator: Any, test: Variable) -> bool | None:
+    """Whether it is true, as the inputs of the frame say; None where they do not, or where a rule has asked them."""
+    if is_unread(test) and not issubclass(test.peek_type(), torch.Tensor):
+        return None
+    if not (queue.specialise and is_covered(translator) and is_plain_tensor(test)):
+        return None
+    if translator.lineno in _lines_of_while(translator.f_code):
+        return None  # there may be any number of steps
+    trace, fake = trace_at(translator), fake_of(test)
+    if trace is None or trace.is_in_a_body or not (has_fixed_sizes(fake) and fake.numel() == 1) or fake.is_complex():
+        return None
+    compilation = trace.compilation
+    if not is_answered(trace) or compilation.of(Regions).open or compilation.of(Asked).root is tensor_node(test):
+        return None
+    # A guard on a number would hold it to that, where each other that is not 0 decides alike.
+    truth = test if fake.dtype is torch.bool else call(trace, torch.ne, test, 0)
+    known = elements_of(trace, truth, of_inputs=True)
+    if known is None:
+        compilation.of(Asked).root = tensor_node(test)
+        return None
+    dead_code.remember(compilation, test)
+    refusals.decided.add(trace.place[:2])
+    return bool(known[0])
