@@ -365,6 +365,8 @@ def _of_function(node: torch.fx.Node) -> Facts:
     home, name = getattr(target, "__module__", None) or "", getattr(target, "__name__", "")
     if isinstance(target, MethodDescriptorType) and getattr(torch.Tensor, name, None) is target:
         return _named(name, node)  # ``torch.Tensor.set_``
+    if target is torch.autograd.grad:
+        return Facts(aliases=True)  # what is given for the results may be what is given back
     if _is_wrapped(node):
         return _watched(target, node)
     if _is_of_numbers(node, home, name):

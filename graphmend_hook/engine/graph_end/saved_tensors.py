@@ -62,6 +62,8 @@ class _Keeping:
         nodes = [*module.graph.nodes]
         self._module, self._is_saved = module, is_saved
         self._writes = {node: memory_written(module, node) for node in nodes if node.op.startswith("call")}
+        self._writes.update({node: set() for node in self._writes if name_of(node) == "requires_grad_"})  # no number
+        self._asks = any(node.target is torch.autograd.grad for node in nodes)
         self._places = {node: place for place, node in enumerate(nodes)}
         self._given = memory_of(node for node in nodes if node not in self._writes)
         self._written = self._given.intersection(set().union(*self._writes.values()))
@@ -158,6 +160,8 @@ class _Keeping:
     def _copy_of(self, operand: Node, user: Node) -> Node:
         """A copy of what it is where it is used; of a view as large as its base, that view of a copy of the base."""
         if operand not in self._copies:
+            if self._asks and any(fake.requires_grad for fake in fakes_of(operand)):
+                raise _GiveWayError("a gradient that the program asks for is of the tensor itself, and of no copy")
             base = _base_of(operand)
             if base is None:
                 self._copies[operand] = self._kept(operand, user)

@@ -24,6 +24,7 @@ from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.requires_grad import UNTOLD, hands_on, tell_as_written, tell_input
 from ..defer.traced import record
 from ..shared.traced_operations import is_tensor
+from . import traced_gradients  # noqa: F401  what asks for gradients itself
 from .codes import CAN_BE_TOLD, NOT_PLAIN
 
 

@@ -1,0 +1,79 @@
+"""Lets Dynamo trace ``torch.autograd.grad``, which ends the graph else: gradient penalties, scores, adaptive weights.
+
+Dynamo (2.13 to 2.15) can, and refuses by itself what it cannot tell: a graph of gradients that begins outside of the
+frame, or that is used up and given out.  It is off by default.  Here it is on for a call in code that is to be mended,
+unless something may take part in the gradient that the graph does not have: hooks, and branches that were merged, of
+which a side that was not taken would give zeros in the place of none.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ...engine.attempt.as_written import is_as_written
+from ...engine.attempt.attempt import Feature
+from ...engine.attempt.compilation import Compilation
+from ...engine.attempt.restart import expect_success_of
+from ...engine.door.question import at_connection, is_answered
+from ...engine.door.tracer import Trace, covered_trace_at
+from ...engine.region import Regions
+
+_SETTING = "trace_autograd_ops"
+_GRADIENT = Feature("a gradient that the program asks for is in the graph")
+
+
+@at_connection
+@functools.cache
+def watch() -> None:
+    """Stand where Dynamo handles the call, from now on."""
+    from torch._dynamo import config
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+
+    handlers = TorchInGraphFunctionVariable._get_handlers()
+    otherwise = handlers.get(torch.autograd.grad)
+    if otherwise is not None and hasattr(config, _SETTING):
+        handlers[torch.autograd.grad] = _handled(otherwise)
+
+
+def _handled(otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(otherwise)
+    def handle(function: Any, translator: Any, *given: Any, **named: Any) -> Any:
+        from torch._dynamo import config
+
+        trace = covered_trace_at(translator)
+        if getattr(config, _SETTING) or trace is None or not _may_be_traced(trace):
+            return otherwise(function, translator, *given, **named)
+        expect_success_of(trace.compilation)
+        trace.compilation.at_end(_judge)
+        with config.patch({_SETTING: True}):
+            return otherwise(function, translator, *given, **named)
+
+    return handle
+
+
+def _may_be_traced(trace: Trace) -> bool:
+    if trace.is_in_a_body or not is_answered(trace) or is_as_written(trace) or trace.compilation.of(Regions).met:
+        return False
+    return trace.compilation.allows(_GRADIENT) and not any(map(_has_hooks, _inputs(trace.compilation)))
+
+
+def _inputs(compilation: Compilation) -> Iterator[torch.Tensor]:
+    for node in compilation.output.graph.find_nodes(op="placeholder"):
+        argument = node.meta.get("grapharg")
+        if argument is not None and argument.is_tensor:
+            yield argument.example
+
+
+def _has_hooks(tensor: torch.Tensor) -> bool:
+    """May the program be told of a gradient of it?"""
+    return bool(tensor._backward_hooks) or bool(getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
+def _judge(compilation: Compilation, _error: BaseException | None) -> None:
+    """A hook that the frame itself adds is called by a backward pass; here it would see none of this one."""
+    if compilation.output.side_effects.tensor_hooks:
+        compilation.without(_GRADIENT.at(), reason="a hook is added to a tensor where a gradient is asked for")
