@@ -329,11 +329,11 @@ def _may_have_a_gate(node: torch.fx.Node) -> bool:
     """
     tensor: Any = example_of(node) if node.meta.get("grapharg") is not None else None
     is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
-    return is_plain and bool(tensor.is_leaf) and not _has_hooks(tensor)
+    return is_plain and bool(tensor.is_leaf) and not has_hooks(tensor)
 
 
-def _has_hooks(tensor: torch.Tensor) -> bool:
-    """Has it hooks, which would be called with no gradient?"""
+def has_hooks(tensor: torch.Tensor) -> bool:
+    """Has it hooks, which are told of its gradient?"""
     return bool(tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None))
 
 
@@ -381,7 +381,7 @@ def _gated(graph: Callable[..., Any], gates: Placed, detached: Placed, count: in
 
     def call(*inputs: Any) -> Any:
         given, taken = [*inputs], list[bool]()
-        if any(_has_hooks(inputs[place]) for place in places):
+        if any(has_hooks(inputs[place]) for place in places):
             raise HooksError("graphmend_hook: a parameter that may be left without a gradient has hooks by now")
         if places:
             gated = _Gate.apply(taken, through, *[inputs[place] for place in places])

@@ -20,11 +20,11 @@ from ...engine.facts.object_identity import asks_for_gradients, watch_gradients
 from ...engine.facts.operations import name_of, written_nodes
 from ...engine.facts.uses import Uses
 from ...engine.facts.writes import fakes_of, memory_of, memory_of_inference, operations, written_by
+from ...engine.graph_end import traced_gradients  # noqa: F401  where the program asks for gradients itself
 from ...engine.graph_end.order import Verdict
 from ...engine.graph_end.requires_grad import UNTOLD, hands_on, tell_as_written, tell_input
 from ..defer.traced import record
 from ..shared.traced_operations import is_tensor
-from . import traced_gradients  # noqa: F401  what asks for gradients itself
 from .codes import CAN_BE_TOLD, NOT_PLAIN
 
 

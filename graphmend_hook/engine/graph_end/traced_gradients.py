@@ -14,13 +14,14 @@ from typing import Any
 
 import torch
 
-from ...engine.attempt.as_written import is_as_written
-from ...engine.attempt.attempt import Feature
-from ...engine.attempt.compilation import Compilation
-from ...engine.attempt.restart import expect_success_of
-from ...engine.door.question import at_connection, is_answered
-from ...engine.door.tracer import Trace, covered_trace_at
-from ...engine.region import Regions
+from ..attempt.as_written import is_as_written
+from ..attempt.attempt import Feature
+from ..attempt.compilation import Compilation
+from ..attempt.restart import expect_success_of
+from ..door.question import at_connection, is_answered
+from ..door.tracer import Trace, covered_trace_at
+from ..region import Regions
+from .undefined_gradients import has_hooks
 
 _SETTING = "trace_autograd_ops"
 _GRADIENT = Feature("a gradient that the program asks for is in the graph")
@@ -58,7 +59,7 @@ def _handled(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 def _may_be_traced(trace: Trace) -> bool:
     if trace.is_in_a_body or not is_answered(trace) or is_as_written(trace) or trace.compilation.of(Regions).met:
         return False
-    return trace.compilation.allows(_GRADIENT) and not any(map(_has_hooks, _inputs(trace.compilation)))
+    return trace.compilation.allows(_GRADIENT) and not any(map(has_hooks, _inputs(trace.compilation)))
 
 
 def _inputs(compilation: Compilation) -> Iterator[torch.Tensor]:
@@ -66,11 +67,6 @@ def _inputs(compilation: Compilation) -> Iterator[torch.Tensor]:
         argument = node.meta.get("grapharg")
         if argument is not None and argument.is_tensor:
             yield argument.example
-
-
-def _has_hooks(tensor: torch.Tensor) -> bool:
-    """May the program be told of a gradient of it?"""
-    return bool(tensor._backward_hooks) or bool(getattr(tensor, "_post_accumulate_grad_hooks", None))
 
 
 def _judge(compilation: Compilation, _error: BaseException | None) -> None:
