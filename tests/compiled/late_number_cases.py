@@ -253,7 +253,8 @@ def makes_a_tensor_of_several(meter, x):
     least, most = x.min().item(), x.max().item()
     meter.last = torch.tensor([least, 1e300, -0.0, math.nan, most]).mean().item()
     kept = torch.tensor((most, least), dtype=torch.float64)
-    return torch.tensor([least, most, 0.1]), torch.as_tensor([most]), kept, torch.tensor([least < 0, True])
+    there = torch.tensor([least, most], dtype=x.dtype, device=x.device)
+    return torch.tensor([least, most, 0.1]), torch.as_tensor([most]), kept, torch.tensor([least < 0, True]), there
 
 
 def appends_to_lists_by_what_is_made_there(meter, x):

@@ -41,8 +41,9 @@ def add_handlers(_kind: Any) -> None:
     def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: Any) -> Any:
         if function.value not in _MAKING:
             return otherwise(function, translator, args, kwargs)
-        is_known = len(args) == 1 and kwargs.keys() <= {"dtype"}
-        made = _made_of(translator, args[0], kwargs.get("dtype")) if is_known else None
+        device = _device(kwargs.get("device"))
+        is_known = len(args) == 1 and kwargs.keys() <= {"dtype", "device"} and device is not None
+        made = _made_of(translator, args[0], kwargs.get("dtype"), device) if is_known else None
         if made is None and (late := next(filter(is_late, _items(args[0]) or ()), None)):
             late_numbers.give_up(late)
         return otherwise(function, translator, args, kwargs) if made is None else made
@@ -60,20 +61,27 @@ class _MadeBehind:
         return torch.tensor(numbers, dtype=self._dtype)
 
 
-def _made_of(translator: Any, given: Variable, dtype: Variable) -> Variable:
+def _device(given: Variable) -> torch.device | None:
+    """The device that is asked for, the host's if none is; None where that is not known."""
+    if given is None or (given.is_python_constant() and given.as_python_constant() is None):
+        return torch.device("cpu")
+    return torch.device(given.as_python_constant()) if given.is_python_constant() else None
+
+
+def _made_of(translator: Any, given: Variable, dtype: Variable, device: torch.device) -> Variable:
     """The tensor of what holds a late number, or is a list of the state; None where it is left to Dynamo."""
     trace = trace_at(translator)
     if trace is None or not torch_modes.is_device_plain(trace):
         return None
     wanted = None if trace.is_in_a_context else _dtype({float}, dtype)  # a mode may have ended by then
-    numbers = None if wanted is None else state_lists.numbers_of(given)
+    numbers = None if wanted is None or device.type != "cpu" else state_lists.numbers_of(given)
     if numbers is not None and wanted is not None:
         kind = Filled if state_lists.has_one(numbers) else Made
         return late_numbers.kind_of_variable()(_MadeBehind(wanted), [numbers], kind, numbers.lines)
-    return _made(trace, given, dtype)
+    return _made(trace, given, dtype, device)
 
 
-def _made(trace: Trace, given: Variable, dtype: Variable) -> Variable:
+def _made(trace: Trace, given: Variable, dtype: Variable, device: torch.device) -> Variable:
     """The tensor of a late number, or of a list or a tuple with one; None where it would not be equal to the bit."""
     items = _items(given)
     kinds = set() if items is None else {*map(kind_of, items)}
@@ -85,7 +93,7 @@ def _made(trace: Trace, given: Variable, dtype: Variable) -> Variable:
         return None
     found = parts[0] if is_late(given) else call(trace, torch.stack, [part.as_proxy() for part in parts])
     # A tensor of its own, which the program may write to.
-    return call(trace, torch.clone, call(trace, torch.Tensor.to, found, wanted))
+    return call(trace, torch.clone, call(trace, torch.Tensor.to, found, device, wanted))
 
 
 def _dtype(kinds: set[type], dtype: Variable) -> torch.dtype | None:

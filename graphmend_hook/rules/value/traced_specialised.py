@@ -143,7 +143,8 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
     if not all(computation.can_be_guarded(compilation, answer) for computation, answer in parts):
         raise Unknown(NO_GUARD)
     is_number = value not in _TRUTHS and not compilation.one_graph and not all(map(is_named, making.leaves))
-    if is_number and any(part.root.meta["example_value"].numel() > _FEW for part in made):
+    data = (part for part in made if not all(map(_is_state, part.leaves)))
+    if is_number and any(part.root.meta["example_value"].numel() > _FEW for part in data):
         raise Unknown(OF_AN_INPUT)
     if not all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves):
         _check_first(compilation, parts)
@@ -152,6 +153,18 @@ def guard(compilation: Compilation, making: Making, value: str) -> None:
         compilation.of(Guarded).numbers.update({computation.key: memory_of(making.leaves) for computation, _ in parts})
     for computation, answer in parts:
         computation.guard(compilation, answer)
+
+
+def _is_state(leaf: torch.fx.Node) -> bool:
+    """Is it what an object holds that stays from call to call, such as a schedule, and nothing that a call is given?"""
+    if is_held_by_module(leaf):
+        return True
+    source = leaf.meta["grapharg"].source
+    is_part = hasattr(source, "base")
+    while (base := getattr(source, "base", None)) is not None:
+        source = base
+    is_given = getattr(source, "is_input", False) and source.local_name != "self"
+    return is_part and not is_given
 
 
 def is_named(leaf: torch.fx.Node) -> bool:
