@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -49,6 +50,7 @@ def _handled(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(config, _SETTING) or trace is None or not _may_be_traced(trace):
             return otherwise(function, translator, *given, **named)
         expect_success_of(trace.compilation)
+        trace.compilation.before_end(_see_hooks)
         trace.compilation.at_end(_judge)
         with config.patch({_SETTING: True}):
             return otherwise(function, translator, *given, **named)
@@ -69,7 +71,18 @@ def _inputs(compilation: Compilation) -> Iterator[torch.Tensor]:
             yield argument.example
 
 
+@dataclass
+class _Hooks:
+    """Has the frame added a hook to a tensor?"""
+
+    are_added: bool = False
+
+
+def _see_hooks(compilation: Compilation) -> None:
+    compilation.of(_Hooks).are_added = bool(compilation.output.side_effects.tensor_hooks)
+
+
 def _judge(compilation: Compilation, _error: BaseException | None) -> None:
     """A hook that the frame itself adds is called by a backward pass; here it would see none of this one."""
-    if compilation.output.side_effects.tensor_hooks:
+    if compilation.of(_Hooks).are_added:
         compilation.without(_GRADIENT.at(), reason="a hook is added to a tensor where a gradient is asked for")

@@ -41,6 +41,8 @@ _IN_GRAPHS: dict[Any, Callable[..., Any]] = {
     **{getattr(operator, name): getattr(operator, name) for name in _OF_OPERATOR},
     **{getattr(operator, f"i{name}"): getattr(operator, name) for name in _IN_PLACE},
     torch.sym_float: float,
+    torch.sym_max: max,
+    torch.sym_min: min,
 }
 
 
@@ -136,6 +138,15 @@ def is_below(trace: Trace, number: Variable, bound: int) -> bool:
     return True
 
 
+def exactly(trace: Trace, number: Variable) -> int | None:
+    """What the whole number is in this call, and by a guard in others; None where the inputs do not say it."""
+    known = _known(trace, number)
+    if known is None or type(known.value) is not int:
+        return None
+    known.guard(trace, functools.partial(_is_value, known, known.value), f"what is made of the state is {known.value}")
+    return known.value
+
+
 def applied(trace: Trace, function: Callable[..., Any], operands: list[Variable]) -> Variable:
     """What the function makes of these, as a late number; None where it is made of more than the inputs.
 
@@ -190,7 +201,8 @@ def _values_at(trace: Trace, sources: _Sources) -> dict[str, Any] | None:
 
 def _loaded(trace: Trace, operand: Variable) -> Variable:
     """A symbol as a number that generated code loads, so that it is no result of the graph; anything else as it is."""
-    if late_numbers.is_late(operand) or not _is_symbol(operand):
+    is_list = is_unread(operand) and operand.peek_type() in (list, tuple)
+    if is_list or late_numbers.is_late(operand) or not _is_symbol(operand):
         return operand
     sources = _Sources()
     try:
@@ -236,6 +248,25 @@ def watch() -> None:
         answer_before(function, SymNodeVariable, SymNodeVariable, _of_floats)
         answer_before(function, SymNodeVariable, ConstantVariable, _of_floats)
         answer_before(function, ConstantVariable, SymNodeVariable, _of_floats)
+    late = late_numbers.kind_of_variable()
+    for left, right in ((late, None), (late, ConstantVariable), (ConstantVariable, late)):
+        answer_before(range, left, right, _counted)
+
+
+def _counted(
+    function: Callable[..., Any], otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any
+) -> Any:
+    """``range(self.orders[self.step])``: so many steps in each call."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.constant import ConstantVariable
+
+    trace = trace_at(translator)
+    late = [late_numbers.is_late(each) for each in args]
+    known = [exactly(trace, each) if trace and is_late else None for each, is_late in zip(args, late, strict=True)]
+    if any(is_late and value is None for is_late, value in zip(late, known, strict=True)):
+        return otherwise()(translator, args, kwargs)
+    given = [each if value is None else ConstantVariable.create(value) for each, value in zip(args, known, strict=True)]
+    return BuiltinVariable(function).call_function(translator, given, kwargs)
 
 
 def _of_floats(
@@ -362,6 +393,10 @@ def _found(source: Any, sources: _Sources) -> _Found:
 
 def _holds(known: _Known, answer: bool, *values: Any) -> bool:
     return bool(known.calculate(*values)) is answer
+
+
+def _is_value(known: _Known, value: int, *values: Any) -> bool:
+    return bool(known.calculate(*values) == value)
 
 
 def _is_below(known: _Known, bound: int, *values: Any) -> bool:

@@ -170,6 +170,15 @@ def _item(_function: Any, otherwise: Callable[[], Any], translator: Any, args: l
     return otherwise()(translator, args, kwargs) if found is None else found
 
 
+def has_changed_one(compilation: Compilation) -> bool:
+    """Has the frame changed a list, which may be any by another name?"""
+    from torch._dynamo.variables.lists import BaseListVariable
+
+    effects = compilation.output.side_effects
+    lists = (each for each in effects.id_to_variable.values() if isinstance(each, BaseListVariable))
+    return bool(compilation.of(AppendsThatWait).found) or any(map(effects.is_modified, lists))
+
+
 def item_of(given: Variable, place: Variable) -> Variable:
     """``found[-1]``, ``found[-10:]``; None of another list, and where there may be no such item."""
     numbers = numbers_of(given)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..attempt.attempt import Feature
+from ..attempt.compilation import Compilation
 from ..door.counters import growing, is_assigned, is_counter, outside_name, varies
 from ..door.frame_guards import inputs_at, install, name_of
 from ..door.question import at_connection, question
@@ -23,6 +25,7 @@ from ..door.variables import Variable, answer_before, is_unread, unread_kinds
 from . import known_numbers, late_arithmetic, late_lists, late_numbers, state_lists
 from .number_inputs import number_input
 
+_LOOKED_UP = Feature("a number of a list of the state is looked up before the graph")
 _GROWING = (operator.iadd, operator.isub, operator.imul)
 _OF_TWO = (operator.add, operator.sub, operator.mul)
 _BOUND = 1 << 63  # no quotient of a few sums and products of whole numbers below it is too large for a float
@@ -54,6 +57,9 @@ def watch() -> None:
     for function in (*_GROWING, *_OF_TWO):
         for left, right in dict.fromkeys([*pairs, *(pair[::-1] for pair in pairs if function in _OF_TWO)]):
             answer_before(function, left, right, _grown)
+    for owner in lazies:
+        for place in (*lazies, SymNodeVariable, late_numbers.kind_of_variable()):
+            answer_before(operator.getitem, owner, place, _looked_up)
     _let_floats_wait(VariableBuilder)
 
 
@@ -125,6 +131,48 @@ def _grown(
         if made is not None:
             return made
     return otherwise()(translator, args, kwargs)
+
+
+def _looked_up(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
+    """``self.orders[self.step]``: a number of a list of the state, where that is known before the graph."""
+    held, place = args
+    is_held = is_unread(held) and held.peek_type() in (list, tuple) and can_be_loaded(held.source)
+    trace = trace_at(translator) if is_held and is_covered(translator) else None
+    is_known = (
+        trace is not None
+        and trace.compilation.allows(_LOOKED_UP)
+        and not state_lists.has_changed_one(trace.compilation)
+    )
+    if trace is None or not is_known or (is_unread(place) and not _is_counted(translator, place)):
+        return otherwise()(translator, args, kwargs)
+    made = known_numbers.applied(trace, function, args)
+    if made is None:
+        return otherwise()(translator, args, kwargs)
+    trace.compilation.before_end(_see_changes)
+    trace.compilation.at_end(_judge_lookups)
+    return made
+
+
+@dataclass
+class _Lookups:
+    """Is a list changed in a frame that looks one up before its graph?"""
+
+    are_changed: bool = False
+
+
+def _see_changes(compilation: Compilation) -> None:
+    compilation.of(_Lookups).are_changed = state_lists.has_changed_one(compilation)
+
+
+def _judge_lookups(compilation: Compilation, _error: BaseException | None) -> None:
+    if compilation.of(_Lookups).are_changed:
+        compilation.without(_LOOKED_UP.at(), reason="a list is changed behind a look at it before the graph")
+
+
+def _is_counted(translator: Any, place: Variable) -> bool:
+    """Is it a whole number that may be another one in the next call, and that generated code can load?"""
+    is_whole = place.peek_type() is int and can_be_loaded(place.source)
+    return is_whole and _changes(translator, place.source, place.peek_value())
 
 
 def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -> bool:
