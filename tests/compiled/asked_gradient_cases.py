@@ -145,6 +145,18 @@ class HooksAParameter(Base):
         return loss + grad(loss, self.a.weight, retain_graph=True)[0].norm()
 
 
+class IsHookedLater(Base):
+    """The test adds a hook to a parameter between the calls."""
+
+    def forward(self, x):
+        loss = self.b(self.a(x).tanh()).pow(2).mean()
+        return loss + grad(loss, self.a.weight, retain_graph=True)[0].norm()
+
+    def between(self, call):
+        if call == 1:
+            self.a.weight.register_hook(lambda given: given * 3)
+
+
 class HooksAResult(Base):
     def forward(self, x):
         y = self.a(x)
@@ -198,4 +210,4 @@ ONE_GRAPH = (
     *(WeighsLosses, Scores, Differentiates, Adapts, KeepsAnAverage, BranchesBehind, ChecksAndLogs, AllowsUnused),
     *(DropsOut, Checkpoints, ByKeywords, CallsAFunction),
 )
-OTHERS = (HooksAParameter, HooksAResult, BranchesBefore, UsesNone, AsksTwice, IsOutside, StepsItself)
+OTHERS = (HooksAParameter, IsHookedLater, HooksAResult, BranchesBefore, UsesNone, AsksTwice, IsOutside, StepsItself)

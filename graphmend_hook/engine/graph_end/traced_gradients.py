@@ -19,6 +19,7 @@ from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature
 from ..attempt.compilation import Compilation
 from ..attempt.restart import expect_success_of
+from ..door.frame_guards import install, may_be_relied_on
 from ..door.question import at_connection, is_answered
 from ..door.tracer import Trace, covered_trace_at
 from ..region import Regions
@@ -50,6 +51,8 @@ def _handled(otherwise: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(config, _SETTING) or trace is None or not _may_be_traced(trace):
             return otherwise(function, translator, *given, **named)
         expect_success_of(trace.compilation)
+        for source, _ in _inputs(trace.compilation):
+            install(trace.compilation, ("no hooks", source), [source], _is_without_hooks, "a tensor has no hooks")
         trace.compilation.before_end(_see_hooks)
         trace.compilation.at_end(_judge)
         with config.patch({_SETTING: True}):
@@ -61,14 +64,21 @@ def _handled(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 def _may_be_traced(trace: Trace) -> bool:
     if trace.is_in_a_body or not is_answered(trace) or is_as_written(trace) or trace.compilation.of(Regions).met:
         return False
-    return trace.compilation.allows(_GRADIENT) and not any(map(has_hooks, _inputs(trace.compilation)))
+    if not (trace.compilation.allows(_GRADIENT) and may_be_relied_on()):
+        return False
+    return all(_is_without_hooks(tensor) for _, tensor in _inputs(trace.compilation))
 
 
-def _inputs(compilation: Compilation) -> Iterator[torch.Tensor]:
+def _inputs(compilation: Compilation) -> Iterator[tuple[Any, torch.Tensor]]:
+    """Where the graph finds the tensors that require a gradient, of those that it has been given by now, and they."""
     for node in compilation.output.graph.find_nodes(op="placeholder"):
         argument = node.meta.get("grapharg")
-        if argument is not None and argument.is_tensor:
-            yield argument.example
+        if argument is not None and argument.is_tensor and argument.example.requires_grad:
+            yield argument.source, argument.example
+
+
+def _is_without_hooks(tensor: Any) -> bool:
+    return not (isinstance(tensor, torch.Tensor) and has_hooks(tensor))
 
 
 @dataclass
