@@ -40,6 +40,16 @@ class OneInAnother(Base):
         return self.layer(x) * rate
 
 
+class NotesIt(Base):
+    """Another list is changed."""
+
+    def forward(self, x, n):
+        rate = self.rates[self.step]
+        self.step += 1
+        self.mixed.append(rate)
+        return self.layer(x) * rate
+
+
 class Decides(Base):
     """A solver of two orders: diffusers."""
 
@@ -106,6 +116,25 @@ class WritesToTheSame(Base):
         return y
 
 
+class BecomesTheSame(Base):
+    """The list that is changed is that in which the number was looked up, from the third call on."""
+
+    def __init__(self):
+        super().__init__()
+        self.other = [0.0] * 20
+
+    def forward(self, x, n):
+        rate = self.rates[self.step]
+        self.other.append(rate)
+        self.other[self.step] = 3.0
+        self.step += 1
+        return self.layer(x) * rate * self.rates[self.step - 1]
+
+    def between(self, call):
+        if call == 2:
+            self.other = self.rates
+
+
 class WritesBehind(Base):
     """What was looked up stays what it was."""
 
@@ -131,8 +160,9 @@ class GoesBeyond(Base):
         return self.layer(x) * self.orders[self.step]
 
 
-ONE_GRAPH = (Scales, BehindTheStep, OfParts, OneInAnother)
+ONE_GRAPH = (Scales, BehindTheStep, OfParts, OneInAnother, NotesIt)
 TWO_GRAPHS = (Decides, Repeats, WarmsUp)
 OTHERS = (
     *(IsChangedOutside, OfAnArgument, OfOtherTypes, WritesBefore, WritesToTheSame, WritesBehind, Appends, GoesBeyond),
+    BecomesTheSame,
 )

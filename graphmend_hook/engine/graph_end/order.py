@@ -40,6 +40,7 @@ class Verdict(Enum):
     LATE = "it ends in a break that is given a number which exists behind the graph"
     LATE_GIVEN = "an operation takes a number that exists behind the graph for something else"
     KEPT = "a list is looked at after an append that waits"
+    LOOKED_UP = "a list is changed in which a number was looked up before the graph"
     LOGGERS = "what a logger shows is changed"
     DRAWS = "an operation of another library may draw before a draw that is an input"
     SELECTED = "a tensor that a branch selects is written to, or given away"

@@ -170,13 +170,22 @@ def _item(_function: Any, otherwise: Callable[[], Any], translator: Any, args: l
     return otherwise()(translator, args, kwargs) if found is None else found
 
 
-def has_changed_one(compilation: Compilation) -> bool:
-    """Has the frame changed a list, which may be any by another name?"""
+def is_changed(compilation: Compilation, source: Any) -> bool:
+    """Has the frame changed the list there?  That it is none of the others that are changed is a guard from now on."""
     from torch._dynamo.variables.lists import BaseListVariable
 
     effects = compilation.output.side_effects
-    lists = (each for each in effects.id_to_variable.values() if isinstance(each, BaseListVariable))
-    return bool(compilation.of(AppendsThatWait).found) or any(map(effects.is_modified, lists))
+    known = [each for each in effects.id_to_variable.values() if isinstance(each, BaseListVariable) and each.source]
+    changed = [each.source for each in known if effects.is_modified(each)]
+    changed += [appended.target.source for appended in compilation.of(AppendsThatWait).found.values()]
+    if not changed:
+        return False
+    found = inputs_at([source, *changed], compilation)
+    if found is None or not _is_none_of(*found):
+        return True
+    sources = [source, *dict.fromkeys(changed)]
+    install(compilation, ("others", *sources), sources, _is_none_of, "a list is none of the others")
+    return False
 
 
 def item_of(given: Variable, place: Variable) -> Variable:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from ..attempt.attempt import Feature
 from ..attempt.compilation import Compilation
 from ..door.counters import growing, is_assigned, is_counter, outside_name, varies
@@ -22,6 +24,7 @@ from ..door.question import at_connection, question
 from ..door.tracer import Trace, is_covered, trace_at
 from ..door.unguarded import can_be_loaded, guard_exact_type, guard_type
 from ..door.variables import Variable, answer_before, is_unread, unread_kinds
+from ..graph_end.order import Verdict
 from . import known_numbers, late_arithmetic, late_lists, late_numbers, state_lists
 from .number_inputs import number_input
 
@@ -138,34 +141,30 @@ def _looked_up(function: Any, otherwise: Callable[[], Any], translator: Any, arg
     held, place = args
     is_held = is_unread(held) and held.peek_type() in (list, tuple) and can_be_loaded(held.source)
     trace = trace_at(translator) if is_held and is_covered(translator) else None
-    is_known = (
-        trace is not None
-        and trace.compilation.allows(_LOOKED_UP)
-        and not state_lists.has_changed_one(trace.compilation)
-    )
-    if trace is None or not is_known or (is_unread(place) and not _is_counted(translator, place)):
+    if (
+        trace is None
+        or not trace.compilation.allows(_LOOKED_UP)
+        or (is_unread(place) and not _is_counted(translator, place))
+    ):
         return otherwise()(translator, args, kwargs)
-    made = known_numbers.applied(trace, function, args)
+    is_changed = state_lists.is_changed(trace.compilation, held.source)
+    made = None if is_changed else known_numbers.applied(trace, function, args)
     if made is None:
         return otherwise()(translator, args, kwargs)
-    trace.compilation.before_end(_see_changes)
-    trace.compilation.at_end(_judge_lookups)
+    trace.compilation.of(_Lookups).sources.append(held.source)
+    trace.compilation.judge(Verdict.LOOKED_UP, _judge_lookups)
     return made
 
 
 @dataclass
 class _Lookups:
-    """Is a list changed in a frame that looks one up before its graph?"""
+    """The lists in which an attempt has looked numbers up."""
 
-    are_changed: bool = False
-
-
-def _see_changes(compilation: Compilation) -> None:
-    compilation.of(_Lookups).are_changed = state_lists.has_changed_one(compilation)
+    sources: list[Any] = field(default_factory=list)
 
 
-def _judge_lookups(compilation: Compilation, _error: BaseException | None) -> None:
-    if compilation.of(_Lookups).are_changed:
+def _judge_lookups(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+    if any(state_lists.is_changed(compilation, source) for source in compilation.of(_Lookups).sources):
         compilation.without(_LOOKED_UP.at(), reason="a list is changed behind a look at it before the graph")
 
 
