@@ -27,6 +27,13 @@ class BehindTheStep(Base):
         return self.layer(x) * self.rates[min(self.step, 5)] + self.fixed[self.step] + self.fixed[-1]
 
 
+class OfTheNext(Base):
+    def forward(self, x, n):
+        y = self.layer(x) * self.rates[self.step] + self.rates[self.step + 1]
+        self.step += 1
+        return y
+
+
 class OfParts(Base):
     def forward(self, x, n):
         self.step += 1
@@ -160,7 +167,7 @@ class GoesBeyond(Base):
         return self.layer(x) * self.orders[self.step]
 
 
-ONE_GRAPH = (Scales, BehindTheStep, OfParts, OneInAnother, NotesIt)
+ONE_GRAPH = (Scales, BehindTheStep, OfTheNext, OfParts, OneInAnother, NotesIt)
 TWO_GRAPHS = (Decides, Repeats, WarmsUp)
 OTHERS = (
     *(IsChangedOutside, OfAnArgument, OfOtherTypes, WritesBefore, WritesToTheSame, WritesBehind, Appends, GoesBeyond),

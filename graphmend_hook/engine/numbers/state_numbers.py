@@ -141,14 +141,13 @@ def _looked_up(function: Any, otherwise: Callable[[], Any], translator: Any, arg
     held, place = args
     is_held = is_unread(held) and held.peek_type() in (list, tuple) and can_be_loaded(held.source)
     trace = trace_at(translator) if is_held and is_covered(translator) else None
-    if (
-        trace is None
-        or not trace.compilation.allows(_LOOKED_UP)
-        or (is_unread(place) and not _is_counted(translator, place))
-    ):
+    if is_unread(place) and getattr(place, "source", None) is None:
+        place = place.realize()  # a sum, since torch 2.15
+    is_constant = not _is_counted(translator, place) if is_unread(place) else place.is_python_constant()
+    if trace is None or is_constant or not trace.compilation.allows(_LOOKED_UP):
         return otherwise()(translator, args, kwargs)
     is_changed = state_lists.is_changed(trace.compilation, held.source)
-    made = None if is_changed else known_numbers.applied(trace, function, args)
+    made = None if is_changed else known_numbers.applied(trace, function, [held, place])
     if made is None:
         return otherwise()(translator, args, kwargs)
     trace.compilation.of(_Lookups).sources.append(held.source)
