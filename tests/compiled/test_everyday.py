@@ -43,6 +43,7 @@ ONE_GRAPH = frozenset(
         "highway_exception",
         "hybrid_speech_loss",
         "integrate_and_fire",
+        "kmeans_codebook",
         "line_search",
         "loss_normalizer",
         "loss_scale_overflow",

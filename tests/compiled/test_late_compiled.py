@@ -137,6 +137,11 @@ from torch._dynamo.callback import callback_handler
 torch.compile(library.Model(), backend="eager")(torch.ones(3))
 
 
+def origin(value):
+    value = inspect.unwrap(value) if callable(value) or hasattr(value, "__wrapped__") else value
+    return id(getattr(value, "__func__", value))
+
+
 def state():
     found = {}
     for name, module in list(sys.modules.items()):
@@ -145,7 +150,7 @@ def state():
             for owner in owners:
                 for key, value in list(vars(owner).items()):
                     if isinstance(value, (type, types.FunctionType, staticmethod, classmethod, property)):
-                        found[name, owner.__name__, key] = id(inspect.unwrap(value) if callable(value) else value)
+                        found[name, owner.__name__, key] = origin(value)
     settings = torch._dynamo.config._config
     found["settings"] = [(name, getattr(torch._dynamo.config, name)) for name in sorted(settings)]
     found["callbacks"] = [*callback_handler.start_callbacks, *callback_handler.end_callbacks]

@@ -54,7 +54,9 @@ def _truth(translator: Any, test: Variable) -> bool | None:
     if translator.lineno in _lines_of_while(translator.f_code):
         return None  # there may be any number of steps
     trace, fake = trace_at(translator), fake_of(test)
-    if trace is None or trace.is_in_a_body or not (has_fixed_sizes(fake) and fake.numel() == 1) or fake.is_complex():
+    if trace is None or trace.is_in_a_body or refusals.is_left(trace.place):  # or a rule has left it as it is written
+        return None
+    if not (has_fixed_sizes(fake) and fake.numel() == 1) or fake.is_complex() or fake.device.type == "meta":
         return None
     compilation = trace.compilation
     if not is_answered(trace) or compilation.of(Regions).open or compilation.of(Asked).root is tensor_node(test):
