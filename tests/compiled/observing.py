@@ -48,6 +48,14 @@ def both(stem: str) -> tuple[ModuleType, ModuleType]:
     return import_file(path, f"{stem}_plain"), import_mended(path, f"{stem}_mended")
 
 
+def begun(kind: type[torch.nn.Module], backend: Any) -> tuple[Any, Any]:
+    """A module with the parameters of one seed, and what is called: it, or it compiled if there is a backend."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    module = kind()
+    return module, module if backend is None else torch.compile(module, backend=backend)
+
+
 @dataclass
 class Observed:
     """What a call returned or raised, and every effect it had, in order."""

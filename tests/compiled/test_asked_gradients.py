@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, both
+from observing import Counting, begun, both
 
 PLAIN, MENDED = both("asked_gradient_cases")
 CALLS = 4
@@ -15,11 +15,8 @@ CALLS = 4
 
 def found(kind: type, backend: Counting | None, caplog: pytest.LogCaptureFixture) -> list[Any]:
     """What each call gives or raises, with gradients, records and what the module holds."""
-    torch._dynamo.reset()
     caplog.clear()
-    torch.manual_seed(0)
-    module = kind()
-    called = module if backend is None else torch.compile(module, backend=backend)
+    module, called = begun(kind, backend)
     given: list[Any] = []
     for call in range(CALLS):
         torch.manual_seed(call)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, both
+from observing import Counting, begun, both
 
 PLAIN, MENDED = both("open_truth_cases")
 STEPS = (0, 1, 2, 3, 4, 4, 5, 7, 6, 8, 9, 2)
@@ -14,10 +14,7 @@ STEPS = (0, 1, 2, 3, 4, 4, 5, 7, 6, 8, 9, 2)
 
 def found(kind: type, backend: Counting | None) -> list[Any]:
     """What each call gives, and the gradients."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    module = kind()
-    called = module if backend is None else torch.compile(module, backend=backend)
+    module, called = begun(kind, backend)
     given: list[Any] = []
     for step in STEPS:
         module.zero_grad(set_to_none=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, both
+from observing import Counting, begun, both
 
 PLAIN, MENDED = both("table_number_cases")
 CALLS = 10
@@ -14,10 +14,7 @@ CALLS = 10
 
 def found(kind: type, backend: Counting | None) -> list[Any]:
     """What each call gives or raises, and leaves, with the gradients."""
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    module: Any = kind()
-    called = module if backend is None else torch.compile(module, backend=backend)
+    module, called = begun(kind, backend)
     given: list[Any] = []
     for call in range(CALLS):
         torch.manual_seed(call)

@@ -72,8 +72,12 @@ def expect_others(compilation: Compilation) -> None:
     known = compilation.output.side_effects.id_to_variable.values()
     looked_at = [each.source for each in known if type(each).__name__ in _LOOKED_AT and is_outside(each.source)]
     for appended in compilation.of(AppendsThatWait).found.values() if looked_at and may_be_relied_on() else ():
-        sources = [appended.target.source, *dict.fromkeys(looked_at)]
-        install(compilation, ("others", *sources), sources, _is_none_of, "a list is none of the others")
+        _expect_none_of(compilation, appended.target.source, looked_at)
+
+
+def _expect_none_of(compilation: Compilation, source: Any, others: list[Any]) -> None:
+    sources = [source, *dict.fromkeys(others)]
+    install(compilation, ("others", *sources), sources, _is_none_of, "a list is none of the others")
 
 
 def _is_none_of(found: Any, *others: Any) -> bool:
@@ -183,8 +187,7 @@ def is_changed(compilation: Compilation, source: Any) -> bool:
     found = inputs_at([source, *changed], compilation)
     if found is None or not _is_none_of(*found):
         return True
-    sources = [source, *dict.fromkeys(changed)]
-    install(compilation, ("others", *sources), sources, _is_none_of, "a list is none of the others")
+    _expect_none_of(compilation, source, changed)
     return False
 
 

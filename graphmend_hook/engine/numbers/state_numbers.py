@@ -136,22 +136,27 @@ def _grown(
     return otherwise()(translator, args, kwargs)
 
 
-def _looked_up(function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
+def _looked_up(_function: Any, otherwise: Callable[[], Any], translator: Any, args: list[Variable], kwargs: Any) -> Any:
     """``self.orders[self.step]``: a number of a list of the state, where that is known before the graph."""
     held, place = args
     is_held = is_unread(held) and held.peek_type() in (list, tuple) and can_be_loaded(held.source)
     trace = trace_at(translator) if is_held and is_covered(translator) else None
+    made = None if trace is None else _number_at(trace, held, place)
+    return otherwise()(translator, args, kwargs) if made is None else made
+
+
+def _number_at(trace: Trace, held: Variable, place: Variable) -> Variable:
+    """The late number; None where the place is a constant, and where the list may be another one by then."""
+    compilation = trace.compilation
     if is_unread(place) and getattr(place, "source", None) is None:
         place = place.realize()  # a sum, since torch 2.15
-    is_constant = not _is_counted(translator, place) if is_unread(place) else place.is_python_constant()
-    if trace is None or is_constant or not trace.compilation.allows(_LOOKED_UP):
-        return otherwise()(translator, args, kwargs)
-    is_changed = state_lists.is_changed(trace.compilation, held.source)
-    made = None if is_changed else known_numbers.applied(trace, function, [held, place])
-    if made is None:
-        return otherwise()(translator, args, kwargs)
-    trace.compilation.of(_Lookups).sources.append(held.source)
-    trace.compilation.judge(Verdict.LOOKED_UP, _judge_lookups)
+    is_constant = not _is_counted(trace.translator, place) if is_unread(place) else place.is_python_constant()
+    if is_constant or not compilation.allows(_LOOKED_UP) or state_lists.is_changed(compilation, held.source):
+        return None
+    made = known_numbers.applied(trace, operator.getitem, [held, place])
+    if made is not None:
+        compilation.of(_Lookups).sources.append(held.source)
+        compilation.judge(Verdict.LOOKED_UP, _judge_lookups)
     return made
 
 

@@ -39,10 +39,12 @@ def _lines_of_while(code: CodeType) -> frozenset[int]:
     found = {each.offset: each for each in dis.get_instructions(code)}
     jumps = [each for each in found.values() if each.opcode in _JUMPS and each.argval <= each.offset]
     steps = [range(each.argval, each.offset + 1) for each in jumps if found[each.argval].opname != "FOR_ITER"]
-    starts = dict(dis.findlinestarts(code))
-    before = {offset: max((start for start in starts if start <= offset), default=0) for offset in found}
-    lines = (starts.get(before[offset]) for offset in found if any(offset in each for each in steps))
-    return frozenset(line for line in lines if line is not None)
+    starts, line, lines = dict(dis.findlinestarts(code)), code.co_firstlineno, set[int]()
+    for offset in found:
+        line = starts.get(offset, line)
+        if line is not None and any(offset in each for each in steps):  # since Python 3.13 some have none
+            lines.add(line)
+    return frozenset(lines)
 
 
 def _truth(translator: Any, test: Variable) -> bool | None:
