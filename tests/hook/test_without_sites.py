@@ -6,7 +6,9 @@ import importlib
 from collections.abc import Callable
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
 from torch._dynamo.testing import CompileCounter
 
 from graphmend_hook.product.report.ledger import Status, ledger
