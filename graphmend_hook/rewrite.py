@@ -136,17 +136,21 @@ def _matched(
     """What the rules find in the module, by statement."""
     found: list[tuple[Place, Rule, Candidate | Refusal]] = []
     for place in scope.places:
-        refused = False
+        refused: list[tuple[Place, Rule, Candidate | Refusal]] = []
         for rule in rules:
-            candidate = rule.match(place, scope) if rule.fallback or not refused else None
+            candidate = rule.match(place, scope)
             if candidate is None:
                 continue
             if _opted_out(place, optouts, rule):
                 candidate = SWITCHED_OFF
-            found.append((place, rule, candidate))
-            refused = isinstance(candidate, Refusal)
-            if not refused or candidate is SWITCHED_OFF:
+            if not isinstance(candidate, Refusal):
+                found += [*(refused if rule.fallback else ()), (place, rule, candidate)]
+                refused = []
                 break
+            refused = refused or [(place, rule, candidate)]
+            if candidate is SWITCHED_OFF:
+                break
+        found += refused
     return found
 
 

@@ -333,21 +333,69 @@ def before_an_exception(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-# --- declined on the traced values -----------------------------------------------------------------------------------
+# --- tensors that require a gradient: the text is that of eager --------------------------------------------------------
 
 
-@case(graphs=2, fullgraph=False, train=True, refusals=("GM101-T02",))
+@case(train=True)
 def a_tensor_with_a_grad_fn(x: torch.Tensor) -> torch.Tensor:
-    y = (x * 2).detach().requires_grad_()
+    y = x * 2
+    print(y, y.sum(), {"mean": y.mean()}, [y.max()])
+    y.mul_(2)
     print(y)
     return x * y
 
 
-@case(graphs=2, fullgraph=False, refusals=("GM101-T02",))
-def a_parameter(x: torch.Tensor) -> torch.Tensor:
+@case(train=True)
+def parameters(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
-    print(HOOKED.bias)
+    print(HOOKED.bias, HOOKED.bias * 2)
+    logger.info("bias %s", HOOKED.bias)
     return y + 1
+
+
+@case(train=True)
+def a_formatted_loss(x: torch.Tensor) -> torch.Tensor:
+    loss = (x * 2).sum()
+    logger.info(f"loss {loss:.3f} or {loss}")
+    logger.info("loss {:.2e} or {loss}".format(loss, loss=loss * 2))
+    return loss * x
+
+
+@case(train=True)
+def a_converted_loss(x: torch.Tensor) -> torch.Tensor:
+    loss = (x * 2).sum()
+    logger.info("loss %.3f or %d, %5.1f%%", loss, loss, 100 * loss)
+    print("loss %g" % loss, "%s: %8.3f" % ("loss", loss))
+    return loss * x
+
+
+@case(train=True)
+def a_loss_shown_as_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    loss = (x * 2).sum()
+    logger.info(f"loss {loss!r} {loss!s:>60}")
+    logger.info("loss %s, %r, %.2f", loss, loss, loss)
+    return loss * x
+
+
+@case(train=True)
+def a_formatted_loss_in_a_branch(x: torch.Tensor) -> torch.Tensor:
+    loss = (x * 2).sum()
+    if loss > 1:
+        logger.info(f"loss {loss:.3f}")
+        logger.info("loss %.3f", loss)
+        print(loss)
+    return loss * x
+
+
+# --- declined on the traced values -----------------------------------------------------------------------------------
+
+
+@case(graphs=2, fullgraph=False, train=True, refusals=("GM101-T02",))
+def a_tensor_that_comes_in(x: torch.Tensor) -> torch.Tensor:
+    """It may come from another function in the next call."""
+    y = x * 2
+    print(x)
+    return x * y
 
 
 @case(graphs=1, fullgraph=False, refusals=("GM101-T03",))

@@ -138,13 +138,21 @@ def is_below(trace: Trace, number: Variable, bound: int) -> bool:
     return True
 
 
-def exactly(trace: Trace, number: Variable) -> int | None:
-    """What the whole number is in this call, and by a guard in others; None where the inputs do not say it."""
+def constant_of(trace: Trace, number: Variable) -> Variable:
+    """The whole number as it is in this call, and by a guard in others; None where the inputs do not say it."""
+    from torch._dynamo.variables.constant import ConstantVariable
+
     known = _known(trace, number)
     if known is None or type(known.value) is not int:
         return None
     known.guard(trace, functools.partial(_is_value, known, known.value), f"what is made of the state is {known.value}")
-    return known.value
+    return ConstantVariable.create(known.value)
+
+
+def is_looked_up(number: Variable) -> bool:
+    """Is the late number made of one in a list?"""
+    parts = [each.realize() for each in number.operands if late_numbers.is_late(each)]
+    return number.function is operator.getitem or any(map(is_looked_up, parts))
 
 
 def applied(trace: Trace, function: Callable[..., Any], operands: list[Variable]) -> Variable:
@@ -258,14 +266,11 @@ def _counted(
 ) -> Any:
     """``range(self.orders[self.step])``: so many steps in each call."""
     from torch._dynamo.variables.builtin import BuiltinVariable
-    from torch._dynamo.variables.constant import ConstantVariable
 
     trace = trace_at(translator)
-    late = [late_numbers.is_late(each) for each in args]
-    known = [exactly(trace, each) if trace and is_late else None for each, is_late in zip(args, late, strict=True)]
-    if any(is_late and value is None for is_late, value in zip(late, known, strict=True)):
+    given = [constant_of(trace, each) if trace and late_numbers.is_late(each) else each for each in args]
+    if trace is None or any(each is None for each in given):
         return otherwise()(translator, args, kwargs)
-    given = [each if value is None else ConstantVariable.create(value) for each, value in zip(args, known, strict=True)]
     return BuiltinVariable(function).call_function(translator, given, kwargs)
 
 

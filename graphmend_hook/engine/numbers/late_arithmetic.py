@@ -10,7 +10,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from ..door.own_code import OWN_FILES
 from ..door.question import at_connection
@@ -95,9 +95,14 @@ def add_handlers(kind: Any) -> None:
         handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
 
 
-def _looked_up(_translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> NoReturn:
-    """``names[number]``: Dynamo takes the number for a constant."""
-    give_up(args[1])
+def _looked_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
+    """``names[number]``: Dynamo takes the number for a constant, which it is in each call in which it is the same."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    place = known_numbers.constant_of(Trace(translator), args[1])
+    if place is None:
+        give_up(args[1])
+    return BuiltinVariable(operator.getitem).call_function(translator, [args[0], place], {})
 
 
 def _let_slices_ask() -> None:
@@ -108,11 +113,15 @@ def _let_slices_ask() -> None:
 
     @functools.wraps(otherwise)
     def make(part: Any, items: Any, *given: Any, **named: Any) -> None:
-        for each in filter(is_late, items):
-            give_up(each.realize())
-        otherwise(part, items, *given, **named)
+        otherwise(part, [_end_of_slice(each) if is_late(each) else each for each in items], *given, **named)
 
     SliceVariable.__init__ = make
+
+
+def _end_of_slice(number: Variable) -> Variable:
+    """The constant for a number of a table, of which there are few; any other the trace is to have a symbol for."""
+    is_of_table = known_numbers.is_looked_up(number.realize())
+    return (known_numbers.constant_of(late_numbers.trace_now(), number) if is_of_table else None) or give_up(number)
 
 
 @at_connection

@@ -15,7 +15,7 @@ from . import partials
 from .codes import IN_COROUTINE, MAY_BE_CAUGHT, NEEDS_ITS_MOMENT, READS_FRAME, TEXT_MAY_CHANGE, TO_A_FILE, UNPACKED
 from .known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS, WITHOUT_LEVEL
 from .late import Late, is_builtin_in, late
-from .leaves import Leaves
+from .leaves import Leaves, Shows
 from .shown import Shown, gives_on, is_default, is_of_interest, shown
 
 _DEFERRED = Template(
@@ -65,10 +65,35 @@ _CLOCKS = frozenset(name.rpartition(".")[2] for name in CLOCKS)
 
 
 @dataclass(frozen=True)
+class Leaf:
+    """What a value of an effect is of.
+
+    apart: that taken apart, if it may be computed at the delivery; shows: what the text shows of it.
+    """
+
+    node: ast.expr
+    apart: Late | None
+    shows: Shows
+
+    def emit(self, value: ast.expr) -> ast.expr:
+        """The value, which may be the text's number alone."""
+        if self.shows is Shows.ALL:
+            return value
+        return expression("GM.number_of(A, WARNS)", value, A=value, WARNS=constant(self.warns, value))
+
+    @property
+    def warns(self) -> bool:
+        return self.shows is Shows.CONVERTED
+
+    @property
+    def may_wait(self) -> bool:
+        return self.apart is not None or self.shows is not Shows.ALL
+
+
+@dataclass(frozen=True)
 class EffectCall:
     """An effect statement taken apart: receiver, method ("" for a function), and the call over its leaf values.
 
-    leaves: what each value is of, and that taken apart if it may be computed at the delivery.
     shown: what of its arguments may say which caller the call shows; None where none does.
     """
 
@@ -76,18 +101,22 @@ class EffectCall:
     receiver: ast.expr
     method: str
     call: ast.Call
-    leaves: tuple[tuple[ast.expr, Late | None], ...]
+    leaves: tuple[Leaf, ...]
     shown: Shown | None
 
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
         leaves = [
-            reading(leaf) if apart is None else apart.emit([*apart.reads.values()], leaf, checked=True)
-            for leaf, apart in self.leaves
+            leaf.emit(
+                reading(leaf.node)
+                if leaf.apart is None
+                else leaf.apart.emit([*leaf.apart.reads.values()], leaf.node, checked=True)
+            )
+            for leaf in self.leaves
         ]
         holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
-        holes["SETTLED"] = _SETTLED.fill(at) if any(apart for _leaf, apart in self.leaves) else []
+        holes["SETTLED"] = _SETTLED.fill(at) if any(leaf.may_wait for leaf in self.leaves) else []
         if self.shown is None:
             return _DEFERRED.fill(at, CALL=self.call, ORIGINAL=at, **holes)
         holes |= {"POSITIONAL": self.shown.positional, "KEYWORDS": self.shown.keywords}
@@ -208,7 +237,7 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     leaves = Leaves()
     over_leaves = ast.Call(
         func,
-        [leaves.split_argument(arg) for arg in call.args],
+        leaves.split_message(call.args),
         # The stream is looked up when the text is written, as print does when it is given none.
         [_stream(kw) if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
     )
@@ -218,5 +247,8 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     by_position = not method and not scope.names_one_of(call.func, WITHOUT_LEVEL, place.function)
     may_show = is_of_interest(call, is_partial(place, call, scope), by_position)
     seen = shown(statement, over_leaves) if may_show else None
-    found = tuple((leaf, late(leaf, is_builtin_in(place, scope))) for leaf in leaves.found)
+    is_builtin = is_builtin_in(place, scope)
+    found = tuple(
+        Leaf(leaf, late(leaf, is_builtin), shows) for leaf, shows in zip(leaves.found, leaves.shows, strict=True)
+    )
     return EffectCall(statement, receiver, method, over_leaves, found, seen)

@@ -66,9 +66,9 @@ UNKNOWN_CALL = code(
 )
 SHOWS_AUTOGRAD = code(
     "GM101-T02",
-    sentence="an argument is a tensor whose text shows its autograd state, or a subclass of Tensor",
+    sentence="an argument is a tensor whose `grad_fn` in eager is not known, or a subclass of Tensor",
     remedy="Log `tensor.detach()`, or a number of it.",
-    because="a tensor whose text shows its autograd state (`requires_grad`, `grad_fn`), or a subclass such as Parameter",
+    because="a tensor whose `grad_fn` in eager is not known, as that of one which a merged branch has given; or a subclass",
 )
 TENSOR_IN_TRANSFORM = code(
     "GM101-T03",

@@ -159,7 +159,7 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
         return unknown
     silent = queue.understood and method != "" and is_silent(method, target)
     is_warning = method == "" and (function_of(target) is _WARN or warns(function_of(target)))
-    why = refusal_here(is_warning, values, silent)
+    why = refusal_here(is_warning, values, silent, is_shown=True)
     if not why and method in _ONCE and holds_tensor(values):
         why = MAY_CHANGE  # ``warning_once`` compares arguments, and the copy of a tensor is another object
     if not why and completes(target):
@@ -169,14 +169,14 @@ def refusal(target: object, method: str, values: tuple[Any, ...]) -> str:
     return why
 
 
-def refusal_here(is_warning: bool, values: tuple[Any, ...], silent: bool) -> str:
+def refusal_here(is_warning: bool, values: tuple[Any, ...], silent: bool, is_shown: bool = False) -> str:
     """The code of the refusal if no effect with these values can wait for the end of the graph at this place, else "".
 
-    is_warning, silent: as `deferral.hindrance` has them.
+    is_warning, silent: as `deferral.hindrance` has them; is_shown: does the effect show them, and do no more?
     """
     if not queue.understood:
         return NO_EPILOGUE
-    why = why_not_deferrable(is_warning, silent, values) or why_items_differ(values, 0)
+    why = why_not_deferrable(is_warning, silent, values) or why_items_differ(values, 0, is_shown)
     return why or (IN_FINALLY if not silent and follows_what_may_raise() else "")
 
 

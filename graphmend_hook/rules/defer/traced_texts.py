@@ -14,8 +14,9 @@ import torch
 from ...engine.door.question import question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
-from ...engine.door.variables import Variable, fake_of, is_unread, python_of
-from ...engine.epilogue import deferral, queue
+from ...engine.door.variables import Variable, fake_of, is_unread, python_of, tensor_node
+from ...engine.epilogue import autograd_states, deferral, queue
+from ...engine.numbers import late_numbers
 from ...engine.numbers.late_numbers import Real, function_of, has_text, is_late_number
 from ...engine.numbers.state_lists import is_copy, operands_at_delivery
 from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
@@ -25,13 +26,16 @@ _MOST_ITEMS = 32
 _DEEPEST = 3
 
 
-def _why_it_differs(value: object, depth: int) -> str:
+def _why_it_differs(value: object, depth: int, is_shown: bool) -> str:
     """The code of the refusal if the text of `value` may be another one at the end of the graph, else "".
 
+    is_shown: is it given to a function that shows it, and is none that the program looks at?
     Asks for exact types: a subclass may have a text of its own, and Dynamo answers without a guard on the value.
     """
     if is_unread_plain(value) or is_late(value):
         return ""
+    if is_number(value):
+        return TENSOR_IN_TRANSFORM if deferral.is_transformed() else ""
     if is_late_number(value):
         return "" if has_text(value) or type(value) is list else MAY_CHANGE
     if deferral.is_drawn(value):
@@ -40,11 +44,13 @@ def _why_it_differs(value: object, depth: int) -> str:
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return ""
     if kind is tuple or kind is list:
-        return why_items_differ(value, depth + 1)  # type: ignore[arg-type]
+        return why_items_differ(value, depth + 1, is_shown)  # type: ignore[arg-type]
     if kind is dict:
-        return why_items_differ(value, depth + 1) or why_items_differ(value.values(), depth + 1)  # type: ignore[attr-defined, arg-type]
+        parts = [*value, *value.values()]  # type: ignore[attr-defined, misc]
+        return MAY_CHANGE if len(value) > _MOST_ITEMS else why_items_differ(parts, depth + 1, is_shown)  # type: ignore[arg-type]
     if isinstance(value, torch.Tensor):
-        if kind is not torch.Tensor or value.requires_grad:
+        is_known = kind is torch.Tensor and not value.requires_grad
+        if not is_known and not (is_shown and autograd_state(value)):
             return SHOWS_AUTOGRAD
         return TENSOR_IN_TRANSFORM if deferral.is_transformed() else ""  # there it is a wrapper that cannot be kept
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
@@ -52,12 +58,12 @@ def _why_it_differs(value: object, depth: int) -> str:
     return "" if kind is complex or kind is bytes or kind is type else MAY_CHANGE
 
 
-def why_items_differ(values: Collection[object], depth: int) -> str:
+def why_items_differ(values: Collection[object], depth: int, is_shown: bool = False) -> str:
     """The code of the refusal for the first of the values that has one, or for their number or depth; else ""."""
     if depth > _DEEPEST or len(values) > _MOST_ITEMS:
         return MAY_CHANGE
     for value in values:
-        why = _why_it_differs(value, depth)
+        why = _why_it_differs(value, depth, is_shown)
         if why:
             return why
     return ""
@@ -66,9 +72,25 @@ def why_items_differ(values: Collection[object], depth: int) -> str:
 def why_not_fixed(values: Collection[object]) -> str:
     """The code of the refusal if one of the values, which are not copied, is no constant; else ""."""
     for value in values:
-        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0):
+        if isinstance(value, (torch.Tensor, list, dict, tuple)) or _why_it_differs(value, 0, False):
             return MAY_CHANGE
     return ""
+
+
+def number_of(value: Any, warns: bool) -> Any:
+    """A value of which a text shows the number alone; a tensor () that requires a gradient need not be shown with it.
+
+    warns: does torch warn where it is converted so?
+    """
+    if is_unread_plain(value) or not isinstance(value, torch.Tensor) or not autograd_state(value):
+        return value
+    return (queue.NUMBER, warns, value) if value.dim() == 0 and value.device.type != "meta" else value
+
+
+@question(otherwise=False)
+def is_number(_trace: Trace, value: Variable) -> bool:
+    """Is it one of those?"""
+    return _begins_with(value, queue.NUMBER)
 
 
 @question(otherwise=False)
@@ -79,11 +101,14 @@ def is_late(_trace: Trace, value: Variable) -> bool:
 
 def late_items(variable: Variable) -> Any:
     """What a value is computed with at the delivery: the function, and what that is given; None for any other value."""
+    return variable.items[1:] if _begins_with(variable, queue.LATE) else None
+
+
+def _begins_with(variable: Variable, marker: object) -> bool:
     if is_unread(variable) or type(variable.realize()).__name__ != "TupleVariable" or not variable.items:
-        return None
-    marker = variable.items[0]
-    found = marker.peek_value() if is_unread(marker) else vars(marker.realize()).get("value")
-    return variable.items[1:] if found is queue.LATE else None
+        return False
+    first = variable.items[0]
+    return (first.peek_value() if is_unread(first) else vars(first.realize()).get("value")) is marker
 
 
 @question(otherwise=False)
@@ -92,8 +117,16 @@ def holds_unread(_trace: Trace, items: Variable) -> bool:
     return any(is_unread(item) or late_items(item) is not None for item in items.realize().items)
 
 
+@question(otherwise="")
+def autograd_state(_trace: Trace, tensor: Variable) -> str:
+    """What the text of a tensor says beside its values; nothing where that is not known, too."""
+    return autograd_states.state_of(tensor_node(tensor), tensor.python_type())
+
+
 def computed(value: Any) -> Any:
     """`value`, computed now if it is one that would be at the delivery."""
+    if is_number(value):
+        return value[2]
     return value[1](*value[2:]) if is_late(value) else value
 
 
@@ -168,6 +201,9 @@ def kept(value: Any) -> Any:
     """`value` as it is now: what can be written to in place is copied, inside the graph where it is a tensor."""
     if is_unread_plain(value) or is_late(value):
         return value
+    if is_number(value):
+        tensor = kept(value[2])
+        return (queue.LATE, late_numbers.warned, tensor) if value[1] else tensor
     if is_late_number(value):
         return _at_delivery(value)
     kind = type(value)
@@ -184,7 +220,8 @@ def kept(value: Any) -> Any:
             return (queue.LATE, queue.as_dict, tuple(keys), *items)
         return dict(zip(keys, items))  # noqa: B905  Dynamo: no strict=
     if isinstance(value, torch.Tensor):
-        return deferral.without_gradient(value).clone()
+        state, copy = autograd_state(value), deferral.without_gradient(value).clone()
+        return (queue.LATE, autograd_states.restored, copy, state) if state else copy
     return value
 
 

@@ -319,7 +319,7 @@ class Side(Speculation):
             return
         if found.shown is not None:
             raise Declined(EFFECT_IN_SIDE, "the effect may show one of its callers")
-        leaves = [self.leaf(leaf, apart) for leaf, apart in found.leaves]
+        leaves = [leaf.emit(self.leaf(leaf.node, leaf.apart)) for leaf in found.leaves]
         receiver = found.receiver if stable_call(found.receiver) else self.whole(found.receiver)
         self.body += _EFFECT.fill(
             statement, METHOD=constant(found.method, statement), CALL=found.call, RECEIVER=receiver, LEAVES=leaves

@@ -112,6 +112,11 @@ class Exits:
         return NamesIn.code(*self.loop.body[: self.loop.body.index(self.exits[0])]).bound
 
     @property
+    def begun(self) -> frozenset[str]:
+        """The names that are bound where a step has been traced up to its first exit."""
+        return self.perhaps | NamesIn.code(self.loop.target).bound
+
+    @property
     def needed(self) -> frozenset[str]:
         """The names that may be read after a step, in the next one or behind the loop."""
         flow = self.place.function.flow
@@ -383,7 +388,9 @@ def _otherwise(found: Exits, scope: ModuleScope, mended: list[ast.stmt]) -> list
         return []
     lowering = Lowering(replace(found.place, block=orelse), scope)
     needed = found.place.function.flow.needed_after(found.loop)
-    branch = assigning(at, [passing(at)], orelse, Side(lowering), needed)
+    around = Side(lowering)
+    around.bound |= found.begun
+    branch = assigning(at, [passing(at)], orelse, around, needed)
     return _OTHERWISE.fill(at, DONE=found.done, SELECTED=_selected(found, branch), ORELSE=mended or [passing(at)])
 
 
@@ -397,7 +404,7 @@ def _after(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     returned, goes_on = around.inner(), around.inner()
     tail = following(place)
     goes_on.slots |= stored_in(tail)
-    goes_on.bound |= found.perhaps | NamesIn.code(found.loop.target).bound  # a step has been traced up to its exit
+    goes_on.bound |= found.begun
     returned.reads.add(found.returned)
     returned.give_back(name(found.returned, at), at)
     goes_on.run(tail)

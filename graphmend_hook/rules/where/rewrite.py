@@ -80,7 +80,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 31
+    version = 32
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 
