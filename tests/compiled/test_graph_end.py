@@ -49,7 +49,7 @@ def end_of(**asked: Callable[..., Any]) -> tuple[GraphEnd, torch.fx.GraphModule,
     return (
         end,
         torch.fx.symbolic_trace(lambda x: x.sin()),
-        SimpleNamespace(call_user_compiler=lambda graph: [graph]),
+        SimpleNamespace(call_user_compiler=lambda graph: [graph], export=False),
     )
 
 

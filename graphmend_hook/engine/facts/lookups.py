@@ -23,6 +23,22 @@ _ALONG_A_DIMENSION = {
 _SHORT = frozenset({"index_add", "index_select"})  # their index may be of 32 bits
 
 
+def size_of_table(node: torch.fx.Node) -> Any:
+    """How many places there are for the operation that looks up, or how many classes; None where that is not known."""
+    name, given = name_of(node), [*node.args, None, None]
+    if name in ("cross_entropy", "nll_loss"):
+        scores = tensor_of(given[0])
+        return None if scores is None or scores.dim() == 0 else scores.shape[min(1, scores.dim() - 1)]
+    if name == "embedding":
+        weight = tensor_of(node.kwargs.get("weight", given[1]))
+        return weight.shape[0] if weight is not None and node.target is torch.nn.functional.embedding else None
+    if name == "one_hot":
+        return node.kwargs.get("num_classes", given[1])
+    table, dimension = tensor_of(given[0]), node.kwargs.get("dim", given[1])
+    is_known = name in _ALONG_A_DIMENSION and table is not None and table.dim() > 0 and type(dimension) is int
+    return table.shape[dimension] if is_known and table is not None else None
+
+
 def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
     """Is each index of the operation one that is there, whatever the data is?"""
     name = name_of(node).rstrip("_")

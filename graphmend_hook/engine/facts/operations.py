@@ -292,6 +292,8 @@ def is_steady(node: torch.fx.Node) -> bool:
         return True
     if name_of(node) not in tensor_ops.STEADY or not _is_named(node) or "out" in node.kwargs:
         return False
+    if node.kwargs.get("check_errors", False) is not False:
+        return False
     tensors = [value for each in node.all_input_nodes for value in values_of(each) if isinstance(value, torch.Tensor)]
     if any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors):
         return False

@@ -132,8 +132,15 @@ class GraphEnd:
                     done.add(step)
         if not done.isdisjoint(Change):
             module.recompile()
+        if not (output.export or any(node.op not in ("placeholder", "output") for node in module.graph.nodes)):
+            compilers.append(_interpreted)
         if compilers[-1] is not compilers[0]:
             output.call_user_compiler = compilers[-1]
+
+
+def _interpreted(module: torch.fx.GraphModule, _inputs: Any) -> Callable[..., Any]:
+    """A graph without an operation: dead ones of ours kept it, until Dynamo was about to have it compiled."""
+    return module.forward
 
 
 def _action(step: Step, action: Callable[..., Any], compilers: list[Compiler]) -> Look:

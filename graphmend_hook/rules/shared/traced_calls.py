@@ -31,7 +31,7 @@ from ...engine.door.variables import (
 )
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
-from ...engine.facts.lookups import is_inside, parts_of
+from ...engine.facts.lookups import is_inside, parts_of, size_of_table, tensor_of
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
@@ -48,7 +48,7 @@ from ...engine.numbers import number_tensors
 from ...engine.numbers.captured_tensors import call
 from ...engine.numbers.runtime_asserts import IN_SIDE
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
-from ...engine.shelter import add, is_trained, shelter
+from ...engine.shelter import add, is_trained, shelter, taken_at
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
@@ -184,7 +184,8 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if selections.has_open_sizes(node):
         is_known = selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
         return is_known or _finds_something(trace, node)
-    return _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
+    is_known = _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
+    return is_known or _looks_where_taken(trace, node)
 
 
 def _cannot_fail(node: torch.fx.Node) -> bool:
@@ -234,8 +235,8 @@ def _looks_at_nothing(trace: Trace, node: torch.fx.Node) -> bool:
 
     It is made where any of the open regions is not taken, so that has to follow from each of them.
     """
-    place = _place_of_numbers(node)
-    operands = _places_of(node) if place is None else [node.args[place]]
+    numbers = _numbers_of(node)
+    operands = _places_of(node) if numbers is None else [numbers]
     empty = _empty_where_not_taken(trace)
     return bool(operands and empty) and all(_has_nothing(each, sizes) for sizes in empty for each in operands)
 
@@ -270,26 +271,76 @@ def _fits_at(target: Any, places: list[torch.fx.Node], given: torch.fx.Node) -> 
     return any(same_sizes(value.shape, (*fake.shape, *written.shape[1:])) is True for fake in fakes_of(places[0]))
 
 
-def _place_of_numbers(node: torch.fx.Node) -> int | None:
-    """The position of the operand on whose numbers the operation may fail, and on nothing else; None of another one."""
-    place = tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
-    is_known = place is not None and is_of_torch(node) and "out" not in node.kwargs and len(node.args) > place
-    return place if is_known else None
+def _numbers_of(node: torch.fx.Node) -> torch.fx.Node | None:
+    """The operand on whose numbers the operation may fail, and on nothing else; None of another one."""
+    known = tensor_ops.FAILS_ON_NUMBERS.get(name_of(node))
+    if known is None or not is_of_torch(node) or "out" in node.kwargs:
+        return None
+    place, name = known
+    operand = node.args[place] if len(node.args) > place else node.kwargs.get(name)
+    return operand if isinstance(operand, torch.fx.Node) else None
 
 
 def _has_looked_there(trace: Trace, node: torch.fx.Node) -> bool:
     """Has the graph done the same with the same numbers, and a table of the same form?  It fails there if at all."""
-    place = _place_of_numbers(node)
-    if place is None:
+    numbers = _numbers_of(node)
+    if numbers is None:
         return False
     others = [each for each in trace.graph.nodes if name_of(each) == name_of(node)]
     return any(
         len(each.args) == len(node.args)
-        and is_same(trace, each.args[place], node.args[place])
+        and each.kwargs.keys() == node.kwargs.keys()
+        and is_same(trace, _numbers_of(each), numbers)
         and all(map(_has_same_form, each.args, node.args))
         and all(map(_has_same_form, each.kwargs.values(), node.kwargs.values()))
         for each in itertools.takewhile(lambda each: each is not node, others)
     )
+
+
+def _looks_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
+    """Let the operation, which may fail on places alone, be given the first place where no region is taken."""
+    places = _places_in(node)
+    if not places or any(size == 0 for size in places.values()):
+        return False
+    known = trace.compilation.of(_Places).sheltered
+    new = [place for place in places if place not in known]
+    taken = taken_at(trace, node) if new else None
+    device = None if taken is None else taken.meta["example_value"].device
+    if new and not all(fake.device == device for place in new for fake in fakes_of(place)):
+        return False
+    instead = {place: add(trace, node, torch.where, taken, place, 0) for place in new}
+    node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: instead.get(each, each))
+    known.update(instead.values())
+    return True
+
+
+@dataclass
+class _Places:
+    """The places of an attempt that are the first ones where their region is not taken."""
+
+    sheltered: set[torch.fx.Node] = field(default_factory=set)
+
+
+def _places_in(node: torch.fx.Node) -> dict[torch.fx.Node, int]:
+    """The tensors of places that it looks up, each with how many there are; {} where it may fail otherwise."""
+    numbers = _numbers_of(node)
+    if numbers is not None:
+        size = size_of_table(node)
+        found = {} if size is None else {numbers: size}
+    else:
+        table, parts = tensor_of(node.args[0]) if node.args else None, None
+        if name_of(node) == "getitem" and is_of_torch(node) and table is not None:
+            parts = parts_of(node)
+        sized = zip(parts or (), table.shape if table is not None else (), strict=False)
+        found = {part: size for part, size in sized if isinstance(part, torch.fx.Node) and not _is_mask(part)}
+    is_of_places = all(type(size) is int and _is_of_places(each) for each, size in found.items())
+    return found if is_of_places else {}
+
+
+def _is_of_places(operand: Any) -> bool:
+    """Is it a plain tensor of whole numbers?"""
+    fake = tensor_of(operand)
+    return fake is not None and fake.dtype is torch.int64 and not is_wrapper(fake)
 
 
 def _has_same_form(one: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from ...engine.attempt.attempt import Feature, Lifetime
 from ...engine.attempt.compilation import Compilation
 from ...engine.door import frame_guards
 from ...engine.door.frame_guards import Computation, text_of
-from ...engine.door.tracer import log
+from ...engine.door.tracer import Trace, log
 from ...engine.epilogue import queue
 from ...engine.facts.operations import only_writes
 from ...engine.facts.writes import memory_of, operations, written_by
@@ -29,6 +29,8 @@ _MOST_NUMBERS = 2  # of a question that nobody named, and that is not one of tru
 
 # By the key of their computation; those that the frame itself writes to are others in each call.
 _NUMBERS = Feature("a frame is compiled for numbers that its inputs hold", Lifetime.CODE)
+# By the line that asks: a frame that comes to it, because another one breaks there, need not learn that anew.
+_SAME = Feature("what an input holds is the same in all calls", Lifetime.EVERYWHERE)
 
 
 @dataclass
@@ -183,12 +185,14 @@ def _check_first(compilation: Compilation, parts: list[tuple[Computation, str]])
     """Raise Unknown where inputs that nobody named have had another value in this frame; a truth may have both."""
     # What follows a break has intermediate results for its inputs, which rarely stay what they are.
     resumed = compilation.code.co_name.startswith("torch_dynamo_resume_in")
-    if resumed or any(part.result_dtype.is_floating_point for part, _ in parts):
+    line = Trace(compilation.output.current_tx).line
+    if resumed or any(part.result_dtype.is_floating_point for part, _ in parts) or not compilation.allows(_SAME, line):
         raise Unknown(OF_AN_INPUT)
     answers = compilation.memory.of(Answers).by_question
     for part, answer in parts:
         known = answers.setdefault(part.key, set())
         if answer not in known and len(known) >= (2 if answer in _TRUTHS else 1):
+            compilation.drop(_SAME.at(line))
             raise Unknown(OF_AN_INPUT)
     for part, answer in parts:
         answers[part.key].add(answer)
