@@ -23,7 +23,7 @@ from .rules.shared.traced_conditions import (
     truth,
     undecided,
 )
-from .rules.shared.traced_reductions import close, contains, equal, truths
+from .rules.shared.traced_reductions import close, contains, equal, truths, truths_of
 from .rules.shared.traced_sides import harmless, is_of_module, watch
 from .rules.shared.traced_speculated import (
     as_late,
@@ -92,3 +92,4 @@ from .rules.where.traced import (
     truth_like,
 )
 from .rules.where.traced_loops import copied, loop
+from .rules.where.traced_tests import one_and_other, one_or_other

@@ -350,7 +350,9 @@ class Evidence:
             return self._of_open_test(node.operand)
         if isinstance(node, ast.Call):
             if getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
-                return self._of_open_test(node.args[0])
+                (items,) = node.args
+                parts = items.elts if isinstance(items, (ast.List, ast.Tuple)) else ()
+                return max(map(self.of_test, parts), default=self._of_open_test(items))
             return Taint.OPEN if self._may_answer(node) else Taint.NO
         if isinstance(node, ast.Name):
             return Taint.OPEN if node.id in self._answers or self._unknown.is_handed_in(node.id) else Taint.NO

@@ -140,7 +140,8 @@ class GraphEnd:
 
 def _interpreted(module: torch.fx.GraphModule, _inputs: Any) -> Callable[..., Any]:
     """A graph without an operation: dead ones of ours kept it, until Dynamo was about to have it compiled."""
-    return module.forward
+    forward: Callable[..., Any] = module.forward
+    return forward
 
 
 def _action(step: Step, action: Callable[..., Any], compilers: list[Compiler]) -> Look:

@@ -13,8 +13,9 @@ import string
 from collections.abc import Collection
 from typing import TypeGuard
 
-from ...source.names import unpacks
+from ...source.names import item_of, unpacks
 from ...source.templates import expression
+from ...source.tensor_ops import METADATA
 from .known_calls import QUIET_CALLS
 
 _READING_FIELD = re.compile(r"\{\w*[.\[]")  # of a format: an attribute, or an item
@@ -106,7 +107,7 @@ class Leaves:
         if isinstance(node, ast.Constant):
             return node
         self.found.append(node)
-        self.shows.append(shows)
+        self.shows.append(Shows.ALL if _is_no_tensor(node) else shows)
         return expression(f"VALUES[{len(self.found) - 1}]", node)
 
 
@@ -126,6 +127,18 @@ def _converts(format_: ast.expr) -> bool:
         return any(conversion for *_, conversion in string.Formatter().parse(text))
     except ValueError:  # it is no format
         return True
+
+
+def _is_no_tensor(node: ast.expr) -> bool:
+    """Is it something else for certain, by its form?"""
+    match node:
+        case ast.Attribute(attr=attribute):
+            return attribute in METADATA
+        case ast.Call(func=ast.Name(spelling)):
+            return spelling in ("len", "repr", "str", "type")
+        case ast.Call(func=ast.Attribute(attr=method)):
+            return method in METADATA or item_of(node) is not None
+    return False
 
 
 def _is_noisy(leaf: ast.expr) -> bool:

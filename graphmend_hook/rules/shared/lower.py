@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import TypeVar
 
 from ...diagnostics import Refusal
 from ...source.draws import is_draw
-from ...source.names import item_of, root_name, walk
+from ...source.names import NamesIn, item_of, root_name, walk
 from ...source.scopes import ModuleScope, Place
 from ...source.taint import Taint, evidence_of
 from ...source.templates import OWN, constant, expression, name, replaced
@@ -29,6 +30,7 @@ MOST_STATEMENTS = 60
 _MOST_OPEN = 6
 # ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
 _ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
+_ONE_OF = {ast.And: "B if TEST else T", ast.Or: "T if TEST else B"}  # the same for the sake of their value
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
@@ -146,6 +148,61 @@ class Lowering:
             LATER=speculated,
             READ=sorted(early.reads),
         )
+
+    def truth_of(self, node: ast.expr) -> ast.expr:
+        """A test that `gives_bool`, as the bool that it gives."""
+        return expression('bool(GM.known(A, "bool"))', node, A=self.test(node))
+
+    def joined(self, node: ast.BoolOp) -> ast.expr:
+        """``a and b``, ``a or b`` for the sake of the value, which is that of one of them."""
+        return self._joined(node, node.values)
+
+    def _joined(self, node: ast.BoolOp, operands: Sequence[ast.expr]) -> ast.expr:
+        first, rest, temporary = operands[0], operands[1:], self._temporary()
+        if not rest:
+            is_truth = self.taint(first) is not Taint.NO and self.gives_bool(first)
+            return self.truth_of(first) if is_truth else self._joining(first, None)
+        left = self._joining(first, None)
+        right = self._joined(node, rest)
+        if self.taint(first) is Taint.NO:
+            return expression(
+                _ONE_OF[type(node.op)],
+                node,
+                TEST=expression("(T := A)", node, T=temporary, A=left),
+                T=temporary,
+                B=right,
+            )
+        early = Speculation(self)
+        later = early.judged(node, self._joined_early(node, rest, early))
+        join = "GM.one_and_other" if isinstance(node.op, ast.And) else "GM.one_or_other"
+        in_turn = expression(
+            _ONE_OF[type(node.op)], node, TEST=expression("GM.in_turn(T)", node, T=temporary), T=temporary, B=right
+        )
+        return expression(
+            f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
+            " else IN_TURN",
+            node,
+            T=temporary,
+            R=self._temporary(),
+            A=left,
+            LATER=later,
+            READ=sorted(early.reads),
+            IN_TURN=in_turn,
+        )
+
+    def _joined_early(self, node: ast.BoolOp, operands: Sequence[ast.expr], early: Speculation) -> ast.expr:
+        """The operands from the second on, all of which are evaluated."""
+        made = [self._joining(each, early) for each in operands]
+        join = "GM.one_and_other(A, B)" if isinstance(node.op, ast.And) else "GM.one_or_other(A, B)"
+        return functools.reduce(lambda one, other: expression(join, node, A=one, B=other), made)
+
+    def _joining(self, node: ast.expr, side: Speculation | None) -> ast.expr:
+        """The value of an operand; raises Declined where it is a bool of Python's that only the graph knows."""
+        if self.taint(node) is not Taint.NO and self.gives_bool(node):
+            raise Declined(NOT_SPECULABLE, "a truth that only the graph knows is joined with what may be a tensor")
+        if isinstance(node, ast.BoolOp):
+            return self.joined(node) if side is None else self._joined_early(node, node.values, side)
+        return self._value(node, side)
 
     def _comparison(self, node: ast.Compare, side: Speculation | None) -> ast.expr:
         if len(node.ops) > 1:
@@ -287,8 +344,33 @@ class Lowering:
         if self.taint(node) is Taint.NO or (side is not None and side.has_assigned_shared()):
             return self._value(node, side)
         assert isinstance(node.func, ast.Name)
+        if isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)) and side is None:
+            return self._truths_early(node, node.args[0], node.func.id)
         items = self._value(node.args[0], side)
         return expression(f"GM.truths(NAME, A{_in_side(side)})", node, NAME=constant(node.func.id, node), A=items)
+
+    def _truths_early(self, node: ast.Call, items: ast.GeneratorExp | ast.ListComp, function: str) -> ast.expr:
+        """``any(p.isnan().any() for p in parameters)``: all of them are made, if the trace finds no harm in that."""
+        early = Speculation(self)
+        listed = ast.copy_location(ast.ListComp(self._element(items), items.generators), items)
+        return expression(
+            "R if (R := GM.early(GM.truths_of, NAME, lambda READ: LATER, (READ,))) is not None else ORIGINAL",
+            node,
+            R=self._temporary(),
+            NAME=constant(function, node),
+            LATER=early.judged(items, early.value(listed)),
+            READ=sorted(early.reads),
+            ORIGINAL=node,
+        )
+
+    def _element(self, items: ast.GeneratorExp | ast.ListComp) -> ast.expr:
+        """What is asked of each item, in which numbers are read as a test does."""
+        within = Speculation(self)
+        within.perhaps |= NamesIn.code(*(each.target for each in items.generators)).bound
+        try:
+            return self.test(items.elt, within)
+        except Declined:
+            return items.elt
 
 
 def _in_side(side: Speculation | None) -> str:

@@ -18,6 +18,7 @@ from .traced_conditions import (
     is_left_alone,
     may_join,
     may_join_by_elements,
+    truth,
     undecided,
 )
 from .traced_speculated import plain
@@ -65,8 +66,23 @@ def truths(name: str, items: Any, in_side: bool = False) -> Any:
         _may_be_looked_at(items) and items.dim() and are_same_shapes((items.numel(),), items.shape[:1])
     ):  # each item has a truth
         return items.all() if name == "all" else items.any()
+    if type(items) in (list, tuple) and all([may_join(item) or not undecided(item) for item in items]):  # noqa: C419
+        return truths_of(name, [*items])
     known = plain(items) if in_side else items
     return all(known) if name == "all" else any(known)
+
+
+def truths_of(name: str, items: list[Any]) -> Any:
+    """The same of items that have all been made, though Python makes them one after the other: see `early`."""
+    open_ones = [item for item in items if undecided(item)]
+    known = [bool(item) for item in items if not undecided(item)]
+    is_known = (not all(known)) if name == "all" else any(known)
+    if is_known or not open_ones:
+        return is_known == (name == "any")
+    found = truth(open_ones[0])
+    for item in open_ones[1:]:
+        found = found & truth(item) if name == "all" else found | truth(item)
+    return found
 
 
 def _holds_numbers(container: Any) -> bool:

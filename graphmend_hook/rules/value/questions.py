@@ -47,9 +47,10 @@ class Questions:
             self._join(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
+        settled = self._valued(root)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
-            if look is not None:
+            if look is not None and not (id(node) in settled and isinstance(node, ast.UnaryOp)):
                 look(self, node)
 
     def _ask(self, node: ast.expr, question: Question) -> None:
@@ -92,6 +93,15 @@ class Questions:
         lowered, operands = self._scope.lowered.get(test), getattr(test, "values", ())
         if lowered is not None and any(self._evidence.of_test(operand) is Taint.NO for operand in operands):
             self._ask(test, Question("GM.decide(A)", (lowered,)))
+
+    def _valued(self, root: ast.AST) -> set[int]:
+        """Tests whose value is wanted: what [Where] makes of them stands for them, and no more is asked in them."""
+        if not isinstance(self._place.statement, (ast.AnnAssign, ast.Assign, ast.Return)):
+            return set()
+        tests = [node for node in walk(root) if isinstance(node, ast.expr) and node in self._scope.lowered]
+        for test in tests:
+            self._ask(test, Question("A", (self._scope.lowered[test],)))
+        return {id(node) for node in walk(*tests)}
 
     def _membership(self, node: ast.Compare, question: str) -> None:
         """``token in ids``."""

@@ -31,6 +31,7 @@ After
 Also
     ``break``, ``continue`` and ``return`` under a test of data, in a ``for`` loop: what follows is a side (`exits`).
     ``while`` on data, without gradients, is `torch.while_loop` (`loops`).
+    What ``return not x.isnan().any()`` and ``ok = a.all() and b.all()`` give, [Value] asks for (`valued_tests`).
 
 Obligations
     `codes` and `shared.codes` have them: proved here, or checked on the traced values (`shared.traced_sides`).
@@ -60,6 +61,7 @@ from ..shared.side import Side, assigning, returning, valued
 from .codes import CAUGHT, SEVERAL_CONDITIONALS
 from .exits import LoopCandidate, branch_at, exits_at, loop_at
 from .loops import WhileCandidate, while_at
+from .valued_tests import keep_values
 
 CODE = "GM102"
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
@@ -99,6 +101,7 @@ class Where:
             elif isinstance(statement, ast.Assign) and says_whether_left(statement):
                 found = _left(statement, place, scope)
             else:
+                keep_values(place, scope)
                 conditionals = _conditionals(place, scope)
                 tests = tests or [node.test for node in conditionals]
                 found = _conditional(conditionals, place, scope) if conditionals else None
