@@ -21,6 +21,7 @@ from .known_calls import QUIET_CALLS
 _READING_FIELD = re.compile(r"\{\w*[.\[]")  # of a format: an attribute, or an item
 _CONVERSION = re.compile(r"%(?:%|[-+ #0]*\d*(?:\.\d+)?(?P<kind>[a-zA-Z]))")  # of ``"%.3f" % value``
 _OF_NUMBERS = frozenset("diouxXeEfFgG")
+_DESCRIBING = METADATA | {"device", "dtype", "ndim", "shape"}
 
 
 class Shows(enum.Enum):
@@ -133,7 +134,7 @@ def _is_no_tensor(node: ast.expr) -> bool:
     """Is it something else for certain, by its form?"""
     match node:
         case ast.Attribute(attr=attribute):
-            return attribute in METADATA
+            return attribute in _DESCRIBING
         case ast.Call(func=ast.Name(spelling)):
             return spelling in ("len", "repr", "str", "type")
         case ast.Call(func=ast.Attribute(attr=method)):
