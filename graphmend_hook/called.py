@@ -82,6 +82,7 @@ from .rules.value.traced_side_items import append_to, augment_item, item_in_side
 from .rules.value.traced_twice import apart
 from .rules.where.traced import (
     FLAG,
+    UNREAD,
     expect_step,
     may_leave,
     nested,

@@ -582,3 +582,46 @@ class a_store_and_an_append_in_the_else(Counter):
             if x.mean() > -5:
                 self.n += 1
         return x
+
+
+@case()
+class returns_while_numbers_grow(Owner):
+    """linear_operator, `psd_safe_cholesky`: nobody reads the numbers of a step once the loop has been left."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, before = self.first(x), 0
+        for step in range(4):
+            scale = 1e-3 * (50**step)
+            y = y + ((y > 0) * (scale - before))
+            before = scale
+            if y.abs().max() > 1.5:
+                return y * 2
+        return y * before
+
+
+@case(train="GM102-T03")
+class names_are_bound_behind_a_return(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        for step, layer in enumerate(self.layers):
+            x = layer(x)
+            if x.abs().max() < 1.5:
+                return x * 3
+            kept = x * 2
+            scale = 0.5 if step == 0 else 0.25
+        return kept * scale
+
+
+@case()
+class the_else_reads_what_a_step_has_bound(Owner):
+    """A Sinkhorn iteration, whose ``else`` says that it has not converged."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x)
+        for _step in range(4):
+            h = h * 0.5
+            size = h.abs().max()
+            if size < 0.2:
+                break
+        else:
+            h = h - size
+        return h

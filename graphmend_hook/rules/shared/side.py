@@ -88,6 +88,7 @@ class Side(Speculation):
         self.body: list[ast.stmt] = []
         self.ended = self.raises = self._stores = False
         self.handed: frozenset[str] = frozenset()
+        self.behind: frozenset[str] = frozenset()  # of those that may be bound, the ones that a step binds late
         self.rewritten: set[str] = set()
 
     def inner(self) -> Side:
@@ -360,7 +361,7 @@ class Side(Speculation):
         if returns(statement):
             branch = returning([*statement.body, *rest], [*statement.orelse, *rest], self)
         else:
-            branch = assigning(statement, statement.body, statement.orelse, self)
+            branch = self._falling(statement)
         self.reads |= set(branch.arguments) - self.assigned
         self.body += branch.definitions(statement)
         nested = expression("GM.nested_returned" if returns(statement) else "GM.nested", statement)
@@ -373,6 +374,10 @@ class Side(Speculation):
         self.raises |= branch.raises
         for target, value in branch.results(statement):
             self._store(statement, [self._target(target)], value)
+
+    def _falling(self, statement: ast.If) -> Branch:
+        """A branch inside the side that falls through."""
+        return assigning(statement, statement.body, statement.orelse, self)
 
 
 def branch_of(sides: tuple[Side, Side], names: Sequence[str] = ()) -> Branch:
@@ -389,12 +394,14 @@ def assigning(
     needed: frozenset[str] | None = None,
     *,
     lazy: tuple[Sequence[Lazy], Sequence[Lazy]] = ((), ()),
+    unread: frozenset[str] = frozenset(),
 ) -> Branch:
     """The branch of an ``if`` that falls through.
 
     around: what it stands in: another side, or one that does nothing and stands for the function.
     needed: the names that are read after it; None for all that it certainly binds.
     lazy: the attributes that each side creates, if they are not there.
+    unread: the names that nobody reads where `then` is taken: they are what the other side gives.
     """
     slots = stored_in(then, orelse)
     stored = {slot.partition("[")[0].rpartition(".")[2] for slot in slots}
@@ -418,16 +425,29 @@ def assigning(
     around.rewritten |= rewritten
     bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
     perhaps = around.perhaps if needed is not None else frozenset()
+    asked = [side for side in falling if side is sides[1]] if unread else falling
     for spelling in sorted(bound if needed is None else bound & needed):
-        if all(spelling in side.bound | side.assigned | perhaps for side in falling):
+        if all(spelling in side.bound | side.assigned | perhaps for side in (asked if spelling in unread else falling)):
             names.append(spelling)
         elif needed is not None:
             raise Declined(
                 BOUND_ON_ONE_SIDE, f"`{spelling}` is bound on one side only and read later; bind it before the branch"
             )
+    around.perhaps -= (bound - {*names}) & around.behind  # the value at hand may be that of a step before
     for side in falling:
-        side.give([_given(side.value(name(each, at)), each) for each in names], at)
+        skipped = unread if side is sides[0] else frozenset()
+        given = [
+            unread_at(at, side, each) if each in skipped else _given(side.value(name(each, at)), each) for each in names
+        ]
+        side.give(given, at)
     return branch_of(sides, names)
+
+
+def unread_at(at: ast.stmt, side: Side, spelling: str) -> ast.expr:
+    """What a side gives for a name that nobody reads where it is taken: what that holds, if it is bound."""
+    is_bound = spelling in side.bound | side.assigned
+    value = side.value(name(spelling, at)) if is_bound else constant(None, at)
+    return expression("(GM.UNREAD, A)", at, A=value)
 
 
 def _given(value: ast.expr, spelling: str) -> ast.expr:

@@ -21,7 +21,7 @@ from ..shared.blocks import following, has_effect, leaves_loop, passing, stored_
 from ..shared.branch import Branch, BranchCandidate
 from ..shared.codes import BOUND_ON_ONE_SIDE, LEAVES_EARLY, OTHER_STATEMENT
 from ..shared.lower import Lowering, of_data
-from ..shared.side import Side, assigning, branch_of
+from ..shared.side import Side, assigning, branch_of, unread_at
 from ..shared.speculated import Lowers
 from .codes import CAUGHT
 
@@ -64,6 +64,17 @@ class Exits:
     def leaves(self) -> bool:
         """Can the loop be left, and not only a step?"""
         return any(not isinstance(each.body[-1], ast.Continue) for each in self.exits)
+
+    @property
+    def only_returns(self) -> bool:
+        """Is no name of the loop read once it is left?"""
+        return all(isinstance(each.body[-1], ast.Return) for each in self.exits) and not self.loop.orelse
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The names that nobody reads where the loop is left."""
+        bound = NamesIn.code(*self.loop.body).bound | NamesIn.code(self.loop.target).bound
+        return bound - {*self.own} if self.only_returns else frozenset()
 
     def inside(self, statement: ast.If) -> list[ast.stmt]:
         """What is done where the loop is left there, or the step."""
@@ -109,6 +120,12 @@ class Exits:
 
         Where one is not, the trace fails as it is handed to a side, and the loop is traced as it was written.
         """
+        # Or in the step before, which has gone on.
+        return NamesIn.code(*self.loop.body).bound if self.only_returns else self.bound_first
+
+    @property
+    def bound_first(self) -> frozenset[str]:
+        """The names that a step binds before its first exit."""
         return NamesIn.code(*self.loop.body[: self.loop.body.index(self.exits[0])]).bound
 
     @property
@@ -140,6 +157,10 @@ class _Exit(ast.If):
         ast.copy_location(self, found)
 
 
+class _Taken(ast.If):
+    """Stands for an exit in a side: what is done where it is taken, and what follows it in its step."""
+
+
 class Step(Side):
     """A side in which a step of the loop may end."""
 
@@ -147,7 +168,7 @@ class Step(Side):
         super().__init__(lowering, around)
         self.found = found
         self.handed = frozenset(found.own)
-        self.perhaps = found.perhaps
+        self.perhaps, self.behind = found.perhaps, found.perhaps - found.bound_first
 
     def inner(self) -> Step:
         return Step(self.lowering, self.found, self)
@@ -192,7 +213,13 @@ class Step(Side):
             test, taken = self.judged(at.test, self.test(at.test)), name(tested, at)  # Python may know that one
             self.body += _TESTED.fill(at, TESTED=tested, TEST=test, DONE=spelling, LIKE=like)
             self.assigned |= {tested, spelling}
-        self.run([ast.copy_location(ast.If(taken, self.found.inside(at), [*rest] or [passing(at)]), at)])
+        self.run([ast.copy_location(_Taken(taken, self.found.inside(at), [*rest] or [passing(at)]), at)])
+
+    def _falling(self, statement: ast.If) -> Branch:
+        if not isinstance(statement, _Taken) or not self.found.only_returns:
+            return super()._falling(statement)
+        needed, unread = self.found.needed, self.found.unread
+        return assigning(statement, statement.body, statement.orelse, self, needed, unread=unread)
 
 
 @dataclass(frozen=True)
@@ -296,7 +323,7 @@ def _branch(statement: ast.If, found: Exits, lowering: Lowering) -> BranchCandid
     inside, after = found.inside(statement), found.after(statement)
     if found.leaves:
         inside, after = [_Left(not of_step), *inside], [_Left(False), *after]
-    branch = assigning(statement, inside, after, Step(lowering, found), found.needed)
+    branch = assigning(statement, inside, after, Step(lowering, found), found.needed, unread=found.unread)
     if place.inside_try and has_effect(inside, after):
         raise Declined(CAUGHT, "a handler in the function could catch what a side raises or logs")
     line = constant(found.loop.lineno, statement)
@@ -361,8 +388,12 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     step.slots |= stored_in(loop.body)
     step.run([ast.copy_location(ast.Assign([_stored(loop.target)], name(found.target, at)), at), *loop.body])
     names = sorted({*names, *(step.rewritten & found.needed & (rests.bound | {*found.own}))})
-    for side in (rests, step):
-        side.give([side.value(name(each, at)) for each in (*names, *found.own)], at)
+    unread = found.unread
+    of_rests = [
+        unread_at(at, rests, each) if each in unread else rests.value(name(each, at)) for each in (*names, *found.own)
+    ]
+    rests.give(of_rests, at)
+    step.give([step.value(name(each, at)) for each in (*names, *found.own)], at)
     branch = branch_of((rests, step), [*names, *found.own])
     return _STEP.fill(at, DONE=found.done, SELECTED=_selected(found, branch))
 

@@ -33,6 +33,7 @@ _CONTAINERS = (
     *(list, tuple, range, dict, set, frozenset, str, torch.Size, torch.Tensor, torch.nn.Parameter),
     *map(type, ({}.keys(), {}.values(), {}.items())),
 )
+UNREAD = "gm\u01c3unread"  # before what nobody reads where that side is taken
 FLAG = "gm\u01c3flag"  # before what only says whether a loop is left: True, False, or a tensor () of bool
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -200,6 +201,8 @@ def _merged(
 
 def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
     """What stands for `left` or `right`; known: (left, right, what stands for them), of the tensors so far."""
+    if type(left) is tuple and len(left) == 2 and type(left[0]) is str and left[0] == UNREAD:
+        return right if _is_without_gradient(right) else _merge(predicate, left[1], right, known)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left is right:
             return left
@@ -225,6 +228,14 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
             return (FLAG, torch.where(predicate, truth_like(left[1], predicate), truth_like(right[1], predicate)))
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
     return _merge_values(predicate, left, right, known)
+
+
+def _is_without_gradient(value: Any) -> bool:
+    """Is it a number, a text, or a tensor that none comes to where eager would not have made it?"""
+    if isinstance(value, torch.Tensor):
+        return not value.requires_grad
+    kind = type(value)
+    return kind is int or kind is float or kind is bool or kind is str or value is None
 
 
 def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
