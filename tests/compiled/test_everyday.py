@@ -21,22 +21,27 @@ from graphmend_hook.engine.attempt import refusals
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
-STEMS = ("meters", "states", "loops", "losses", "libraries")
+STEMS = ("meters", "states", "loops", "losses", "libraries", "reports", "scripts")
 CALLS = 6
 # The last of six calls runs one graph, and at most two have been compiled.
 ONE_GRAPH = frozenset(
     {
+        "act_loss_dict",
         "active_loss",
         "actnorm_first_batch",
+        "adaptive_kl",
         "batch_hard",
         "cholesky_jitter",
         "clips_by_norm",
         "detection_metrics",
         "dice_of_present",
         "early_stopping",
+        "encodec_codebook",
         "exits_early",
         "experts_torch_where",
+        "fa2_mask_check",
         "fixmatch",
+        "grad_scaler_step",
         "grouped_experts_tolist",
         "hard_negative_topk",
         "hard_negatives",
@@ -48,34 +53,47 @@ ONE_GRAPH = frozenset(
         "loss_normalizer",
         "loss_scale_overflow",
         "loss_scaler",
+        "mean_metric",
         "memory_by_index",
         "moco_queue",
+        "moe_tolist",
         "nested_stats",
+        "obs_normalizer",
         "packed_lstm_max_pool",
         "parse_losses",
         "per_class",
         "per_image",
         "postfix_writer",
         "ppo_early_stop",
+        "ppo_target_kl",
         "range_observer",
         "range_warnings",
         "rate_by_kl",
+        "recurrent_policy",
+        "safe_cholesky",
         "shadow_model",
+        "silenced_warning",
+        "sinkhorn",
         "sinkhorn_mean_err",
-        "sup_con_loop",
-        "tokens_by_expert",
-        "top1_capacity",
         "skips_overflow",
         "spec_augment",
         "spectral_power_iteration",
+        "spike_guard",
+        "step_metrics",
         "stops_early",
+        "sup_con_loop",
         "swa_in_buffer",
+        "tokens_by_expert",
+        "top1_capacity",
+        "top2_moe",
         "triplet_miner",
+        "unet_logs_upsample",
     }
 )
 _ONCE = "Converting a tensor with requires_grad"  # torch says it once in a process
 # What differs without the hook, too.
 DIFFERENT = {
+    "newton_step": "PyTorch: what fails in a graph does not come to the handler around it",
     "clips_by_percentile": "PyTorch: numbers of numpy are arrays without dimensions",
     "gumbel_temperature": "PyTorch: numbers of numpy are arrays without dimensions",
 }
