@@ -198,6 +198,60 @@ class IsOneOfThem(Base):
         return y, found, found is one, found is other
 
 
+class AddsToIt(Base):
+    def forward(self, x, index):
+        y, flag = self.layer(x), (x > 2).any()
+        found = any([flag])
+        found |= (x > 1).all()
+        if found:
+            y = y * 2
+        return y, flag
+
+
+class FlagIsWrittenBeforeItIsAsked(Base):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("flag", torch.tensor(True))
+
+    def forward(self, x, index):
+        y = self.layer(x)
+        found = (x > -9).all() and self.flag
+        self.flag.logical_not_()
+        return y if found else y * 2
+
+
+class IsLookedAtInItsFrame(Base):
+    def forward(self, x, index):
+        y = self.layer(x)
+        found = not (x > 1).any()
+        if found:
+            y = y * 2
+        return y, locals()["found"]
+
+
+class Counted:
+    def __init__(self):
+        self.asked = 0
+
+    def __bool__(self):
+        self.asked += 1
+        return True
+
+
+class AsksOneAfterTheOther(Base):
+    def forward(self, x, index):
+        y, one, other = self.layer(x), Counted(), Counted()
+        if any([(x > 9).any(), one, other]):
+            y = y * 2
+        return y, one.asked, other.asked
+
+
+class IsJoinedToANegation(Base):
+    def forward(self, x, index):
+        y = self.layer(x)
+        return y, (x > 0).all() and not x.isnan().any(), (x < 9).all() and not x.isnan().any()
+
+
 class IsNoTruth(Base):
     def forward(self, x, index):
         y = self.layer(x)
@@ -215,4 +269,7 @@ ONE_GRAPH = (
     *(ReturnsAnd, ReturnsOr, ReturnsNumbers, ReturnsNot, Assigns, AssignsNot, AssignsBool, IsOnlyAsked, IsClose),
     *(AnyOfSome, AnyOfParameters, AllOfAList, PythonFirst, OneOfThree),
 )
-OTHERS = (Counts, Notes, Draws, LooksUp, IsWritten, OperandIsWritten, IsOneOfThem, IsNoTruth, IsOneOrOther)
+OTHERS = (
+    *(AddsToIt, FlagIsWrittenBeforeItIsAsked, IsLookedAtInItsFrame, AsksOneAfterTheOther, IsJoinedToANegation),
+    *(Counts, Notes, Draws, LooksUp, IsWritten, OperandIsWritten, IsOneOfThem, IsNoTruth, IsOneOrOther),
+)

@@ -147,7 +147,7 @@ def test_same_results_effects_and_exceptions(arm: str, body: list[str], argument
         runtime.deferrable = runtime.deferrable_as_shown = lambda *given: arm == "tracing and deferred"
         runtime.defer = runtime.defer_as_shown = lambda delivery, target, _, values, *shown: delivery(target, values)
         runtime.late, runtime.settled = (lambda *given: None), (lambda values: values)
-        runtime.number_of = lambda value, _warns: value
+        runtime.number_of = lambda value: value
         runtime.get_logger = lambda function, *args: function(*args)
         assert run(mended, argument) == run(original, argument)
     finally:

@@ -37,11 +37,17 @@ def _watch() -> None:
     def wrapped(otherwise: Any) -> Any:
         @functools.wraps(otherwise)
         def jump(translator: Any, instruction: Any) -> Any:
-            found = (answer(translator, translator.stack[-1]) for answer in _answers)
+            stack = translator.stack
+            asked, depth = stack[-1], len(stack)
+            found = (answer(translator, asked) for answer in _answers)
             truth = next((each for each in found if each is not None), None)
-            if truth is not None:
-                translator.stack[-1] = ConstantVariable.create(truth)
-            return otherwise(translator, instruction)
+            if truth is None:
+                return otherwise(translator, instruction)
+            stack[-1] = ConstantVariable.create(truth)
+            result = otherwise(translator, instruction)
+            if instruction.opname.endswith("_OR_POP") and len(stack) == depth:
+                stack[-1] = asked  # ``found = a and b``: the value of the first one
+            return result
 
         return jump
 

@@ -6,14 +6,19 @@ A graph gives a copy away, without a gradient; the text is to be that of the ten
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from typing import Any
 
 import torch
 
-_OF_AN_OPERATION = re.compile(r"\w+Backward\d+")
+# Of those that a trace makes as eager does: it has others for views, and for what Python's numbers stand in.
+_AS_IN_EAGER = re.compile(
+    "(?:Abs|Add|Addmm|Amax|Amin|BinaryCrossEntropy|BinaryCrossEntropyWithLogits|Bmm|Cat|Convolution|Dot|Embedding|Exp|Gelu"
+    "|HuberLoss|LinalgVectorNorm|Log|LogSoftmax|Logsumexp|Max|Mean|Min|Mm|MseLoss|Mul|NativeLayerNorm|Neg|NllLoss|Relu"
+    "|Sigmoid|Silu|SmoothL1Loss|Softmax|Sqrt|Stack|Std|Sum|Tanh|Var)Backward[0-9]"
+)
 _PARAMETER, _FROZEN = "parameter", "frozen parameter"
-_SELECTED = "WhereBackward0"  # of a branch that is merged: eager has that of the side
 
 
 def state_of(node: torch.fx.Node, kind: type) -> str:
@@ -29,7 +34,14 @@ def state_of(node: torch.fx.Node, kind: type) -> str:
     if kind is not torch.Tensor or not fake.requires_grad or node.op == "placeholder":
         return ""  # what comes in may be made by anything in the next call
     name = type(fake.grad_fn).__name__
-    return name if _OF_AN_OPERATION.fullmatch(name) and name != _SELECTED else ""
+    return name if _AS_IN_EAGER.fullmatch(name) and not _is_of_a_body(node) else ""
+
+
+def _is_of_a_body(node: torch.fx.Node) -> bool:
+    """Does a higher-order operator give it?  Eager has a name for that where there is one, as of a checkpoint."""
+    while node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
+        node = node.args[0]
+    return isinstance(node.target, torch._ops.HigherOrderOperator)
 
 
 def restored(tensor: torch.Tensor, state: str) -> torch.Tensor:

@@ -25,14 +25,14 @@ class _NotConstant:
 ITEM, EFFECT, GUARD, FIRST_GUARD = _NotConstant(), _NotConstant(), _NotConstant(), _NotConstant()
 GUARDS = (GUARD, FIRST_GUARD)
 LATE = _NotConstant()  # begins a value, (LATE, function, *reads), that is computed at the delivery
-NUMBER = _NotConstant()  # begins a value, (NUMBER, warns, tensor), of which a text shows the number alone
+NUMBER = _NotConstant()  # begins a value, (NUMBER, tensor), of which a text shows the number alone
 
 
 def now(value: Any) -> Any:
     """A value of an item, computed if it has waited for that."""
     if type(value) is tuple and len(value) > 0 and value[0] is LATE:
         return value[1](*[now(part) for part in value[2:]])
-    return value[2] if type(value) is tuple and len(value) > 0 and value[0] is NUMBER else value
+    return value[1] if type(value) is tuple and len(value) > 0 and value[0] is NUMBER else value
 
 
 def as_tuple(*items: Any) -> tuple[Any, ...]:

@@ -96,13 +96,15 @@ def add_handlers(kind: Any) -> None:
 
 
 def _looked_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
-    """``names[number]``: Dynamo takes the number for a constant, which it is in each call in which it is the same."""
+    """``names[number]``: Dynamo takes the number for a constant, which it is in each call in which it is the same.
+
+    In a tensor it may be a symbol.
+    """
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    place = known_numbers.constant_of(Trace(translator), args[1])
-    if place is None:
-        give_up(args[1])
-    return BuiltinVariable(operator.getitem).call_function(translator, [args[0], place], {})
+    held = args[0].realize()
+    place = _of_table(args[1]) if held.is_tensor() else known_numbers.constant_of(Trace(translator), args[1])
+    return BuiltinVariable(operator.getitem).call_function(translator, [held, place or give_up(args[1])], {})
 
 
 def _let_slices_ask() -> None:
@@ -113,15 +115,20 @@ def _let_slices_ask() -> None:
 
     @functools.wraps(otherwise)
     def make(part: Any, items: Any, *given: Any, **named: Any) -> None:
-        otherwise(part, [_end_of_slice(each) if is_late(each) else each for each in items], *given, **named)
+        otherwise(
+            part,
+            [_of_table(each) or give_up(each.realize()) if is_late(each) else each for each in items],
+            *given,
+            **named,
+        )
 
     SliceVariable.__init__ = make
 
 
-def _end_of_slice(number: Variable) -> Variable:
-    """The constant for a number of a table, of which there are few; any other the trace is to have a symbol for."""
+def _of_table(number: Variable) -> Variable:
+    """The constant for a number of a table, of which there are few; None of any other: it is to have a symbol."""
     is_of_table = known_numbers.is_looked_up(number.realize())
-    return (known_numbers.constant_of(late_numbers.trace_now(), number) if is_of_table else None) or give_up(number)
+    return known_numbers.constant_of(late_numbers.trace_now(), number) if is_of_table else None
 
 
 @at_connection

@@ -77,14 +77,9 @@ _REQUIRES_GRADIENT = torch.zeros((), requires_grad=True)
 
 
 def _float(tensor: torch.Tensor) -> Any:
-    """``float(tensor)`` of one that has required a gradient."""
-    return warned(tensor).item()
-
-
-def warned(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, which has required a gradient and is read: torch warns of the first such in a process."""
+    """``float(tensor)`` of one that has required a gradient: torch warns of the first such in a process."""
     float(_REQUIRES_GRADIENT)
-    return tensor
+    return tensor.item()
 
 
 def _tolist(tensor: torch.Tensor) -> Any:

@@ -15,7 +15,7 @@ from . import partials
 from .codes import IN_COROUTINE, MAY_BE_CAUGHT, NEEDS_ITS_MOMENT, READS_FRAME, TEXT_MAY_CHANGE, TO_A_FILE, UNPACKED
 from .known_calls import FRAME_KEYWORDS, FUNCTIONS, LEVELS, LOGGER_METHODS, LOOKUPS, WITHOUT_LEVEL
 from .late import Late, is_builtin_in, late
-from .leaves import Leaves, Shows
+from .leaves import Leaves
 from .shown import Shown, gives_on, is_default, is_of_interest, shown
 
 _DEFERRED = Template(
@@ -68,26 +68,21 @@ _CLOCKS = frozenset(name.rpartition(".")[2] for name in CLOCKS)
 class Leaf:
     """What a value of an effect is of.
 
-    apart: that taken apart, if it may be computed at the delivery; shows: what the text shows of it.
+    apart: that taken apart, if it may be computed at the delivery.
+    is_formatted: does the text have what its ``__format__`` gives, and nothing else see it?
     """
 
     node: ast.expr
     apart: Late | None
-    shows: Shows
+    is_formatted: bool
 
     def emit(self, value: ast.expr) -> ast.expr:
-        """The value, which may be the text's number alone."""
-        if self.shows is Shows.ALL:
-            return value
-        return expression("GM.number_of(A, WARNS)", value, A=value, WARNS=constant(self.warns, value))
-
-    @property
-    def warns(self) -> bool:
-        return self.shows is Shows.CONVERTED
+        """The value, of which the text may show the number alone."""
+        return expression("GM.number_of(A)", value, A=value) if self.is_formatted else value
 
     @property
     def may_wait(self) -> bool:
-        return self.apart is not None or self.shows is not Shows.ALL
+        return self.apart is not None or self.is_formatted
 
 
 @dataclass(frozen=True)
@@ -237,7 +232,7 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     leaves = Leaves()
     over_leaves = ast.Call(
         func,
-        leaves.split_message(call.args),
+        [leaves.split_argument(arg) for arg in call.args],
         # The stream is looked up when the text is written, as print does when it is given none.
         [_stream(kw) if kw.arg == "file" else leaves.split_keyword(kw) for kw in call.keywords],
     )
@@ -249,6 +244,7 @@ def _take_apart(place: Place, statement: ast.Expr, call: ast.Call, scope: Module
     seen = shown(statement, over_leaves) if may_show else None
     is_builtin = is_builtin_in(place, scope)
     found = tuple(
-        Leaf(leaf, late(leaf, is_builtin), shows) for leaf, shows in zip(leaves.found, leaves.shows, strict=True)
+        Leaf(leaf, late(leaf, is_builtin), formatted)
+        for leaf, formatted in zip(leaves.found, leaves.formatted, strict=True)
     )
     return EffectCall(statement, receiver, method, over_leaves, found, seen)

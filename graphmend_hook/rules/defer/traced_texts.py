@@ -16,7 +16,6 @@ from ...engine.door.tracer import Trace, log
 from ...engine.door.unguarded import is_unread_plain
 from ...engine.door.variables import Variable, fake_of, is_unread, python_of, tensor_node
 from ...engine.epilogue import autograd_states, deferral, queue
-from ...engine.numbers import late_numbers
 from ...engine.numbers.late_numbers import Real, function_of, has_text, is_late_number
 from ...engine.numbers.state_lists import is_copy, operands_at_delivery
 from .codes import MAY_CHANGE, SHOWS_AUTOGRAD, TENSOR_IN_TRANSFORM
@@ -77,14 +76,12 @@ def why_not_fixed(values: Collection[object]) -> str:
     return ""
 
 
-def number_of(value: Any, warns: bool) -> Any:
-    """A value of which a text shows the number alone; a tensor () that requires a gradient need not be shown with it.
-
-    warns: does torch warn where it is converted so?
-    """
-    if is_unread_plain(value) or not isinstance(value, torch.Tensor) or not autograd_state(value):
+def number_of(value: Any) -> Any:
+    """A value that a text formats: of a tensor () that requires a gradient it shows the number, and no more."""
+    if is_unread_plain(value) or not (type(value) is torch.Tensor or type(value) is torch.nn.Parameter):
         return value
-    return (queue.NUMBER, warns, value) if value.dim() == 0 and value.device.type != "meta" else value
+    is_number = value.requires_grad and value.dim() == 0 and value.device.type != "meta"
+    return (queue.NUMBER, value) if is_number else value
 
 
 @question(otherwise=False)
@@ -126,7 +123,7 @@ def autograd_state(_trace: Trace, tensor: Variable) -> str:
 def computed(value: Any) -> Any:
     """`value`, computed now if it is one that would be at the delivery."""
     if is_number(value):
-        return value[2]
+        return value[1]
     return value[1](*value[2:]) if is_late(value) else value
 
 
@@ -202,8 +199,7 @@ def kept(value: Any) -> Any:
     if is_unread_plain(value) or is_late(value):
         return value
     if is_number(value):
-        tensor = kept(value[2])
-        return (queue.LATE, late_numbers.warned, tensor) if value[1] else tensor
+        return deferral.without_gradient(value[1]).clone()
     if is_late_number(value):
         return _at_delivery(value)
     kind = type(value)

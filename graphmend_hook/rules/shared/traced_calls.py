@@ -300,7 +300,7 @@ def _has_looked_there(trace: Trace, node: torch.fx.Node) -> bool:
 def _looks_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
     """Let the operation, which may fail on places alone, be given the first place where no region is taken."""
     places = _places_in(node)
-    if not places or any(size == 0 for size in places.values()):
+    if not places or any(size < 1 for size in places.values()):
         return False
     known = trace.compilation.of(_Places).sheltered
     new = [place for place in places if place not in known]

@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
+from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number
+from ..where.codes import INNER_BRANCH
 from .traced_conditions import (
     are_same_shapes,
     either,
@@ -21,6 +23,7 @@ from .traced_conditions import (
     truth,
     undecided,
 )
+from .traced_sides import Unspeculable
 from .traced_speculated import plain
 
 _MOST_NUMBERS = 8  # that an element is compared with, each by an operation
@@ -66,7 +69,7 @@ def truths(name: str, items: Any, in_side: bool = False) -> Any:
         _may_be_looked_at(items) and items.dim() and are_same_shapes((items.numel(),), items.shape[:1])
     ):  # each item has a truth
         return items.all() if name == "all" else items.any()
-    if type(items) in (list, tuple) and all([may_join(item) or not undecided(item) for item in items]):  # noqa: C419
+    if in_trace() and type(items) in (list, tuple) and all([_has_plain_truth(item) for item in items]):  # noqa: C419
         return truths_of(name, [*items])
     known = plain(items) if in_side else items
     return all(known) if name == "all" else any(known)
@@ -74,15 +77,25 @@ def truths(name: str, items: Any, in_side: bool = False) -> Any:
 
 def truths_of(name: str, items: list[Any]) -> Any:
     """The same of items that have all been made, though Python makes them one after the other: see `early`."""
+    if not all([_has_plain_truth(item) for item in items]):  # noqa: C419  Dynamo: no generators
+        raise Unspeculable(INNER_BRANCH)
     open_ones = [item for item in items if undecided(item)]
     known = [bool(item) for item in items if not undecided(item)]
     is_known = (not all(known)) if name == "all" else any(known)
     if is_known or not open_ones:
         return is_known == (name == "any")
-    found = truth(open_ones[0])
+    found = truth(open_ones[0]).clone()  # nobody else has it
     for item in open_ones[1:]:
         found = found & truth(item) if name == "all" else found | truth(item)
     return found
+
+
+def _has_plain_truth(item: Any) -> bool:
+    """Is it a tensor that data decides, or what Python asks for its truth without a call of the program's?"""
+    if undecided(item):
+        return may_join(item)
+    kind = type(item)
+    return kind is bool or kind is int or kind is float or kind is str or item is None
 
 
 def _holds_numbers(container: Any) -> bool:

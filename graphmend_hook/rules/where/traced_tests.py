@@ -24,7 +24,9 @@ def one_or_other(left: Any, right: Any) -> Any:
 
 
 def _are_alike(left: Any, right: Any) -> bool:
-    return _is_truth(left) and _is_truth(right) if isinstance(left, torch.Tensor) else type(left) is type(right) is bool
+    if not isinstance(left, torch.Tensor):
+        return type(left) is type(right) is bool
+    return _is_truth(left) and _is_truth(right) and left.device == right.device
 
 
 def _is_truth(value: Any) -> bool:

@@ -35,7 +35,7 @@ def _values_in(place: Place, scope: ModuleScope) -> Iterator[tuple[ast.expr, ast
     for test in found:
         assert lowering is not None
         try:
-            if test is value and _is_only_asked(statement, place):
+            if test is value and _is_made_anew(test, place, scope) and _is_only_asked(statement, place):
                 yield test, lowering.test(test)
             elif lowering.gives_bool(test):
                 yield test, lowering.truth_of(test)
@@ -73,11 +73,30 @@ def _is_only_asked(statement: ast.stmt, place: Place) -> bool:
     if len(targets) != 1 or not isinstance(targets[0], ast.Name) or targets[0].id in place.function.flow.captured:
         return False
     function, spelling = place.function.node, targets[0].id
-    if any(isinstance(node, (ast.Global, ast.Nonlocal)) and spelling in node.names for node in walk(function)):
+    if place.function.reads_its_frame or any(_is_changed(spelling, node) for node in walk(function)):
         return False
     asked = {id(part) for node in walk(function) for test in _asked_in(node) for part in _operands(test)}
     reads = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == spelling]
     return all(id(node) in asked for node in reads if isinstance(node.ctx, ast.Load))
+
+
+def _is_changed(spelling: str, node: ast.AST) -> bool:
+    """Does the part of the program add to the name, or is it one of another function's?"""
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return spelling in node.names
+    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == spelling
+
+
+def _is_made_anew(test: ast.expr, place: Place, scope: ModuleScope) -> bool:
+    """Is what traced code has for the test a tensor that nobody else has, whatever is written to later?"""
+    match test:
+        case ast.BoolOp(values=operands):
+            return all(_is_made_anew(each, place, scope) for each in operands)
+        case ast.UnaryOp(op=ast.Not()) | ast.Compare() | ast.Call(func=ast.Attribute(attr="all" | "any")):
+            return True
+        case ast.Call(func=function):
+            return scope.names_one_of(function, _TRUTHS, place.function)
+    return isinstance(test, ast.Attribute) and test.attr == "training"
 
 
 def _asked_in(node: ast.AST) -> list[ast.expr]:

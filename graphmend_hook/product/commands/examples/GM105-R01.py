@@ -4,14 +4,16 @@ def f(x):
         rows = torch.where(chosen == number)[0]
         if rows.shape[0] == 0:
             continue
-        with torch.no_grad():
+        try:
             state = x[rows] * number
+        finally:
+            torch.set_grad_enabled(True)
         out.index_add_(0, rows, state)
     return out
 
 # becomes
 
-def part(x):
+def f(x):
     chosen, out = x.argmax(1), torch.zeros_like(x)
     for number in range(4):
         rows = torch.where(chosen == number)[0]
@@ -20,7 +22,3 @@ def part(x):
         state = x[rows] * number
         out.index_add_(0, rows, state)
     return out
-
-def f(x):
-    with torch.no_grad():
-        return part(x)

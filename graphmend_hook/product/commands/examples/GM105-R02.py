@@ -6,7 +6,11 @@ def f(x):
             continue
         state = x[rows] * number
         out.index_add_(0, rows, state)
-    return out * state.shape[1]
+
+    def scaled(part):
+        return part * state.shape[1]
+
+    return scaled(out)
 
 # becomes
 
@@ -18,4 +22,8 @@ def f(x):
             continue
         state = x[rows] * number
         out.index_add_(0, rows, state)
-    return out * x.shape[1]
+
+    def scaled(part):
+        return part * x.shape[1]
+
+    return scaled(out)
