@@ -242,23 +242,32 @@ TOTAL_OF_FLOATS = _names(
 NORMS = _names("norm normalize")
 OF_A_DIMENSION = _names("log_softmax softmax")  # which warn unless one is named
 
+# Of `STEADY`, the factorisations and what is made of them: there are none but in single and double precision.
+OF_WIDE_FLOATS = _names(
+    "cholesky_solve det linalg_cholesky_ex linalg_det linalg_inv_ex linalg_ldl_factor_ex linalg_lu_factor_ex "
+    "linalg_qr linalg_slogdet linalg_solve_triangular"
+)
+
 # On tensors of floats that are not empty, and traced without an error, no data makes them fail; nor do they warn. They
 # are no part of `SPECULABLE`, since what they cost is for the sizes to say.
 SPREADS = _names("std std_mean var var_mean")  # of two elements or more
-STEADY = SPREADS | _names(
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d addbmm addmm "
-    "addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear binary_cross_entropy_with_logits bmm "
-    "celu channel_shuffle cholesky_inverse cholesky_solve column_stack conv1d conv2d conv3d conv_transpose1d "
-    "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross cummax cummin "
-    "cumulative_trapezoid deg2rad det diag diag_embed diagflat digamma dist dot dropout dstack einsum erfinv fliplr "
-    "flipud fold ger glu grid_sample group_norm gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss hypot i0 "
-    "inner instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linalg_cholesky_ex linalg_det "
-    "linalg_inv_ex linalg_ldl_factor_ex linalg_lu_factor_ex linalg_qr linalg_slogdet linalg_solve_triangular linear "
-    "logaddexp2 logcumsumexp lstm_cell margin_ranking_loss matmul matrix_exp max_pool1d max_pool2d max_pool3d median "
-    "mm mode mse_loss msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle "
-    "poisson_nll_loss prelu rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc "
-    "smooth_l1_loss softmin softshrink softsign sort tanhshrink tensordot threshold topk trace trapezoid "
-    "triplet_margin_loss unfold vdot vecdot vector_norm"
+STEADY = (
+    SPREADS
+    | OF_WIDE_FLOATS
+    | _names(
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d addbmm "
+        "addmm addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear "
+        "binary_cross_entropy_with_logits bmm celu channel_shuffle column_stack conv1d conv2d conv3d conv_transpose1d "
+        "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross cummax cummin "
+        "cumulative_trapezoid deg2rad diag diag_embed diagflat digamma dist dot dropout dstack einsum erfinv fliplr "
+        "flipud fold ger glu grid_sample group_norm gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss hypot "
+        "i0 inner instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp "
+        "lstm_cell margin_ranking_loss matmul matrix_exp max_pool1d max_pool2d max_pool3d median mm mode mse_loss "
+        "msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu "
+        "rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc smooth_l1_loss softmin "
+        "softshrink softsign sort tanhshrink tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot "
+        "vecdot vector_norm"
+    )
 )
 
 # They warn unless this argument is given, by its name; of `kl_div` by another than the default.

@@ -757,6 +757,20 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "rnn_relu_cell": ((A, A, A, A), torch.rnn_relu_cell),
     "rnn_tanh_cell": ((A, A, A, A), torch.rnn_tanh_cell),
 }
+SQUARE = (3, 3)
+STEADY |= {
+    "cholesky_solve": ((SQUARE, SQUARE), torch.cholesky_solve),
+    "det": ((SQUARE,), torch.det),
+    "linalg_cholesky_ex": ((SQUARE,), torch.linalg.cholesky_ex),
+    "linalg_det": ((SQUARE,), torch.linalg.det),
+    "linalg_inv_ex": ((SQUARE,), torch.linalg.inv_ex),
+    "linalg_ldl_factor_ex": ((SQUARE,), torch.linalg.ldl_factor_ex),
+    "linalg_lu_factor_ex": ((SQUARE,), torch.linalg.lu_factor_ex),
+    "linalg_qr": ((SQUARE,), torch.linalg.qr),
+    "linalg_slogdet": ((SQUARE,), torch.linalg.slogdet),
+    "linalg_solve_triangular": ((SQUARE, SQUARE), lambda a, b: torch.linalg.solve_triangular(a, b, upper=True)),
+    "matrix_exp": ((SQUARE,), torch.matrix_exp),
+}
 BITING = (0.0, -0.0, 1.0, -3e4, math.inf, -math.inf, math.nan)
 
 
@@ -764,8 +778,17 @@ def test_each_steady_operation_is_measured() -> None:
     assert STEADY.keys() == ops.STEADY
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", STEADY)
+WIDE = (torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in STEADY
+        for dtype in (*WIDE, *(() if name in ops.OF_WIDE_FLOATS else (torch.bfloat16, torch.float16)))
+    ],
+)
 def test_no_data_makes_a_steady_operation_fail_or_warn(name: str, dtype: torch.dtype) -> None:
     shapes, call = STEADY[name]
     torch.manual_seed(0)
