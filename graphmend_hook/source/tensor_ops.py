@@ -263,8 +263,8 @@ STEADY = (
         "flipud fold ger glu grid_sample group_norm gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss hypot "
         "i0 inner instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp "
         "lstm_cell margin_ranking_loss matmul matrix_exp max_pool1d max_pool2d max_pool3d median mm mode mse_loss "
-        "msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu "
-        "rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc smooth_l1_loss softmin "
+        "msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss "
+        "prelu rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc smooth_l1_loss softmin "
         "softshrink softsign sort tanhshrink tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot "
         "vecdot vector_norm"
     )
