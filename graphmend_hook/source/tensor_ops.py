@@ -260,13 +260,13 @@ STEADY = (
         "binary_cross_entropy_with_logits bmm celu channel_shuffle column_stack conv1d conv2d conv3d conv_transpose1d "
         "conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity cross cummax cummin "
         "cumulative_trapezoid deg2rad diag diag_embed diagflat digamma dist dot dropout dstack einsum erfinv fliplr "
-        "flipud fold ger glu grid_sample group_norm gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss hypot "
-        "i0 inner instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 logcumsumexp "
-        "lstm_cell margin_ranking_loss matmul matrix_exp max_pool1d max_pool2d max_pool3d median mm mode mse_loss "
-        "msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss "
-        "prelu rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc smooth_l1_loss softmin "
-        "softshrink softsign sort tanhshrink tensordot threshold topk trace trapezoid triplet_margin_loss unfold vdot "
-        "vecdot vector_norm"
+        "flipud fold ger glu grid_sample group_norm gru_cell hardshrink hardtanh hinge_embedding_loss huber_loss "
+        "hypot i0 inner instance_norm interpolate kl_div kron l1_loss layer_norm ldexp lgamma linear logaddexp2 "
+        "logcumsumexp lstm_cell margin_ranking_loss matmul matrix_exp max_pool1d max_pool2d max_pool3d median mm mode "
+        "mse_loss msort multi_dot mv nanmedian norm outer pairwise_distance pixel_shuffle pixel_unshuffle "
+        "poisson_nll_loss prelu rad2deg rms_norm rnn_relu_cell rnn_tanh_cell rot90 scaled_dot_product_attention sinc "
+        "smooth_l1_loss softmin softshrink softsign sort tanhshrink tensordot threshold topk trace trapezoid "
+        "triplet_margin_loss unfold vdot vecdot vector_norm"
     )
 )
 
