@@ -153,15 +153,6 @@ def counts_from_the_end(x):
     return y
 
 
-MAY_BE_MISSING = (
-    gathers_what_nothing_is_known_of,
-    gathers_one_too_many,
-    gathers_what_was_written_to,
-    looks_up_in_a_smaller_table,
-    counts_from_the_end,
-)
-
-
 def finds_places(x):
     """What has places in it that are known, for the test that measures them."""
     return (
