@@ -390,6 +390,13 @@ def a_formatted_loss_in_a_branch(x: torch.Tensor) -> torch.Tensor:
 # --- declined on the traced values -----------------------------------------------------------------------------------
 
 
+@case(graphs=2, fullgraph=False, refusals=("GM101-T02",))
+def a_key_that_requires_a_gradient(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    print(len({HOOKED.bias: 1}), {HOOKED.bias: 1})
+    return y * 2
+
+
 @case(graphs=2, fullgraph=False, train=True, refusals=("GM101-T02",))
 def a_tensor_that_comes_in(x: torch.Tensor) -> torch.Tensor:
     """It may come from another function in the next call."""

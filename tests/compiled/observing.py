@@ -11,7 +11,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +54,18 @@ def begun(kind: type[torch.nn.Module], backend: Any) -> tuple[Any, Any]:
     torch.manual_seed(0)
     module = kind()
     return module, module if backend is None else torch.compile(module, backend=backend)
+
+
+def assert_alike(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Are they the same, part by part: texts and types equal, numbers and tensors close?"""
+    for one, other in zip(found, expected, strict=True):
+        if isinstance(other, (str, type)):
+            assert one == other
+        elif isinstance(other, list):
+            assert isinstance(one, list)
+            assert_alike(one, other)
+        else:
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
 @dataclass

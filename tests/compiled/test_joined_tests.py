@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from observing import Counting, begun, both
+from observing import Counting, assert_alike, begun, both
 
 PLAIN, MENDED = both("joined_test_cases")
 CALLS = 9
@@ -34,12 +34,7 @@ def found(kind: type, backend: Counting | None) -> list[Any]:
 
 
 def check(name: str, backend: Counting) -> None:
-    for one, other in zip(found(getattr(MENDED, name), backend), found(getattr(PLAIN, name), None), strict=True):
-        if isinstance(other, str):
-            assert one == other
-        else:
-            assert one[0] == other[0]
-            torch.testing.assert_close(one[1:], other[1:], rtol=1e-4, atol=1e-6)
+    assert_alike(found(getattr(MENDED, name), backend), found(getattr(PLAIN, name), None))
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])

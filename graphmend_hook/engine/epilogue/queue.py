@@ -30,9 +30,10 @@ NUMBER = _NotConstant()  # begins a value, (NUMBER, tensor), of which a text sho
 
 def now(value: Any) -> Any:
     """A value of an item, computed if it has waited for that."""
-    if type(value) is tuple and len(value) > 0 and value[0] is LATE:
+    marker = value[0] if type(value) is tuple and len(value) > 0 else None
+    if marker is LATE:
         return value[1](*[now(part) for part in value[2:]])
-    return value[1] if type(value) is tuple and len(value) > 0 and value[0] is NUMBER else value
+    return value[1] if marker is NUMBER else value
 
 
 def as_tuple(*items: Any) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ _SHORT = frozenset({"index_add", "index_select"})  # their index may be of 32 bi
 
 def size_of_table(node: torch.fx.Node) -> Any:
     """How many places there are for the operation that looks up, or how many classes; None where that is not known."""
-    name, given = name_of(node), [*node.args, None, None]
+    name, given = name_of(node).rstrip("_"), [*node.args, None, None]
     if name in ("cross_entropy", "nll_loss"):
         scores = tensor_of(given[0])
         return None if scores is None or scores.dim() == 0 else scores.shape[min(1, scores.dim() - 1)]
@@ -34,9 +34,14 @@ def size_of_table(node: torch.fx.Node) -> Any:
         return weight.shape[0] if weight is not None and node.target is torch.nn.functional.embedding else None
     if name == "one_hot":
         return node.kwargs.get("num_classes", given[1])
-    table, dimension = tensor_of(given[0]), node.kwargs.get("dim", given[1])
-    is_known = name in _ALONG_A_DIMENSION and table is not None and table.dim() > 0 and type(dimension) is int
-    return table.shape[dimension] if is_known and table is not None else None
+    table, dimension = tensor_of(given[0]), _along(node).get("dim")
+    return table.shape[dimension] if table is not None and table.dim() > 0 and type(dimension) is int else None
+
+
+def _along(node: torch.fx.Node) -> dict[str, Any]:
+    """What the operation is given behind its table, by name; nothing of one that goes along no dimension."""
+    names = _ALONG_A_DIMENSION.get(name_of(node).rstrip("_"))
+    return {} if names is None else {**dict(zip(names, node.args[1:], strict=False)), **node.kwargs}
 
 
 def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
@@ -45,27 +50,28 @@ def is_inside(trace: Trace, node: torch.fx.Node) -> bool:
     if not is_of_torch(node) or not node.args:
         return False
     if name in _ALONG_A_DIMENSION:
-        given: dict[str, Any] = {**dict(zip(_ALONG_A_DIMENSION[name], node.args[1:], strict=False)), **node.kwargs}
-        table, dimension = tensor_of(node.args[0]), given.get("dim")
-        if table is None or type(dimension) is not int or table.dim() == 0 or "out" in given:
-            return False
+        given, size = _along(node), size_of_table(node)
         index = given.get("index", given.get("indices"))
         found = tensor_of(index)
         is_taken = found is not None and (found.dtype is torch.int64 or name in _SHORT)
-        return is_taken and _is_below(trace, index, table.shape[dimension])
+        return size is not None and "out" not in given and is_taken and _is_below(trace, index, size)
     if name == "embedding":
         norm = node.kwargs.get("max_norm", node.args[3] if len(node.args) > 3 else None)  # with one it writes
-        if node.target is not torch.nn.functional.embedding or len(node.args) < 2 or norm is not None:
-            return False
-        weight = tensor_of(node.args[1])
-        return weight is not None and _is_below(trace, node.args[0], weight.shape[0])
+        size = size_of_table(node)
+        return len(node.args) > 1 and norm is None and size is not None and _is_below(trace, node.args[0], size)
     if name not in ("getitem", "setitem"):
         return False
+    places = places_of_item(node)
+    return places is not None and all(_is_below(trace, place, size) for place, size in places)
+
+
+def places_of_item(node: torch.fx.Node) -> list[tuple[torch.fx.Node, Any]] | None:
+    """The places and masks in an index, each with the size of its dimension; None of an index of another kind."""
     table, parts = tensor_of(node.args[0]), parts_of(node)
     if table is None or parts is None:
-        return False
+        return None
     sized = zip(parts, table.shape, strict=False)  # an index may leave the last dimensions out
-    return all(not isinstance(part, torch.fx.Node) or _is_below(trace, part, size) for part, size in sized)
+    return [(part, size) for part, size in sized if isinstance(part, torch.fx.Node)]
 
 
 def parts_of(node: torch.fx.Node) -> list[Any] | None:

@@ -77,6 +77,7 @@ _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _DIVISIONS = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 _COMMON = (torch.bool, torch.int32, torch.int64, torch.float32, torch.float64)
 _FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+_WIDE_FLOATS = frozenset({torch.float32, torch.float64})
 _PERHAPS_TENSOR = (torch.Tensor, type(None))
 # By the names of the module `operator`, those that write to their first operand (``iadd``) among them.
 _WRITING = {f"i{name.rstrip('_')}": name for name in ("add", "sub", "mul", "pow", *tensor_ops.OPERATORS)}
@@ -294,10 +295,10 @@ def is_steady(node: torch.fx.Node) -> bool:
         return False
     if node.kwargs.get("check_errors", False) is not False:
         return False
-    if name_of(node) in tensor_ops.OF_WIDE_FLOATS and not _has_wide_floats(node):
-        return False
     tensors = [value for each in node.all_input_nodes for value in values_of(each) if isinstance(value, torch.Tensor)]
     if any(is_unbacked(tensor.shape) or not is_known(tensor.numel() > 0) for tensor in tensors):
+        return False
+    if name_of(node) in tensor_ops.OF_WIDE_FLOATS and any(tensor.dtype not in _WIDE_FLOATS for tensor in tensors):
         return False
     if name_of(node) in tensor_ops.SPREADS and not _are_spread(node, tensors):
         return False
@@ -305,12 +306,6 @@ def is_steady(node: torch.fx.Node) -> bool:
         return False
     are_plain = all(tensor.dtype in _FLOATS and tensor.layout is torch.strided for tensor in tensors)
     return are_plain and (len({tensor.dtype for tensor in tensors}) == 1 or _is_autocast(node))
-
-
-def _has_wide_floats(node: torch.fx.Node) -> bool:
-    """Is it given floats of single or double precision alone?"""
-    given = [value for each in node.all_input_nodes for value in values_of(each)]
-    return all(value.dtype in (torch.float32, torch.float64) for value in given if isinstance(value, torch.Tensor))
 
 
 def stores_steadily(node: torch.fx.Node) -> bool:

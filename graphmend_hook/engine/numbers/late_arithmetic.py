@@ -115,12 +115,8 @@ def _let_slices_ask() -> None:
 
     @functools.wraps(otherwise)
     def make(part: Any, items: Any, *given: Any, **named: Any) -> None:
-        otherwise(
-            part,
-            [_of_table(each) or give_up(each.realize()) if is_late(each) else each for each in items],
-            *given,
-            **named,
-        )
+        ends = [_of_table(each) or give_up(each.realize()) if is_late(each) else each for each in items]
+        otherwise(part, ends, *given, **named)
 
     SliceVariable.__init__ = make
 

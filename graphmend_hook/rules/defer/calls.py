@@ -76,6 +76,12 @@ class Leaf:
     apart: Late | None
     is_formatted: bool
 
+    def read(self) -> ast.expr:
+        """The value where the effect stands by itself: what may wait in it does."""
+        if self.apart is None:
+            return reading(self.node)
+        return self.apart.emit([*self.apart.reads.values()], self.node, checked=True)
+
     def emit(self, value: ast.expr) -> ast.expr:
         """The value, of which the text may show the number alone."""
         return expression("GM.number_of(A)", value, A=value) if self.is_formatted else value
@@ -102,14 +108,7 @@ class EffectCall:
     def emit(self, mended: ast.stmt) -> list[ast.stmt]:
         """The call that waits for the end of the graph, where the objects at hand let it."""
         at, method = self.statement, constant(self.method, self.statement)
-        leaves = [
-            leaf.emit(
-                reading(leaf.node)
-                if leaf.apart is None
-                else leaf.apart.emit([*leaf.apart.reads.values()], leaf.node, checked=True)
-            )
-            for leaf in self.leaves
-        ]
+        leaves = [leaf.emit(leaf.read()) for leaf in self.leaves]
         holes: dict[str, Filling] = {"RECEIVER": self.receiver, "LEAVES": leaves, "METHOD": method}
         holes["SETTLED"] = _SETTLED.fill(at) if any(leaf.may_wait for leaf in self.leaves) else []
         if self.shown is None:

@@ -40,13 +40,13 @@ def _why_it_differs(value: object, depth: int, is_shown: bool) -> str:
     if deferral.is_drawn(value):
         return MAY_CHANGE
     kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
+    if is_text_or_number(value):
         return ""
     if kind is tuple or kind is list:
         return why_items_differ(value, depth + 1, is_shown)  # type: ignore[arg-type]
     if kind is dict:
-        parts = [*value, *value.values()]  # type: ignore[attr-defined, misc]
-        return MAY_CHANGE if len(value) > _MOST_ITEMS else why_items_differ(parts, depth + 1, is_shown)  # type: ignore[arg-type]
+        why = why_items_differ(value, depth + 1)  # type: ignore[arg-type]  # the keys, which are not restored
+        return why or why_items_differ(value.values(), depth + 1, is_shown)  # type: ignore[attr-defined]
     if isinstance(value, torch.Tensor):
         is_known = kind is torch.Tensor and not value.requires_grad
         if not is_known and not (is_shown and autograd_state(value)):
@@ -55,6 +55,12 @@ def _why_it_differs(value: object, depth: int, is_shown: bool) -> str:
     if kind is torch.Size or kind is torch.dtype or kind is torch.device or kind is torch.layout:
         return ""
     return "" if kind is complex or kind is bytes or kind is type else MAY_CHANGE
+
+
+def is_text_or_number(value: object) -> bool:
+    """Is it a text, a number or None, that is not asked for anything the program has written?"""
+    kind = type(value)
+    return kind is str or kind is int or kind is float or kind is bool or value is None
 
 
 def why_items_differ(values: Collection[object], depth: int, is_shown: bool = False) -> str:
@@ -203,7 +209,7 @@ def kept(value: Any) -> Any:
     if is_late_number(value):
         return _at_delivery(value)
     kind = type(value)
-    if kind is str or kind is int or kind is float or kind is bool or value is None:
+    if is_text_or_number(value):
         return value
     if kind is tuple or kind is list:
         items = [kept(item) for item in value]

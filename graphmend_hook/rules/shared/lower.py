@@ -30,7 +30,9 @@ MOST_STATEMENTS = 60
 _MOST_OPEN = 6
 # ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
 _ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
-_ONE_OF = {ast.And: "B if TEST else T", ast.Or: "T if TEST else B"}  # the same for the sake of their value
+# The same for the sake of their value, and where data decides which one that is.
+_ONE_OF = {ast.And: "B if TEST else T", ast.Or: "T if TEST else B"}
+_JOINS = {ast.And: "GM.one_and_other", ast.Or: "GM.one_or_other"}
 _MOST_OPERANDS = 4  # each may be evaluated early or in its turn, which is code for both
 
 
@@ -158,47 +160,38 @@ class Lowering:
         return self._joined(node, node.values)
 
     def _joined(self, node: ast.BoolOp, operands: Sequence[ast.expr]) -> ast.expr:
-        first, rest, temporary = operands[0], operands[1:], self._temporary()
+        first, rest = operands[0], operands[1:]
         if not rest:
-            is_truth = self.taint(first) is not Taint.NO and self.gives_bool(first)
-            return self.truth_of(first) if is_truth else self._joining(first, None)
-        left = self._joining(first, None)
-        right = self._joined(node, rest)
+            return self.truth_of(first) if self._is_truth_of_data(first) else self._operand_joined(first, None)
+        holes: dict[str, ast.expr | str] = {"T": self._temporary(), "A": self._operand_joined(first, None)}
+        holes["B"] = self._joined(node, rest)
         if self.taint(first) is Taint.NO:
-            return expression(
-                _ONE_OF[type(node.op)],
-                node,
-                TEST=expression("(T := A)", node, T=temporary, A=left),
-                T=temporary,
-                B=right,
-            )
+            return expression(_ONE_OF[type(node.op)].replace("TEST", "(T := A)"), node, **holes)
         early = Speculation(self)
         later = early.judged(node, self._joined_early(node, rest, early))
-        join = "GM.one_and_other" if isinstance(node.op, ast.And) else "GM.one_or_other"
-        in_turn = expression(
-            _ONE_OF[type(node.op)], node, TEST=expression("GM.in_turn(T)", node, T=temporary), T=temporary, B=right
-        )
         return expression(
-            f"R if GM.undecided(T := A) and (R := GM.early({join}, T, lambda READ: LATER, (READ,))) is not None"
-            " else IN_TURN",
+            f"R if GM.undecided(T := A) and (R := GM.early({_JOINS[type(node.op)]}, T, lambda READ: LATER, (READ,)))"
+            f" is not None else {_ONE_OF[type(node.op)].replace('TEST', 'GM.in_turn(T)')}",
             node,
-            T=temporary,
             R=self._temporary(),
-            A=left,
             LATER=later,
             READ=sorted(early.reads),
-            IN_TURN=in_turn,
+            **holes,
         )
 
     def _joined_early(self, node: ast.BoolOp, operands: Sequence[ast.expr], early: Speculation) -> ast.expr:
         """The operands from the second on, all of which are evaluated."""
-        made = [self._joining(each, early) for each in operands]
-        join = "GM.one_and_other(A, B)" if isinstance(node.op, ast.And) else "GM.one_or_other(A, B)"
+        made = [self._operand_joined(each, early) for each in operands]
+        join = f"{_JOINS[type(node.op)]}(A, B)"
         return functools.reduce(lambda one, other: expression(join, node, A=one, B=other), made)
 
-    def _joining(self, node: ast.expr, side: Speculation | None) -> ast.expr:
+    def _is_truth_of_data(self, node: ast.expr) -> bool:
+        """Is it a bool of Python's that only the graph knows?"""
+        return self.taint(node) is not Taint.NO and self.gives_bool(node)
+
+    def _operand_joined(self, node: ast.expr, side: Speculation | None) -> ast.expr:
         """The value of an operand; raises Declined where it is a bool of Python's that only the graph knows."""
-        if self.taint(node) is not Taint.NO and self.gives_bool(node):
+        if self._is_truth_of_data(node):
             raise Declined(NOT_SPECULABLE, "a truth that only the graph knows is joined with what may be a tensor")
         if isinstance(node, ast.BoolOp):
             return self.joined(node) if side is None else self._joined_early(node, node.values, side)

@@ -425,9 +425,12 @@ def assigning(
     around.rewritten |= rewritten
     bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
     perhaps = around.perhaps if needed is not None else frozenset()
-    asked = [side for side in falling if side is sides[1]] if unread else falling
+
+    def is_read(spelling: str, side: Side) -> bool:
+        return spelling not in unread or side is not sides[0]
+
     for spelling in sorted(bound if needed is None else bound & needed):
-        if all(spelling in side.bound | side.assigned | perhaps for side in (asked if spelling in unread else falling)):
+        if all(spelling in side.bound | side.assigned | perhaps for side in falling if is_read(spelling, side)):
             names.append(spelling)
         elif needed is not None:
             raise Declined(
@@ -435,11 +438,7 @@ def assigning(
             )
     around.perhaps -= (bound - {*names}) & around.behind  # the value at hand may be that of a step before
     for side in falling:
-        skipped = unread if side is sides[0] else frozenset()
-        given = [
-            unread_at(at, side, each) if each in skipped else _given(side.value(name(each, at)), each) for each in names
-        ]
-        side.give(given, at)
+        side.give([_given(side, each, at) if is_read(each, side) else unread_at(at, side, each) for each in names], at)
     return branch_of(sides, names)
 
 
@@ -450,8 +449,9 @@ def unread_at(at: ast.stmt, side: Side, spelling: str) -> ast.expr:
     return expression("(GM.UNREAD, A)", at, A=value)
 
 
-def _given(value: ast.expr, spelling: str) -> ast.expr:
+def _given(side: Side, spelling: str, at: ast.stmt) -> ast.expr:
     """What a side gives for the name; `where.traced` knows by a flag that one is only asked for its truth."""
+    value = side.value(name(spelling, at))
     return expression("(GM.FLAG, A)", value, A=value) if spelling.startswith(LEFT) else value
 
 

@@ -31,7 +31,7 @@ from ...engine.door.variables import (
 )
 from ...engine.facts import selections
 from ...engine.facts.gradient_flow import may_save
-from ...engine.facts.lookups import is_inside, parts_of, size_of_table, tensor_of
+from ...engine.facts.lookups import is_inside, parts_of, places_of_item, size_of_table, tensor_of
 from ...engine.facts.operations import (
     divides_whole_numbers,
     facts_of,
@@ -300,7 +300,7 @@ def _has_looked_there(trace: Trace, node: torch.fx.Node) -> bool:
 def _looks_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
     """Let the operation, which may fail on places alone, be given the first place where no region is taken."""
     places = _places_in(node)
-    if not places or any(size < 1 for size in places.values()):
+    if not places:
         return False
     known = trace.compilation.of(_Places).sheltered
     new = [place for place in places if place not in known]
@@ -325,16 +325,12 @@ def _places_in(node: torch.fx.Node) -> dict[torch.fx.Node, int]:
     """The tensors of places that it looks up, each with how many there are; {} where it may fail otherwise."""
     numbers = _numbers_of(node)
     if numbers is not None:
-        size = size_of_table(node)
-        found = {} if size is None else {numbers: size}
+        found = {numbers: size_of_table(node)}
+    elif name_of(node) == "getitem" and is_of_torch(node):
+        found = {place: size for place, size in places_of_item(node) or () if not _is_mask(place)}
     else:
-        table, parts = tensor_of(node.args[0]) if node.args else None, None
-        if name_of(node) == "getitem" and is_of_torch(node) and table is not None:
-            parts = parts_of(node)
-        sized = zip(parts or (), table.shape if table is not None else (), strict=False)
-        found = {part: size for part, size in sized if isinstance(part, torch.fx.Node) and not _is_mask(part)}
-    is_of_places = all(type(size) is int and _is_of_places(each) for each, size in found.items())
-    return found if is_of_places else {}
+        return {}
+    return found if all(type(size) is int and size > 0 and _is_of_places(each) for each, size in found.items()) else {}
 
 
 def _is_of_places(operand: Any) -> bool:

@@ -11,6 +11,7 @@ import torch
 
 from ...engine.door.question import in_trace
 from ...engine.numbers.late_numbers import is_late_number
+from ..defer.traced_texts import is_text_or_number
 from ..where.codes import INNER_BRANCH
 from .traced_conditions import (
     are_same_shapes,
@@ -92,10 +93,7 @@ def truths_of(name: str, items: list[Any]) -> Any:
 
 def _has_plain_truth(item: Any) -> bool:
     """Is it a tensor that data decides, or what Python asks for its truth without a call of the program's?"""
-    if undecided(item):
-        return may_join(item)
-    kind = type(item)
-    return kind is bool or kind is int or kind is float or kind is str or item is None
+    return may_join(item) if undecided(item) else is_text_or_number(item)
 
 
 def _holds_numbers(container: Any) -> bool:

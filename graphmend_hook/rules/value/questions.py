@@ -47,10 +47,10 @@ class Questions:
             self._join(place.statement.test)
         elif isinstance(place.statement, ast.While):
             self._decisions(place.statement.test, "GM.decide_again(A)")
-        settled = self._valued(root)
+        self._settled = self._valued(root)
         for node in walk(root):
             look = _LOOKS.get(node.__class__)
-            if look is not None and not (id(node) in settled and isinstance(node, ast.UnaryOp)):
+            if look is not None:
                 look(self, node)
 
     def _ask(self, node: ast.expr, question: Question) -> None:
@@ -75,7 +75,7 @@ class Questions:
         return name(self.kept.setdefault(id(node), f"{OWN}kept{len(self.kept)}"), node)
 
     def _decisions(self, test: ast.expr, question: str = "GM.decide(A)") -> None:
-        for operand in _operands(test):
+        for operand in operands_of(test):
             if isinstance(operand, ast.Compare) and len(operand.ops) > 1:
                 continue  # Python asks for the truth of the first half, whatever is asked of the rest
             if isinstance(operand, ast.Compare) and is_membership(operand):
@@ -95,8 +95,8 @@ class Questions:
             self._ask(test, Question("GM.decide(A)", (lowered,)))
 
     def _valued(self, root: ast.AST) -> set[int]:
-        """Tests whose value is wanted: what [Where] makes of them stands for them, and no more is asked in them."""
-        if not isinstance(self._place.statement, (ast.AnnAssign, ast.Assign, ast.Return)):
+        """Ask for tests whose value is wanted, as [Where] has made them; gives what is in them, by identity."""
+        if not self._scope.lowered or not isinstance(self._place.statement, (ast.AnnAssign, ast.Assign, ast.Return)):
             return set()
         tests = [node for node in walk(root) if isinstance(node, ast.expr) and node in self._scope.lowered]
         for test in tests:
@@ -121,7 +121,7 @@ class Questions:
 
     def _negated(self, node: ast.UnaryOp) -> None:
         """``not (ids < 0).any()``, wherever it stands."""
-        if isinstance(node.op, ast.Not):
+        if isinstance(node.op, ast.Not) and id(node) not in self._settled:
             self._decisions(node.operand)
 
     def _repeated(self, node: ast.BinOp) -> None:
@@ -302,12 +302,12 @@ def _more(place: str) -> str:
     return f", {place!r}" if place else ""
 
 
-def _operands(test: ast.expr) -> Iterator[ast.expr]:
+def operands_of(test: ast.expr) -> Iterator[ast.expr]:
     """The operands of a test whose truth Python asks for."""
     if isinstance(test, ast.BoolOp):
         for operand in test.values:
-            yield from _operands(operand)
+            yield from operands_of(operand)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _operands(test.operand)
+        yield from operands_of(test.operand)
     else:
         yield test

@@ -67,14 +67,18 @@ class Exits:
 
     @property
     def only_returns(self) -> bool:
-        """Is no name of the loop read once it is left?"""
+        """Is it left by ``return`` alone, so that nobody reads a name of it once it is left?"""
         return all(isinstance(each.body[-1], ast.Return) for each in self.exits) and not self.loop.orelse
 
     @property
     def unread(self) -> frozenset[str]:
         """The names that nobody reads where the loop is left."""
-        bound = NamesIn.code(*self.loop.body).bound | NamesIn.code(self.loop.target).bound
-        return bound - {*self.own} if self.only_returns else frozenset()
+        return self.bound - {*self.own} if self.only_returns else frozenset()
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """The names that the loop binds."""
+        return NamesIn.code(*self.loop.body).bound | NamesIn.code(self.loop.target).bound
 
     def inside(self, statement: ast.If) -> list[ast.stmt]:
         """What is done where the loop is left there, or the step."""
@@ -120,7 +124,6 @@ class Exits:
 
         Where one is not, the trace fails as it is handed to a side, and the loop is traced as it was written.
         """
-        # Or in the step before, which has gone on.
         return NamesIn.code(*self.loop.body).bound if self.only_returns else self.bound_first
 
     @property
@@ -369,10 +372,9 @@ def _check(found: Exits) -> None:
     kinds = {type(each.body[-1]) for each in found.exits} - {ast.Continue}
     if leave or len(kinds) > 1:
         raise Declined(OTHER_STATEMENT, "the loop can be left in several ways")
-    bound = NamesIn.code(*loop.body).bound | NamesIn.code(loop.target).bound
-    if shared := bound & flow.captured:
+    if shared := found.bound & flow.captured:
         raise Declined(LEAVES_EARLY, f"the loop assigns to `{min(shared)}`, which other functions can see")
-    if missing := (bound & found.needed) - flow.bound_before(found.exits[0]) - found.perhaps:
+    if missing := (found.bound & found.needed) - flow.bound_before(found.exits[0]) - found.perhaps:
         raise Declined(BOUND_ON_ONE_SIDE, f"`{min(missing)}` is bound behind the exit only, and read later")
 
 
@@ -381,7 +383,7 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     at, loop = found.exits[0], found.loop
     lowering = Lowering(found.place, scope)
     rests, step = Step(lowering, found), Step(lowering, found)
-    names = sorted((NamesIn.code(*loop.body).bound | NamesIn.code(loop.target).bound) & found.needed)
+    names = sorted(found.bound & found.needed)
     rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
     step.bound |= {*found.own}
     step.reads.add(found.target)

@@ -20,6 +20,7 @@ from ...engine.epilogue import deferral
 from ...engine.numbers import late_lists, late_numbers, number_or_tensor, number_tensors
 from ...engine.region import Regions
 from ..defer.traced import record
+from ..defer.traced_texts import is_text_or_number
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
 from ..shared.traced_export import watched
@@ -232,10 +233,7 @@ def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any
 
 def _is_without_gradient(value: Any) -> bool:
     """Is it a number, a text, or a tensor that none comes to where eager would not have made it?"""
-    if isinstance(value, torch.Tensor):
-        return not value.requires_grad
-    kind = type(value)
-    return kind is int or kind is float or kind is bool or kind is str or value is None
+    return not value.requires_grad if isinstance(value, torch.Tensor) else is_text_or_number(value)
 
 
 def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:

@@ -15,17 +15,23 @@ from .codes import SIDES_DIFFER
 
 def one_and_other(left: Any, right: Any) -> Any:
     """``left and right``, of which both are tensors () of bool, or bools that exist behind the graph."""
-    return _joined(left, right, left & right if _are_alike(left, right) else None)
+    _check_alike(left, right)
+    return _standing(left & right, left, right)
 
 
 def one_or_other(left: Any, right: Any) -> Any:
     """``left or right``, of the same."""
-    return _joined(left, right, left | right if _are_alike(left, right) else None)
+    _check_alike(left, right)
+    return _standing(left | right, left, right)
 
 
-def _are_alike(left: Any, right: Any) -> bool:
-    if not isinstance(left, torch.Tensor):
-        return type(left) is type(right) is bool
+def _check_alike(left: Any, right: Any) -> None:
+    """Raise Unspeculable where what stands for both could be told from the one of them that eager has."""
+    if not in_trace() or not (_are_truths(left, right) or type(left) is type(right) is bool):
+        raise Unspeculable(SIDES_DIFFER)
+
+
+def _are_truths(left: Any, right: Any) -> bool:
     return _is_truth(left) and _is_truth(right) and left.device == right.device
 
 
@@ -33,9 +39,7 @@ def _is_truth(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and holds_data(value) and value.dtype is torch.bool and value.dim() == 0
 
 
-def _joined(left: Any, right: Any, joined: Any) -> Any:
-    if joined is None or not in_trace():
-        raise Unspeculable(SIDES_DIFFER)
+def _standing(joined: Any, left: Any, right: Any) -> Any:
     if isinstance(joined, torch.Tensor) and not stands_for_both(joined, left, right):
         raise Unspeculable(SIDES_DIFFER)  # it is written to, say
     return joined

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from ...source.names import walk
 from ...source.scopes import ModuleScope, Place
-from ...source.taint import Taint, evidence_of
+from ...source.taint import Taint
 from ..base import Declined
 from ..shared.lower import Lowering
+from ..value.questions import operands_of
 
 _TRUTHS = ("all", "any", "torch.allclose", "torch.equal")
 
@@ -29,11 +30,12 @@ def _values_in(place: Place, scope: ModuleScope) -> Iterator[tuple[ast.expr, ast
     if value is None:
         return
     tests = [*_tests_in(value, place, scope)]
-    evidence = evidence_of(place.function, scope) if tests else None
-    found = [test for test in tests if evidence is not None and evidence.of_test(test) >= Taint.MAYBE]
-    lowering = Lowering(place, scope) if found else None
-    for test in found:
-        assert lowering is not None
+    if not tests:  # nor is anything made for the statement: most have none
+        return
+    lowering = Lowering(place, scope)
+    for test in tests:
+        if lowering.taint(test) < Taint.MAYBE:
+            continue
         try:
             if test is value and _is_made_anew(test, place, scope) and _is_only_asked(statement, place):
                 yield test, lowering.test(test)
@@ -75,7 +77,7 @@ def _is_only_asked(statement: ast.stmt, place: Place) -> bool:
     function, spelling = place.function.node, targets[0].id
     if place.function.reads_its_frame or any(_is_changed(spelling, node) for node in walk(function)):
         return False
-    asked = {id(part) for node in walk(function) for test in _asked_in(node) for part in _operands(test)}
+    asked = {id(part) for node in walk(function) for test in _asked_in(node) for part in operands_of(test)}
     reads = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == spelling]
     return all(id(node) in asked for node in reads if isinstance(node.ctx, ast.Load))
 
@@ -104,10 +106,3 @@ def _asked_in(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, (ast.Assert, ast.If, ast.IfExp, ast.While)):
         return [node.test]
     return [node.operand] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else []
-
-
-def _operands(test: ast.expr) -> list[ast.expr]:
-    """The test, or what it joins."""
-    if isinstance(test, ast.BoolOp):
-        return [part for each in test.values for part in _operands(each)]
-    return [test]
