@@ -431,25 +431,25 @@ def ints(*numbers: int) -> torch.Tensor:
     return torch.tensor(numbers)
 
 
-A = torch.eye(2)
+EYE = torch.eye(2)
 # Two calls that differ in data alone: the second raises.
 RAISES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "bincount": (torch.bincount, ints(1), ints(-1)),
-    "cholesky": (torch.linalg.cholesky, A, -A),
+    "cholesky": (torch.linalg.cholesky, EYE, -EYE),
     "div": (lambda by: torch.div(ints(3), by, rounding_mode="floor"), ints(1), ints(0)),
-    "embedding": (lambda index: F.embedding(index, A), ints(1), ints(2)),
+    "embedding": (lambda index: F.embedding(index, EYE), ints(1), ints(2)),
     "floor_divide": (lambda by: torch.floor_divide(ints(3), by), ints(1), ints(0)),
     "fmod": (lambda by: torch.fmod(ints(3), by), ints(1), ints(0)),
-    "gather": (lambda index: A.gather(0, index), ints(1).view(1, 1), ints(2).view(1, 1)),
-    "index_select": (lambda index: A.index_select(0, index), ints(1), ints(2)),
-    "inverse": (torch.inverse, A, A * 0),
+    "gather": (lambda index: EYE.gather(0, index), ints(1).view(1, 1), ints(2).view(1, 1)),
+    "index_select": (lambda index: EYE.index_select(0, index), ints(1), ints(2)),
+    "inverse": (torch.inverse, EYE, EYE * 0),
     "multinomial": (lambda weights: weights.multinomial(1), torch.ones(2), -torch.ones(2)),
-    "norm": (lambda x: torch.norm(x, p="nuc"), A, A * math.nan),
+    "norm": (lambda x: torch.norm(x, p="nuc"), EYE, EYE * math.nan),
     "one_hot": (lambda index: F.one_hot(index, 2), ints(1), ints(2)),
     "quantile": (lambda q: torch.ones(2).quantile(q), torch.tensor(0.5), torch.tensor(2.0)),
     "remainder": (lambda by: torch.remainder(ints(3), by), ints(1), ints(0)),
-    "scatter": (lambda index: A.scatter(0, index, 1.0), ints(1).view(1, 1), ints(2).view(1, 1)),
-    "take": (A.take, ints(1), ints(4)),
+    "scatter": (lambda index: EYE.scatter(0, index, 1.0), ints(1).view(1, 1), ints(2).view(1, 1)),
+    "take": (EYE.take, ints(1), ints(4)),
 }
 # The second has another shape.
 SHAPES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
@@ -461,9 +461,9 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 DRAWS: dict[str, Callable[[], Any]] = {
     "bernoulli": lambda: torch.bernoulli(torch.ones(2)),
     "dropout": lambda: F.dropout(torch.ones(2)),
-    "rand_like": lambda: torch.rand_like(A),
+    "rand_like": lambda: torch.rand_like(EYE),
     "randn": lambda: torch.randn(2),
-    "rrelu": lambda: F.rrelu(-A, training=True),
+    "rrelu": lambda: F.rrelu(-EYE, training=True),
 }
 WARNS: dict[str, Callable[[], Any]] = {
     "std": lambda: torch.ones(1).std(),
@@ -507,7 +507,7 @@ def test_left_out_for_its_warning(name: str) -> None:
 
 def test_a_tensor_for_a_number_is_read() -> None:
     assert torch.arange(torch.tensor(2)).shape != torch.arange(torch.tensor(3)).shape
-    assert A.view(torch.tensor(1), -1).shape != A.view(torch.tensor(2), -1).shape
+    assert EYE.view(torch.tensor(1), -1).shape != EYE.view(torch.tensor(2), -1).shape
     mask = torch.tensor([True])
     ints(1).masked_fill(mask, torch.tensor(2.0))
     with pytest.raises(RuntimeError):
