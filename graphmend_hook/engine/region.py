@@ -55,6 +55,7 @@ class Region:
     unjudged: of each statement that is being traced, one in another, the last node before it, and whether the region
         was spoilt then (see `begin`).
     stores: what its sides store in objects that are older, if it has sides: those of a branch, whose test is known.
+    effects: the list, of the trace, for what the side at hand leaves for the end of the graph; None where it may not.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:
@@ -68,6 +69,7 @@ class Region:
         self._before, self._state = {*trace.graph.nodes}, State(trace)
         self._guards, self._sizes = len(trace.output.guards), SizeGuards(trace.output)
         self.stores = None if predicate is None else Stores(trace.output.side_effects, self._state)
+        self.effects: Variable = None
 
     def turn(self, trace: Trace) -> None:
         """From here on, what is traced is the side that is taken where the predicate is false."""

@@ -43,7 +43,7 @@ class Mender:
                 rules = ", ".join(RULE_NAMES)
                 log.warning("%s", notice("GM020", path=path, line=line, comment=comment, rules=rules))
             if b"graphmend" not in source:  # where something may be switched off, only what was mended is looked at
-                cover(name, path)
+                cover(name, path, [rule.name for rule in self.rules])
                 if "torch._dynamo" in sys.modules:  # else the finder sees it come
                     runtime.connect()
         if made is None or made[0].code is None:

@@ -34,7 +34,10 @@ _PLAIN_FUNCTIONS = frozenset(
 )
 TORCH = "torch."  # how a name of the tensor library begins
 STRANGERS = ("math.", "numpy.", "np.", "tf.", "tensorflow.", "jax.", "jnp.")  # with functions of the same names
-OF_NUMBERS = frozenset(f"math.{name}" for name in ("isfinite", "isinf", "isnan"))  # that may be asked of a tensor, too
+_OF_NUMBERS = ("isfinite", "isinf", "isnan")
+OF_NUMBERS = frozenset(f"math.{name}" for name in _OF_NUMBERS)  # that may be asked of a tensor, too
+# Nobody asks this of a number that is written in the program.
+_OF_DATA = OF_NUMBERS | {f"numpy.{name}" for name in _OF_NUMBERS}
 _CONFIGURATION = re.compile(r"(?:.*_)?(?:args|cfg|conf|config|kwargs|options|opts)")
 # Names that by custom stand for a number, or text, of Python.
 _NUMBER = re.compile(
@@ -70,12 +73,17 @@ class Unknown:
         return any(map(self.holds, operands))
 
     def answers(self, call: ast.Call) -> bool:
-        """Is it a function of the program's that is asked about what may be a tensor: ``if self.has_overflow(x)``?"""
+        """Is it a function of the program's that is asked about what may be a tensor: ``if self.has_overflow(x)``?
+
+        Or is a number asked whether it is one: ``if numpy.isnan(total)``.
+        """
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         qualified = self._qualified(call.func)
         if not name or name in _PLAIN_METHODS or qualified in _PLAIN_FUNCTIONS:
             return False
-        is_of_library = qualified.startswith((TORCH, *STRANGERS)) and qualified not in OF_NUMBERS
+        if qualified in _OF_DATA:
+            return True
+        is_of_library = qualified.startswith((TORCH, *STRANGERS))
         return not is_of_library and any(self.holds(each) or self._is_tensor(each) for each in _given(call))
 
     def makes_of_data(self, call: ast.Call) -> bool:

@@ -225,11 +225,11 @@ class a_property_counts_in_a_right_operand_in_a_side(Meter):
 for _case in (
     a_property_counts_in_a_right_operand_in_a_side,
     a_property_appends_to_what_was_appended_to_before,
-    a_property_logs_after_a_log,
     a_property_counts_in_a_right_operand,
 ):
     case(declined="GM102-T11")(_case)
 case(declined="-")(a_property_draws)
 case(declined="GM102-T02")(a_property_counts_in_a_side_that_is_refused)
 case()(a_property_counts_what_was_counted_before)
+case()(a_property_logs_after_a_log)
 case()(a_property_stores_into_a_dict_that_was_stored_into_before)

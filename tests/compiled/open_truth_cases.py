@@ -120,5 +120,76 @@ class IsNaN(Base):
         return self.layer(x)
 
 
+class StepsOfConstants(Base):
+    """lerobot: denoising until the time, a tensor, has come to its end."""
+
+    def forward(self, x, step):
+        dt = torch.tensor(-1.0 / 4, device=x.device)
+        time = torch.tensor(1.0, device=x.device)
+        while time >= -dt / 2:
+            x = x + dt * self.layer(torch.cat([x[:, :3], time.expand(x.shape[0])[:, None]], dim=1))
+            time += dt
+        return x
+
+
+class StepsOfATable(Base):
+    def forward(self, x, step):
+        times, at = torch.linspace(1, 0, 4), 0
+        while times[at] > 0.1:
+            x, at = x + times[at] * self.layer(x), at + 1
+        return x
+
+
+class StepsUntil(Base):
+    def forward(self, x, step):
+        time = torch.zeros(())
+        while True:
+            x = x + 0.1 * self.layer(x)
+            time = time + 0.25
+            if time >= 1:
+                break
+        return x
+
+
+class StepsOfAView(Base):
+    """What is written to is seen by its view."""
+
+    def forward(self, x, step):
+        times = torch.zeros(2)
+        first = times[0]
+        while first < 2.5:
+            times += 1
+            x = x * 1.5
+        return self.layer(x)
+
+
+class StepsOfHalves(Base):
+    def forward(self, x, step):
+        time = torch.tensor(1.0, dtype=torch.bfloat16)
+        while time > 0:
+            time = time - 0.3
+            x = x + self.layer(x)
+        return x
+
+
+class StepsOfAnInput(Base):
+    def forward(self, x, step):
+        while step < 5:
+            step = step + 2
+            x = x + self.layer(x)
+        return x
+
+
+class StepsOfADraw(Base):
+    def forward(self, x, step):
+        torch.manual_seed(0)
+        time = torch.rand(())
+        while time < 1:
+            time = time + 0.5
+            x = x + self.layer(x)
+        return x
+
+
+OF_CONSTANTS = (StepsOfConstants, StepsOfATable, StepsUntil, StepsOfAView, StepsOfHalves)
 ONE_FOR_EACH = (ReturnsEarly, IsWritten, Counts, Chooses, IsNot, OfAFloat, Asks, InAComprehension)
-OTHERS = (TwoQuestions, InASide, OfData, IsTrained, IsNaN)
+OTHERS = (TwoQuestions, InASide, OfData, IsTrained, IsNaN, StepsOfAnInput, StepsOfADraw)

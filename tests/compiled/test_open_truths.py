@@ -36,6 +36,15 @@ def test_one_graph_for_each_answer(name: str, backend: str) -> None:
     assert (counting.graphs, counting.runs) == (2, len(STEPS))
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", [each.__name__ for each in PLAIN.OF_CONSTANTS])
+def test_a_loop_of_as_many_steps_as_constants_say_is_one_graph(name: str, backend: str) -> None:
+    counting = Counting(backend)
+    for one, other in zip(found(getattr(MENDED, name), counting), found(getattr(PLAIN, name), None), strict=True):
+        torch.testing.assert_close(one[1:], other[1:], rtol=1e-5, atol=1e-6)
+    assert (counting.graphs, counting.runs) == (1, len(STEPS))
+
+
 @pytest.mark.parametrize("name", [each.__name__ for each in PLAIN.OTHERS])
 def test_others_are_as_in_eager(name: str) -> None:
     assert found(getattr(MENDED, name), Counting("eager")) == found(getattr(PLAIN, name), None)

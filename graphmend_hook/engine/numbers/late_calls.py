@@ -16,11 +16,12 @@ import torch
 
 from ..door.tracer import is_caught
 from ..door.variables import Variable, fake_of, is_unread
-from . import late_lists, late_numbers, late_tensor_lists, state_lists
+from . import late_lists, late_numbers, late_tensor_lists, number_tensors, state_lists
 from .late_numbers import is_late, kind_of, late_variable
 
 # Of numpy, by the names, since the package may not be there; what they may make of infinity is a warning.
 _OF_NUMPY = frozenset({"amax", "amin", "average", "max", "mean", "median", "min", "std", "sum", "var"})
+_ASKING = ("isfinite", "isinf", "isnan")  # of numpy too, of one number: they give a truth of numpy's own type
 _OF_STATISTICS = (statistics.mean, statistics.median)
 _WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _MOST = 1024  # numbers in a list
@@ -33,6 +34,7 @@ def add_handlers(_kind: Any) -> None:
     from torch._dynamo.variables.misc import NumpyVariable
 
     _let(NumpyVariable, "value", _is_of_numpy, _made_of)
+    _let(NumpyVariable, "value", _asking().__contains__, _asked_of)
     _let(UserFunctionVariable, "fn", _OF_STATISTICS.__contains__, _made_of)
     _let(PolyfilledFunctionVariable, "fn", lambda function: function is sum, _summed)
     _let_choose(BuiltinVariable)
@@ -42,6 +44,25 @@ def add_handlers(_kind: Any) -> None:
 def _is_of_numpy(function: Any) -> bool:
     is_numpys = (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
     return is_numpys and getattr(function, "__name__", "") in _OF_NUMPY
+
+
+@functools.cache
+def _asking() -> tuple[Callable[..., Any], ...]:
+    """Those of `_ASKING` that numpy has, where it is there; a test may ask for what they give (`number_tensors`)."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None:
+        return ()
+    for name in _ASKING:
+        number_tensors.CALCULATED[getattr(numpy, name)] = getattr(torch, name)
+    number_tensors.DTYPES[numpy.bool_] = torch.bool
+    return tuple(getattr(numpy, name) for name in _ASKING)
+
+
+def _asked_of(function: Callable[..., Any], given: Variable) -> Variable:
+    """``numpy.isnan(number)``, which cannot fail on a float; else None."""
+    if is_unread(given) or not is_late(given) or not issubclass(kind_of(given), float):
+        return None
+    return late_variable(function, [given], type(function(0.0)))
 
 
 def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callable[[Any, Variable], Variable]) -> None:

@@ -42,7 +42,7 @@ from . import (
 from .captured_tensors import call
 from .late_numbers import Real
 
-_DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64, Real: torch.float64}
+DTYPES = {float: torch.float64, bool: torch.bool, int: torch.int64, Real: torch.float64}
 _OF_TENSORS = (torch.float32, torch.float64)
 CALCULATED: dict[Any, Callable[..., Any]] = {
     operator.add: operator.add,
@@ -143,7 +143,7 @@ def _made_by_python(trace: Trace, number: Variable) -> Variable:
     if any(fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) for tensor in tensors):
         raise _NoTensorError
     read = [tensor.as_proxy() for tensor in tensors]
-    return call(trace, python_operator.calculated(), formula, read, _DTYPES[number.kind])
+    return call(trace, python_operator.calculated(), formula, read, DTYPES[number.kind])
 
 
 def _of_list(trace: Trace, number: Variable) -> Variable:
@@ -166,13 +166,13 @@ def _made(trace: Trace, number: Variable) -> Variable:
     function, operands, kind = number.function, number.operands, number.kind
     if function in (late_lists.listed, late_lists.counted):
         return _of_list(trace, number)
-    if kind not in _DTYPES:
+    if kind not in DTYPES:
         raise _NoTensorError
     if late_numbers.is_reading(function):
         (tensor,) = operands
         if fake_of(tensor).device.type != "cpu" or not is_plain_tensor(tensor) or fake_of(tensor).dtype is torch.uint64:
             raise _NoTensorError
-        return call(trace, torch.Tensor.to, tensor, _DTYPES[kind])
+        return call(trace, torch.Tensor.to, tensor, DTYPES[kind])
     if (kind is int and _most(trace, number) > _MOST) or (kind is Real and not _is_exact(number)):
         raise _NoTensorError  # Python's whole numbers have no end
     if function is late_numbers.select:
@@ -304,7 +304,7 @@ def _whole(trace: Trace, operand: Variable, kind: type) -> Variable:
         return call(trace, torch.full, (), part, dtype=torch.int64)
     if not part.is_python_constant() or (type(part.as_python_constant()) is not kind and kind is not Real):
         raise _NoTensorError
-    return call(trace, torch.full, (), part.as_python_constant(), dtype=_DTYPES[kind])
+    return call(trace, torch.full, (), part.as_python_constant(), dtype=DTYPES[kind])
 
 
 def is_filled(number: Variable) -> bool:

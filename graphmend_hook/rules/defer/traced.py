@@ -27,6 +27,7 @@ from ...engine.epilogue import deferral, queue
 from ...engine.epilogue.deferral import Hindrance, tracing
 from ...engine.epilogue.rerun import expect_failure, expect_guard
 from ...engine.graph_end import dead_code
+from ...engine.region import Regions
 from . import traced_callers
 from .codes import (
     CACHED,
@@ -49,6 +50,8 @@ from .traced_texts import NOBODY, computed, holds_tensor, kept, text_fails, why_
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
 _LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
+# In the place of the method, of an effect in a function that a side calls: it was judged there, and its values kept.
+JUDGED = "!"
 _PRINT, _WARN = print, warnings.warn  # the program may replace them
 
 
@@ -103,7 +106,26 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
         expect_success()
         _keep(values)
         return
-    append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+    _leave(delivery, target, values)
+
+
+def _leave(delivery: traced_callers.Delivery, target: Any, values: tuple[Any, ...]) -> None:
+    """Leave the effect for the epilogue; where a side of a branch is being traced, to that."""
+    side = effects_around()
+    if side is None:
+        append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+    else:
+        side.append((None, JUDGED, delivery, target, tuple([kept(value) for value in values])))
+
+
+@question(otherwise=None)
+def effects_around(trace: Trace) -> Any:
+    """The list for what the side at hand leaves for the end of the graph, or None.
+
+    The place stands in a function that the side calls.  None too in what Python might not get to in that side.
+    """
+    regions = trace.compilation.of(Regions).open
+    return regions[-1].effects if regions else None
 
 
 @question(otherwise=None)
@@ -119,8 +141,7 @@ def defer_as_shown(
     if not tracing() or is_remembered() or (method and is_silent(method, target)):
         defer(delivery, target, method, values)
     else:
-        pair = traced_callers.standing(delivery, target, method, shown)
-        append((queue.ITEM, *pair, *[kept(value) for value in values]))
+        _leave(*traced_callers.standing(delivery, target, method, shown), values)
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:

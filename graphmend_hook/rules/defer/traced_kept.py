@@ -20,8 +20,9 @@ from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
 from ...engine.numbers import state_lists
 from ...engine.numbers.late_numbers import has_text, is_late_list
+from . import traced_prints  # noqa: F401  what no statement says is heard by the trace
 from .codes import MAY_CHANGE
-from .traced import append, refusal_here
+from .traced import append, effects_around, refusal_here
 from .traced_texts import kept
 
 _LISTS = (list, deque)
@@ -46,7 +47,13 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
 
     is_new: is it a tuple or a dict that nobody else has?
     """
-    if not tracing() or why_not_kept(target, values, is_new):
+    if not tracing():
+        return False
+    side = effects_around()
+    if side is not None:
+        side.append((None, NEW if is_new else "+", append_now, target, values))
+        return True
+    if why_not_kept(target, values, is_new):
         return False
     append((queue.ITEM, append_now, target, appended(values[0], is_new)))
     state_lists.note_value(target, values[0])

@@ -26,8 +26,6 @@ from .speculated import COMPARISONS, Speculation
 
 Found = TypeVar("Found")
 MOST_STATEMENTS = 60
-# Statements of a branch whose test may be a tensor, though nothing says so: most are not, and each costs code.
-_MOST_OPEN = 6
 # ``a and b``, ``a or b`` for the sake of their truth, with that of `a` asked for once, and not again of the result.
 _ONCE = {ast.And: "B if A else False", ast.Or: "True if A else B"}
 # The same for the sake of their value, and where data decides which one that is.
@@ -52,13 +50,12 @@ class Lowering:
         self._operands = 0
         self._statements = 0
         self.is_open = _are_open(tests_of(place.statement), place, scope)
-        self._most = _MOST_OPEN if self.is_open else MOST_STATEMENTS
 
     def count_statement(self) -> None:
         """Take note of a statement of a side; raises Declined where there are too many."""
         self._statements += 1
-        if self._statements > self._most:
-            raise Declined(TOO_BIG, f"the sides have more than {self._most} statements")
+        if self._statements > MOST_STATEMENTS:
+            raise Declined(TOO_BIG, f"the sides have more than {MOST_STATEMENTS} statements")
 
     def taint(self, node: ast.expr) -> Taint:
         return self._evidence.of_test(node)

@@ -226,6 +226,12 @@ def why_not_entered(trace: Trace, predicate: Variable) -> tuple[str, ...]:
 
 
 @question(otherwise=None)
+def collect(trace: Trace, effects: Variable) -> None:
+    """Let the effects of functions that the side calls go to that list, among those of its own statements."""
+    trace.compilation.of(Regions).open[-1].effects = effects
+
+
+@question(otherwise=None)
 def enter_other_side(trace: Trace) -> None:
     """From here on, the side is traced that is taken where the predicate is false."""
     trace.compilation.of(Regions).open[-1].turn(trace)

@@ -159,7 +159,12 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
 
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
         one of `APPENDS` for an append to the target, and "." for an attribute of the target that is created.
+    In a function that a side of a branch calls, they are left to that.
     """
+    side = effects.effects_around()
+    if side is not None:
+        side.extend(every)
+        return
     in_program = deferral.guards_are_assertions()
     in_graph = queue.guards == "async" or in_program
     for _, method, _, target, values in every:
@@ -180,15 +185,21 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
                 _needs_rerun()
         is_within = method is None and deferral.is_in_a_context()
         call = (_within(), (delivery, target)) if is_within else (delivery, target)
-        kept = [appended(value, method == NEW) if method in APPENDS else kept_now(value) for value in values]
-        effects.append((kind, kept_now(predicate), *call, *kept), is_guard=method is None)
+        effects.append((kind, kept_now(predicate), *call, *_kept(method, values)), is_guard=method is None)
+
+
+def _kept(method: str | None, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if method == effects.JUDGED:
+        return values
+    return tuple([appended(value, method == NEW) if method in APPENDS else kept_now(value) for value in values])
 
 
 def _refusal(method: str | None, target: Any, values: tuple[Any, ...], in_graph: bool) -> str:
     if method in APPENDS:
         return why_not_kept(target, values, method == NEW) if deferral.tracing() else NO_EPILOGUE
-    if method == ".":
-        return effects.refusal_here(False, values, False) if deferral.tracing() else NO_EPILOGUE
+    if method in (".", effects.JUDGED):
+        shown = values if method == "." else ()
+        return effects.refusal_here(False, shown, False) if deferral.tracing() else NO_EPILOGUE
     if method is not None:
         return effects.refusal(target, method, values) if deferral.tracing() else NO_EPILOGUE
     if queue.guards == "keep":

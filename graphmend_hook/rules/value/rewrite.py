@@ -185,7 +185,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 36
+    version = 37
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -7,7 +7,7 @@ the real tensors, on their device, so the value is the one that eager would read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,17 +53,27 @@ def known_elements(trace: Trace, tensor: Variable, of_inputs: bool = True) -> tu
 
     of_inputs: may they be known from the inputs of the frame, beside those that a module holds or somebody has named?
     """
-    return elements_of(trace, tensor, of_inputs)
+    return elements_of(trace, tensor, _any if of_inputs else _is_held_or_named)
 
 
-def elements_of(trace: Trace, tensor: Variable, of_inputs: bool) -> tuple[Any, ...] | None:
-    """The same, asked by the engine."""
+def _any(_leaf: torch.fx.Node) -> bool:
+    return True
+
+
+def _is_held_or_named(leaf: torch.fx.Node) -> bool:
+    return is_held_by_module(leaf) or is_named(leaf)
+
+
+def elements_of(
+    trace: Trace, tensor: Variable, may_be_of: Callable[[torch.fx.Node], bool] = _any
+) -> tuple[Any, ...] | None:
+    """The same, asked by the engine.  may_be_of: may they be known from that input of the frame?"""
     fake = fake_of(tensor)
     trace.compilation.of(Asked).root = tensor_node(tensor)
     trace.compilation.of(Captured).denied, trace.compilation.of(Asked).refusal = None, UNKNOWN_DATA
     if not has_fixed_sizes(fake) or not 0 < fake.numel() <= MOST_CONSTANTS:
         return None
-    parts = _text(trace, tensor, of_inputs).split()
+    parts = _text(trace, tensor, may_be_of).split()
     if not parts:
         return None
     expect_success_of(trace.compilation)
@@ -72,7 +82,7 @@ def elements_of(trace: Trace, tensor: Variable, of_inputs: bool) -> tuple[Any, .
     return tuple(map(float if fake.dtype.is_floating_point else int, parts))
 
 
-def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
+def _text(trace: Trace, tensor: Variable, may_be_of: Callable[[torch.fx.Node], bool]) -> str:
     """The elements, parted by spaces; "" where they are not known."""
     compilation = trace.compilation
     asked = compilation.of(Asked)
@@ -85,7 +95,7 @@ def _text(trace: Trace, tensor: Variable, of_inputs: bool) -> str:
         if constant is not None:
             return readable(constant)
         making = _making(compilation, root)
-        if not (of_inputs or all(is_held_by_module(leaf) or is_named(leaf) for leaf in making.leaves)):
+        if not all(map(may_be_of, making.leaves)):
             raise Unknown(WHILE_OF_AN_INPUT)
         value = making.result()
         guard(compilation, making, value)

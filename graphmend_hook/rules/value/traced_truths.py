@@ -47,16 +47,19 @@ def _lines_of_while(code: CodeType) -> frozenset[int]:
     return frozenset(lines)
 
 
+def _is_none(_leaf: torch.fx.Node) -> bool:
+    """Is it no input?  What is made of the program's constants alone is the same in each call."""
+    return False
+
+
 def _truth(translator: Any, test: Variable) -> bool | None:
     """Whether it is true, as the inputs of the frame say; None where they do not, or where a rule has asked them."""
     if is_unread(test) and not issubclass(test.peek_type(), torch.Tensor):
         return None
     if not (queue.specialise and is_covered(translator) and is_plain_tensor(test)):
         return None
-    if translator.lineno in _lines_of_while(translator.f_code):
-        return None  # there may be any number of steps
     trace, fake = trace_at(translator), fake_of(test)
-    if trace is None or trace.is_in_a_body or refusals.is_left(trace.place):  # or a rule has left it as it is written
+    if trace is None or trace.is_in_a_body:
         return None
     if not (has_fixed_sizes(fake) and fake.numel() == 1) or fake.is_complex() or fake.device.type == "meta":
         return None
@@ -65,7 +68,11 @@ def _truth(translator: Any, test: Variable) -> bool | None:
         return None
     # A guard on a number would hold it to that, where each other that is not 0 decides alike.
     truth = test if fake.dtype is torch.bool else call(trace, torch.ne, test, 0)
-    known = elements_of(trace, truth, of_inputs=True)
+    known = elements_of(trace, truth, _is_none)
+    # In a `while` there may be any number of steps; or a rule has left the test as it is written.
+    is_left = translator.lineno in _lines_of_while(translator.f_code) or refusals.is_left(trace.place)
+    if known is None and not is_left:
+        known = elements_of(trace, truth)
     if known is None:
         compilation.of(Asked).root = tensor_node(test)
         return None

@@ -110,6 +110,7 @@ def _selected(
 
 def _evaluated(side: Side, effects: list[Effect], arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if in_trace():
+        traced_sides.collect(effects)
         return side(effects, *arguments)
     with watched(side, effects):
         return side(effects, *arguments)
