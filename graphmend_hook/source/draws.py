@@ -20,6 +20,8 @@ OF_NUMPY = frozenset(
         *("randint", "random", "random_sample", "rayleigh", "standard_normal", "triangular", "uniform", "weibull"),
     }
 )
+# Of numpy, what may draw an array.
+OF_ARRAYS = OF_NUMPY | {"binomial", "choice", "dirichlet", "multinomial", "permutation", "poisson"}
 _CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
 CLOCKS = frozenset(f"time.{name}{unit}" for name in _CLOCKS for unit in ("", "_ns"))
 DRAWING = frozenset({*(f"random.{name}" for name in OF_RANDOM), *(f"numpy.random.{name}" for name in OF_NUMPY)})

@@ -180,6 +180,60 @@ def drawn_out_of_bounds(x, training):
     return x + 1 if training and number < 1 else x * 2
 
 
+def of_arrays(x, training):
+    return x * torch.from_numpy(np.random.rand(len(x))).float()
+
+
+def of_arrays_of_a_shape(x, training):
+    return x + torch.as_tensor(np.random.uniform(-1, 1, size=x.shape), dtype=torch.float32)
+
+
+def of_arrays_of_a_type(x, training):
+    return x + torch.from_numpy(np.random.normal(0, 1, (1,)).astype(np.float32))
+
+
+def of_names(x, training):
+    return x * np.random.uniform(low=0.2, high=0.8)
+
+
+def of_places(x, training):
+    return x[torch.from_numpy(np.random.permutation(3))] + x[np.random.randint(0, 3, (1,))]
+
+
+def of_a_choice(x, training):
+    return x[np.random.choice(3, 2, replace=False)]
+
+
+def of_truths(x, training):
+    return x[:3] * torch.from_numpy(np.random.rand(3) < 0.5)
+
+
+def of_an_array_that_decides(x, training):
+    drawn = np.random.rand(1)
+    if drawn < 0.5:
+        x = x * 2
+    return x + 1
+
+
+def of_both_in_turn(x, training):
+    first, second, third = np.random.rand(), np.random.rand(2), random.random()
+    return x * first + torch.from_numpy(second).float().sum() * third - np.random.rand()
+
+
+def of_an_array_that_is_written_to(x, training):
+    drawn = np.random.rand(3)
+    drawn[0] = 0
+    return x[:3] * torch.from_numpy(drawn).float()
+
+
+def of_sizes_that_data_decides(x, training):
+    return x.sum() + torch.from_numpy(np.random.rand(int(x.min()) + 1)).sum()
+
+
+def of_no_sizes(x, training):
+    return x + torch.from_numpy(np.random.uniform(0, 1, size=(-1,)))
+
+
 def checkpointed(x, training):
     return torch.utils.checkpoint.checkpoint(layer_drop, x, training, use_reentrant=False)
 """
@@ -205,8 +259,13 @@ DRAWN = (
     *("layer_drop", "between_logs", "by_its_name", "draw_of_torch", "guarded", "drops_by_python", "flips", "mixes"),
     *("one_scale_or_the_other", "several_on_a_line", "whole_numbers", "a_guard_between", "on_the_right"),
 )
+OF_ARRAYS = (
+    *("of_arrays", "of_arrays_of_a_shape", "of_arrays_of_a_type", "of_names", "of_places", "of_a_choice", "of_truths"),
+    *("of_an_array_that_decides", "of_both_in_turn", "of_an_array_that_is_written_to"),
+)
 CASES = (
     *DRAWN,
+    *OF_ARRAYS,
     "drawn_in_a_side",
     *("looked_at_behind_a_break", "fails", "drawn_by_an_operator", "checkpointed"),
     *("between_bounds_that_change", "out_of_bounds"),
@@ -260,6 +319,29 @@ def test_one_graph(name: str, modules: tuple[ModuleType, ModuleType]) -> None:
     assert counting.graphs == 1
     with pytest.raises((torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError)):
         torch.compile(plain, backend="eager", fullgraph=True)(torch.arange(3.0), False)
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_an_array_is_an_input_of_the_graph(name: str, modules: tuple[ModuleType, ModuleType]) -> None:
+    plain, mended = [getattr(module, name) for module in modules]
+    counting = Counting("inductor")
+    compiled = torch.compile(mended, backend=counting, fullgraph=True)
+    for seed in range(4):
+        x = torch.arange(3.0) + seed
+        assert outcome(compiled, x, False) == outcome(plain, x, False)
+    assert (counting.graphs, counting.runs) == (1, 4)
+
+
+@pytest.mark.parametrize("name", ["of_sizes_that_data_decides", "of_no_sizes"])
+def test_an_array_of_unknown_size_is_left_to_dynamo(name: str, modules: tuple[ModuleType, ModuleType]) -> None:
+    plain, mended = [getattr(module, name) for module in modules]
+    try:
+        expected = torch.compile(plain, backend="eager")(torch.arange(3.0), False).shape
+    except Exception as error:
+        with pytest.raises(type(error)):
+            torch.compile(mended, backend="eager")(torch.arange(3.0), False)
+    else:
+        assert torch.compile(mended, backend="eager")(torch.arange(3.0), False).shape == expected
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

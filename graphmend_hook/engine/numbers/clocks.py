@@ -51,7 +51,7 @@ def reading(trace: Trace, function: Variable) -> Variable:
     readings = trace.compilation.of(_Readings)
     operations = sum(node.op.startswith("call") for node in trace.graph.nodes)
     if clock not in readings.before:
-        readings.before[clock] = drawn_numbers.input_of(trace, clock, (), type(clock()))
+        readings.before[clock] = drawn_numbers.input_of(trace, clock, ((), {}), type(clock()))
     number = late_numbers.late_of(trace, readings.before[clock])
     if not operations:
         return number

@@ -30,6 +30,22 @@ def number_input(trace: Trace, source: Any, kind: type, name: str) -> Variable:
     return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
 
 
+def array_input(trace: Trace, source: Any, example: torch.Tensor, name: str) -> Variable:
+    """A new input of the graph: an array of numpy, of the dtype and the sizes of the example.
+
+    source: where generated code loads the array.
+    """
+    from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy_cls
+    from torch._dynamo.variables.tensor import NumpyNdarrayVariable
+
+    fake = trace.output.fake_mode.from_tensor(example, static_shapes=True)
+    proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=source)
+    proxy.node.meta["grapharg"] = GraphArg(
+        source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
+    )
+    return wrap_fx_proxy_cls(NumpyNdarrayVariable, trace.translator, proxy, example_value=fake)
+
+
 def computed_input(
     trace: Trace, sources: Sequence[Any], compute: Callable[..., Any], kind: type, name: str
 ) -> Variable:
