@@ -60,6 +60,7 @@ from .rules.value.traced import (
     read_in_side,
     read_in_side_by,
     read_list,
+    read_list_in_side,
     settle,
     size,
     sorted_items,

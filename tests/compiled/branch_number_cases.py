@@ -166,3 +166,29 @@ class a_probability(Owner):
 class an_exponent(Owner):
     def forward(self, x: Tensor) -> Tensor:
         return x.abs() ** x.max().item()
+
+
+@case(inductor=True)
+class a_list_of_numbers_is_taken_apart(Owner):
+    def forward(self, x: Tensor) -> Any:
+        low, high = 0.0, 1.0
+        if x.sum() > 4:
+            low, high = x.flatten()[:2].tolist()
+        return x, low + high
+
+
+@case()
+class a_list_of_numbers_is_shown(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 4:
+            print("columns", x.amax(0).tolist(), x.max().tolist())
+        return self.first(x)
+
+
+@case(declined="GM102-T04", train="GM102-T04")
+class a_list_of_what_data_counts(Owner):
+    def forward(self, x: Tensor) -> Any:
+        found: list[float] = []
+        if x.sum() > 4:
+            found = x[x > 1].tolist()
+        return self.first(x), found

@@ -254,7 +254,15 @@ def makes_a_tensor_of_several(meter, x):
     meter.last = torch.tensor([least, 1e300, -0.0, math.nan, most]).mean().item()
     kept = torch.tensor((most, least), dtype=torch.float64)
     there = torch.tensor([least, most], dtype=x.dtype, device=x.device)
-    return torch.tensor([least, most, 0.1]), torch.as_tensor([most]), kept, torch.tensor([least < 0, True]), there
+    mixed = torch.tensor((least, len(x), most)), torch.tensor([7, most], dtype=torch.float64)
+    return (
+        torch.tensor([least, most, 0.1]),
+        torch.as_tensor([most]),
+        kept,
+        torch.tensor([least < 0, True]),
+        there,
+        mixed,
+    )
 
 
 def appends_to_lists_by_what_is_made_there(meter, x):

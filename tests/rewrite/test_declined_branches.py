@@ -14,7 +14,6 @@ DECLINED = {
     "GM102-R01": ["if 0 < x.max().item() < n < 3:\n    x = x + 1\nreturn x"],
     "GM102-R02": [
         "if x.any():\n    x = (k := n)\nreturn x",
-        "if x.any():\n    x = x.tolist()\nreturn x",
         "if x.any():\n    x = super().unknown(x)\nreturn x",
         "if x.any():\n    x = [(k := i) for i in n]\nreturn x",
     ],
@@ -78,8 +77,8 @@ DECLINED = {
     ],
     "GM103-R01": ["if 0 < x.max().item() < n < 3:\n    raise ValueError", "assert 0 < x.max().item() < n < 3"],
     "GM103-R02": [
-        "if x.any() and n.tolist():\n    raise ValueError",
-        "assert x.any() or n.tolist()",
+        "if x.any() and eval(n):\n    raise ValueError",
+        "assert x.any() or eval(n)",
     ],
     "GM103-R03": [
         "if n: k = 1\ntorch._check(bool(x.any()), lambda: k)",

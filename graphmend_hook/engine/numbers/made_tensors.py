@@ -91,6 +91,8 @@ def _made(trace: Trace, given: Variable, dtype: Variable, device: torch.device) 
     parts = [number_tensors.whole_of(trace, item, kind_of(item)) for item in items]
     if any(part is None for part in parts):
         return None
+    if len(kinds) > 1:  # a whole number goes by way of a float of Python
+        parts = [call(trace, torch.Tensor.to, part, torch.float64) for part in parts]
     found = parts[0] if is_late(given) else call(trace, torch.stack, [part.as_proxy() for part in parts])
     # A tensor of its own, which the program may write to.
     return call(trace, torch.clone, call(trace, torch.Tensor.to, found, device, wanted))
@@ -98,9 +100,9 @@ def _made(trace: Trace, given: Variable, dtype: Variable, device: torch.device) 
 
 def _dtype(kinds: set[type], dtype: Variable) -> torch.dtype | None:
     """That of a tensor of such numbers; None where they are of several types, or would be rounded in another way."""
-    if kinds not in ({float}, {bool}, {int}):
+    if kinds not in ({float}, {bool}, {int}, {float, int}):
         return None
-    (kind,) = kinds
+    kind = float if float in kinds else next(iter(kinds))
     own = {float: torch.get_default_dtype(), bool: torch.bool, int: torch.int64}[kind]
     wanted = own if dtype is None else dtype.as_python_constant() if dtype.is_python_constant() else None
     return wanted if wanted in (_ROUNDED if kind is float else (own,)) else None

@@ -239,6 +239,8 @@ class Speculation:
     def _call(self, node: ast.Call) -> ast.expr:
         if (owner := item_of(node)) is not None:
             return expression("GM.read_in_side(A)", node, A=self.value(owner))
+        if (owner := item_of(node, "tolist")) is not None:
+            return expression("GM.read_list_in_side(A)", node, A=self.value(owner))
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
         if self._is_reading(node):

@@ -174,11 +174,7 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
     if numbers is not None:
         return _nested([*numbers], tensor.shape) if tensor.dim() else numbers[0]
     if may_capture and tensor.dim() and _may_be_late(tensor, tensor.dim() > 1):
-        expect_success()
-        copy = deferral.without_gradient(tensor).clone()
-        if copy.dim() == 1 and has_fixed_shape(copy) and 0 < copy.numel() <= _MOST_NUMBERS:
-            return [late_numbers.late(copy[place]) for place in range(copy.shape[0])]
-        return late_numbers.late_list(copy)
+        return _late_list(tensor)
     is_list = may_capture and tensor.dim() == 1 and has_fixed_shape(tensor)
     if is_list and 0 < tensor.numel() <= _MOST_SYMBOLS and capture.begin(tensor):
         found = on_host(tensor).tolist()
@@ -186,6 +182,26 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
         return found
     traced_contents.refuse()
     return None
+
+
+def read_list_in_side(tensor: Any) -> Any:
+    """The same in a side of a branch, where it may not break the graph."""
+    given = as_tensor(tensor)
+    if not isinstance(given, torch.Tensor):
+        return tensor.tolist()
+    if given.dim() == 0:
+        return read_in_side(given)
+    if is_asked(given) and has_elements(given) and _may_be_late(given, True):
+        return _late_list(given)
+    raise Unspeculable(MAY_FAIL, "tolist")
+
+
+def _late_list(tensor: torch.Tensor) -> Any:
+    expect_success()
+    copy = deferral.without_gradient(tensor).clone()
+    if copy.dim() == 1 and has_fixed_shape(copy) and 0 < copy.numel() <= _MOST_NUMBERS:
+        return [late_numbers.late(copy[place]) for place in range(copy.shape[0])]
+    return late_numbers.late_list(copy)
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
