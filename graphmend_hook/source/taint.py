@@ -172,10 +172,10 @@ class Evidence:
             elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
                 if isinstance(statement.targets[0], ast.Tuple):
                     yield statement.targets[0], statement.value
-            elif not hasattr(statement, "body") and self._scope.may_hold(b"for", statement):
-                for node in walk(statement):
-                    if isinstance(node, ast.comprehension):
-                        yield node.target, node.iter
+            part = getattr(statement, "test", None) if hasattr(statement, "body") else statement
+            if part is not None and self._scope.may_hold(b"for", part):
+                comprehensions = (node for node in walk(part) if isinstance(node, ast.comprehension))
+                yield from ((node.target, node.iter) for node in comprehensions)
 
     def _unpacked_calls(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Targets, and the calls whose results they are bound to: ``a, b = function(x)``."""
@@ -351,6 +351,8 @@ class Evidence:
         if isinstance(node, ast.Call):
             if getattr(node.func, "id", "") in ("all", "any") and len(node.args) == 1:
                 (items,) = node.args
+                if isinstance(items, (ast.GeneratorExp, ast.ListComp)):
+                    return self.of_test(items.elt)
                 parts = items.elts if isinstance(items, (ast.List, ast.Tuple)) else ()
                 return max(map(self.of_test, parts), default=self._of_open_test(items))
             return Taint.OPEN if self._may_answer(node) else Taint.NO

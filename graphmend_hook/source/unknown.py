@@ -45,7 +45,10 @@ _NUMBER = re.compile(
     r"|width|format|level|name|mode|ratio|depth|rank|stride|factor|seq_?len)|[ijk]|idx|ndim"
 )
 COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_OPERATED = (ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Subscript, ast.Call, ast.NamedExpr)
+_OPERATED = (
+    *(ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.Subscript, ast.Call, ast.NamedExpr),
+    *(ast.List, ast.Tuple),
+)
 
 
 class Unknown:

@@ -705,3 +705,30 @@ class a_property_that_writes(Owner):
         if h.max() > 1.5:
             h = h * self.scale
         return h, self.statistics.running_mean.clone()  # type: ignore[union-attr, operator]
+
+
+CHECKS = (lambda given: given.max() > 3, lambda given: given.min() < -3)
+
+
+@case()
+class any_of_what_checks_answer(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if any(check(x) for check in CHECKS):
+            x = x * 2
+        return x
+
+
+@case()
+class not_all_of_what_checks_answer(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if not all(check(x) for check in CHECKS):
+            x = x * 2
+        return x
+
+
+@case()
+class any_of_numbers_that_are_listed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if any(value > 3 for value in (x.max(), x.sum())):
+            x = x * 2
+        return x

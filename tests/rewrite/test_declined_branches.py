@@ -77,8 +77,8 @@ DECLINED = {
     ],
     "GM103-R01": ["if 0 < x.max().item() < n < 3:\n    raise ValueError", "assert 0 < x.max().item() < n < 3"],
     "GM103-R02": [
-        "if x.any() and eval(n):\n    raise ValueError",
-        "assert x.any() or eval(n)",
+        "if x.any() and (k := n):\n    raise ValueError",
+        "assert x.any() or (k := n)",
     ],
     "GM103-R03": [
         "if n: k = 1\ntorch._check(bool(x.any()), lambda: k)",
