@@ -169,9 +169,8 @@ class Evidence:
         for statement in self.function.statements:
             if isinstance(statement, ast.For):
                 yield statement.target, statement.iter
-            elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript)):
-                if isinstance(statement.targets[0], ast.Tuple):
-                    yield statement.targets[0], statement.value
+            elif _unpacks(statement, (ast.Name, ast.Subscript)):
+                yield statement.targets[0], statement.value
             part = getattr(statement, "test", None) if hasattr(statement, "body") else statement
             if part is not None and self._scope.may_hold(b"for", part):
                 comprehensions = (node for node in walk(part) if isinstance(node, ast.comprehension))
@@ -179,7 +178,7 @@ class Evidence:
 
     def _unpacked_calls(self) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Targets, and the calls whose results they are bound to: ``a, b = function(x)``."""
-        return ((s.targets[0], s.value) for s in self.function.statements if _unpacks_call(s))
+        return ((s.targets[0], s.value) for s in self.function.statements if _unpacks(s, ast.Call))
 
     @cached_property
     def _bindings(self) -> list[tuple[str, ast.expr]]:
@@ -579,13 +578,10 @@ def _compares_attribute(node: ast.expr, names: Collection[str]) -> bool:
     return any(isinstance(part, ast.Attribute) and part.attr in names for part in walk(node))
 
 
-def _unpacks_call(statement: ast.stmt) -> TypeGuard[ast.Assign]:
-    """Is it ``a, b = function(x)``?"""
-    return (
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Call)
-        and isinstance(statement.targets[0], ast.Tuple)
-    )
+def _unpacks(statement: ast.stmt, kinds: type | tuple[type, ...]) -> TypeGuard[ast.Assign]:
+    """``a, b = value``, of an expression of such a kind."""
+    is_assigned = isinstance(statement, ast.Assign) and isinstance(statement.value, kinds)
+    return is_assigned and isinstance(statement.targets[0], ast.Tuple)  # type: ignore[attr-defined]
 
 
 def _is_list_of_tensor(node: ast.expr) -> bool:

@@ -21,7 +21,7 @@ from graphmend_hook.engine.attempt import refusals
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
-STEMS = ("meters", "states", "loops", "losses", "libraries", "reports", "scripts")
+STEMS = ("meters", "states", "loops", "losses", "libraries", "reports", "scripts", "repositories", "threads")
 CALLS = 6
 # The last of six calls runs one graph, and at most two have been compiled.
 ONE_GRAPH = frozenset(
@@ -36,28 +36,38 @@ ONE_GRAPH = frozenset(
         "detection_metrics",
         "dice_of_present",
         "early_stopping",
+        "ema_decay",
         "encodec_codebook",
         "exits_early",
         "experts_torch_where",
         "fa2_mask_check",
+        "first_block_cache",
         "fixmatch",
+        "glow_actnorm",
         "grad_scaler_step",
         "grouped_experts_tolist",
         "hard_negative_topk",
         "hard_negatives",
         "highway_exception",
+        "hqq_zero_point",
         "hybrid_speech_loss",
         "integrate_and_fire",
         "kmeans_codebook",
+        "lerobot_denoise_while",
         "line_search",
+        "lit_ema",
         "loss_normalizer",
         "loss_scale_overflow",
         "loss_scaler",
+        "losses_must_be_finite",
         "mean_metric",
         "memory_by_index",
         "moco_queue",
+        "moco_ring",
+        "moe_tokens_per_expert",
         "moe_tolist",
         "nested_stats",
+        "nflows_tails",
         "obs_normalizer",
         "packed_lstm_max_pool",
         "parse_losses",
@@ -66,10 +76,12 @@ ONE_GRAPH = frozenset(
         "postfix_writer",
         "ppo_early_stop",
         "ppo_target_kl",
+        "prints_then_asserts",
         "range_observer",
         "range_warnings",
         "rate_by_kl",
         "recurrent_policy",
+        "rnnt_frames",
         "safe_cholesky",
         "shadow_model",
         "silenced_warning",
@@ -83,11 +95,16 @@ ONE_GRAPH = frozenset(
         "stops_early",
         "sup_con_loop",
         "swa_in_buffer",
+        "timesfm_decode_cache",
         "tokens_by_expert",
         "top1_capacity",
         "top2_moe",
+        "torchmetrics_update",
         "triplet_miner",
+        "trl_ppo_ratio",
         "unet_logs_upsample",
+        "vllm_sampler",
+        "warns_of_padding",
     }
 )
 _ONCE = "Converting a tensor with requires_grad"  # torch says it once in a process
@@ -96,6 +113,7 @@ DIFFERENT = {
     "newton_step": "PyTorch: what fails in a graph does not come to the handler around it",
     "clips_by_percentile": "PyTorch: numbers of numpy are arrays without dimensions",
     "gumbel_temperature": "PyTorch: numbers of numpy are arrays without dimensions",
+    "wav2vec2_spec_augment": "PyTorch: what numpy chooses out of an array is drawn by torch",
 }
 
 
