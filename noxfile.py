@@ -61,8 +61,8 @@ def tests(session: nox.Session) -> None:
     """The suite, on torch 2.13.0 and transformers 4.52.4."""
     with_torch(session, "test")
     session.install("-c", PAPER, *TRAINERS)
-    # Every other case, on one backend: `tests_torch` has all of them, and Inductor takes seconds for what is new to it.
-    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "--sample", "2"]))
+    # One case in four, on one backend: `tests_torch` has all of them, and Inductor takes seconds for what is new to it.
+    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "--sample", "4"]))
 
 
 @nox.session
