@@ -1,15 +1,17 @@
-"""Effects of functions that a side of a branch calls come where the side is taken, in eager's order; prints by any name."""
+"""Effects come where eager has them, in its order: those of functions that a side calls, prints by any name, and those
+that show numbers which a comprehension reads."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from observing import Counting, assert_alike, begun, both, observe, with_own_names
 
-PLAIN, MENDED = both("called_effect_cases")
+CASES = {stem: both(stem) for stem in ("called_effect_cases", "listed_number_cases")}
 CALLS = 6
 
 
@@ -31,16 +33,21 @@ def seen(cases: Any, name: str, backend: Counting | None) -> list[Any]:
     return found
 
 
+def cases(kind: str) -> Iterator[Any]:
+    for stem, (plain, _) in CASES.items():
+        yield from (pytest.param(stem, each.__name__, id=each.__name__) for each in getattr(plain, kind))
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("name", [each.__name__ for each in PLAIN.ONE_GRAPH])
-def test_one_graph_with_eagers_effects(name: str, backend: str) -> None:
-    counting = Counting(backend)
-    assert_alike(seen(MENDED, name, counting), seen(PLAIN, name, None))
-    assert counting.graphs == 1
-    assert counting.runs == CALLS
+@pytest.mark.parametrize(("stem", "name"), [*cases("ONE_GRAPH")])
+def test_one_graph_with_eagers_effects(stem: str, name: str, backend: str) -> None:
+    (plain, mended), counting = CASES[stem], Counting(backend)
+    assert_alike(seen(mended, name, counting), seen(plain, name, None))
+    assert (counting.graphs, counting.runs) == (1, CALLS)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("name", [each.__name__ for each in PLAIN.AS_IN_EAGER])
-def test_what_else_they_do_is_as_in_eager(name: str, backend: str) -> None:
-    assert_alike(seen(MENDED, name, Counting(backend)), seen(PLAIN, name, None))
+@pytest.mark.parametrize(("stem", "name"), [*cases("AS_IN_EAGER")])
+def test_what_else_they_do_is_as_in_eager(stem: str, name: str, backend: str) -> None:
+    plain, mended = CASES[stem]
+    assert_alike(seen(mended, name, Counting(backend)), seen(plain, name, None))

@@ -123,8 +123,10 @@ def reading(leaf: ast.expr) -> ast.expr:
     So does what a clock shows: whether the function is one is seen while tracing.
     """
 
+    iterated: set[ast.AST] = set()
+
     def instead(node: ast.AST) -> ast.AST | None:
-        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        if isinstance(node, ast.Lambda):  # nobody knows when it is called
             return node
         owner = item_of(node)
         if owner is not None:
@@ -136,7 +138,9 @@ def reading(leaf: ast.expr) -> ast.expr:
                 return expression("GM.read_by(F, A)", node, F=function, A=replaced(read, instead))
             case ast.Call(ast.Attribute() | ast.Name() as function, [], []) if _bare(function) in _CLOCKS:
                 return expression("GM.drawn(F)", node, F=function)
-        owner = item_of(node, "tolist") if node is leaf else None
+        if isinstance(node, ast.comprehension):
+            iterated.add(node.iter)
+        owner = item_of(node, "tolist") if node is leaf or node in iterated else None
         return None if owner is None else expression("GM.read_list(A)", owner, A=owner)
 
     return replaced(leaf, instead)

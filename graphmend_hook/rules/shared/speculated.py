@@ -15,7 +15,7 @@ from typing import Protocol
 from ...source import tensor_ops
 from ...source.names import NamesIn, free_names, item_of, root_of, unpacks, walk
 from ...source.scopes import ModuleScope, Place
-from ...source.templates import OWN, constant, expression, name
+from ...source.templates import OWN, constant, expression, name, replaced
 from ...source.unknown import TORCH
 from ..base import Declined
 from ..value.forms import Question, called, shaped_by_data
@@ -181,7 +181,7 @@ class Speculation:
         return self._parts(node)
 
     def _closed(self, node: ast.expr) -> ast.expr:
-        """A function without a name, or a comprehension: as it was written."""
+        """A function without a name, as it was written; or a comprehension, but for the numbers that it reads."""
         names = NamesIn.code(node)
         held = self.slots | self.stored.keys()
         is_held = any(isinstance(part, ast.expr) and ast.unparse(part) in held for part in walk(node))
@@ -190,7 +190,19 @@ class Speculation:
             raise Declined(NOT_SPECULABLE, f"`{_text(node)}` may only be evaluated if its side is taken")
         for spelling in sorted(free_names(node)):
             self.value(name(spelling, node))
-        return node
+        return node if isinstance(node, ast.Lambda) else replaced(node, self._read_within)
+
+    def _read_within(self, node: ast.AST) -> ast.AST | None:
+        """The numbers that a comprehension reads, as in a side."""
+        if isinstance(node, ast.Lambda):  # nobody knows when it is called
+            return node
+        for method, form in (("item", "GM.read_in_side(A)"), ("tolist", "GM.read_list_in_side(A)")):
+            if (owner := item_of(node, method)) is not None:
+                return expression(form, owner, A=replaced(owner, self._read_within))
+        if isinstance(node, ast.Call) and self._is_reading(node):
+            (given,) = node.args
+            return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=replaced(given, self._read_within))
+        return None
 
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
