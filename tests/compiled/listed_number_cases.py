@@ -80,6 +80,35 @@ class Appended(Shows):
         self.seen.append([row.max().item() for row in x])
 
 
+class Extended(Shows):
+    def show(self, x):
+        self.seen.extend(x.argmax(1).tolist())
+
+
+class ExtendedAndCounted(Shows):
+    def show(self, x):
+        self.seen.extend([row.max().item() for row in x])
+        self.last = sum(self.seen) / len(self.seen)
+
+
+class ExtendedInASide(Shows):
+    def forward(self, x):
+        if x.max() > 3:
+            self.seen.extend(x[0].tolist())
+        return self.fc(x)
+
+
+class ExtendedByAMethod(Shows):
+    def forward(self, x):
+        if x.max() > 3:
+            self.keep(x)
+        return self.fc(x)
+
+    def keep(self, x):
+        self.seen.extend(x[0].tolist())
+        print("kept", len(x))
+
+
 class WrittenAfter(Shows):
     def forward(self, x):
         y = x * 2
@@ -123,7 +152,18 @@ class Raised(Shows):
 
 ONE_GRAPH = [
     *(Shows, Norms, ByName, InAText, Joined, JoinedByName, JoinedBefore, Reduced, Nested, Unpacked, Converted),
-    *(Appended, WrittenAfter, InASide, JoinedInASide, KeptInASide, Raised),
+    *(
+        Appended,
+        Extended,
+        ExtendedAndCounted,
+        ExtendedInASide,
+        ExtendedByAMethod,
+        WrittenAfter,
+        InASide,
+        JoinedInASide,
+        KeptInASide,
+        Raised,
+    ),
 ]
 
 
@@ -155,4 +195,28 @@ class BoundAmongThem(Shows):
         print([(last := row.max().item()) for row in x], last)
 
 
-AS_IN_EAGER = [ChosenByData, ChosenInASide, CalledLater, InASet, BoundAmongThem]
+class ExtendedByTensors(Shows):
+    def show(self, x):
+        self.seen.extend([x.amax(), x.max().item()])
+
+
+class ExtendedByRows(Shows):
+    def show(self, x):
+        self.seen.extend(x.tolist())
+
+
+class ExtendedByItself(Shows):
+    def show(self, x):
+        self.seen.append(x.max().item())
+        self.seen.extend(self.seen)
+
+
+class ExtendedByData(Shows):
+    def show(self, x):
+        self.seen.extend(x[x > 1].tolist())
+
+
+AS_IN_EAGER = [
+    *(ExtendedByTensors, ExtendedByRows, ExtendedByItself, ExtendedByData),
+    *(ChosenByData, ChosenInASide, CalledLater, InASet, BoundAmongThem),
+]

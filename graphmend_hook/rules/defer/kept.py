@@ -1,7 +1,7 @@
 """``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at.
 
 So it is with a deque, with ``self.log["loss"].append(...)``, with ``self.log.setdefault("loss", []).append(...)``, and
-with lists of the module's and of a function around.
+with lists of the module's and of a function around; and with ``self.predictions.extend(best.tolist())``.
 """
 
 from __future__ import annotations
@@ -27,21 +27,37 @@ else:
 )
 
 
+_EXTENDED = Template(
+    """
+if GM.tracing():
+    TARGET = RECEIVER
+    VALUES = LEAF
+    if not GM.extended_behind(TARGET, VALUES):
+        TARGET.extend(VALUES)
+else:
+    ORIGINAL
+"""
+)
+
+
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
-    owner, value = appended_to(statement, place.function) or (None, None)
+    appends, extends = (appended_to(statement, place.function, method) for method in ("append", "extend"))
+    owner, value = appends or extends or (None, None)
     if owner is None or value is None or isinstance(value, ast.Constant):
         return None
     if place.inside_try or unsuitable(place, scope, CODE) is not None:
         return None
-    holes = {"RECEIVER": owner, "LEAF": reading(value), "IS_NEW": constant(is_new(value), statement)}
-    return Ready(_KEPT.fill(statement, ORIGINAL=statement, **holes))
+    holes = {"RECEIVER": owner, "LEAF": reading(value), "ORIGINAL": statement}
+    if appends is None:
+        return Ready(_EXTENDED.fill(statement, **holes))
+    return Ready(_KEPT.fill(statement, IS_NEW=constant(is_new(value), statement), **holes))
 
 
-def appended_to(statement: ast.Expr, function: Function) -> tuple[ast.expr, ast.expr] | None:
+def appended_to(statement: ast.Expr, function: Function, method: str = "append") -> tuple[ast.expr, ast.expr] | None:
     """What the statement appends to that may be older than the call, and what it appends; None for anything else."""
     match statement.value:
-        case ast.Call(func=ast.Attribute(value=owner, attr="append"), args=[value], keywords=[]):
+        case ast.Call(func=ast.Attribute(value=owner, attr=called), args=[value], keywords=[]) if called == method:
             is_kept = not isinstance(value, ast.Starred) and _is_held(owner, function)
             return (owner, value) if is_kept else None
     return None

@@ -27,6 +27,7 @@ from .traced_texts import kept
 
 _LISTS = (list, deque)
 NEW = "+new"
+_MOST_ITEMS = 64  # that are appended by one statement
 APPENDS = ("+", NEW)  # of a value; and of a tuple or a dict that is made for it
 _KEPT = Feature("an append waits for the end of the graph", Lifetime.CODE)
 
@@ -58,6 +59,42 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
     append((queue.ITEM, append_now, target, appended(values[0], is_new)))
     state_lists.note_value(target, values[0])
     return True
+
+
+def extended_behind(target: Any, items: Any) -> bool:
+    """The same of ``target.extend(items)``: an append of each, if these are numbers and texts that traced code lists."""
+    if not tracing() or not _is_made_here(items):
+        return False
+    if not all([_is_plain(item) for item in items]):  # noqa: C419  Dynamo: no generators
+        return False
+    side = effects_around()
+    if side is not None:
+        for item in items:  # a comprehension would have `target` in a cell, and Dynamo looks at what is in one
+            side.append((None, "+", append_now, target, (item,)))
+        return True
+    if refusal_here(False, (*items,), False) or not _may_wait(target):
+        return False
+    for place, item in enumerate(items):
+        if place > 0:  # of the first one it is noted
+            _note_append(target)
+        append((queue.ITEM, append_now, target, kept(item)))
+        state_lists.note_value(target, item)
+    return True
+
+
+@question(otherwise=None)
+def _note_append(trace: Trace, target: Variable) -> None:
+    state_lists.note_append(trace, target)
+
+
+@question(otherwise=False)
+def _is_made_here(_trace: Trace, items: Variable) -> bool:
+    """Is it a list or a tuple that traced code has made, with something in it, and not too much?"""
+    if is_unread(items):
+        return False
+    found = items.realize()
+    is_list = type(found).__name__ in ("ListVariable", "TupleVariable") and found.source is None
+    return is_list and 0 < len(found.items) <= _MOST_ITEMS
 
 
 def why_not_kept(target: Any, values: tuple[Any, ...], is_new: bool = False) -> str:

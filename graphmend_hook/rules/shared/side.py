@@ -40,6 +40,14 @@ _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
 _NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
+_EXTEND = Template(
+    """
+TARGET = RECEIVER
+VALUES = LEAF
+if not GM.extended_behind(TARGET, VALUES):
+    TARGET.extend(VALUES)
+"""
+)
 _APPEND = Template("EFFECTS.append((None, METHOD, GM.append_now, TARGET, (LEAVES,)))")
 _RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
 _CREATE = Template(
@@ -305,6 +313,10 @@ class Side(Speculation):
             self._stores = True
 
     def _effect(self, statement: ast.Expr) -> None:
+        extended, items = appended_to(statement, self.lowering.place.function, "extend") or (None, None)
+        if extended is not None and items is not None and not isinstance(extended, ast.Call):
+            self.body += _EXTEND.fill(statement, RECEIVER=self.whole(extended), LEAF=self.whole(items))
+            return
         owner, value = appended_to(statement, self.lowering.place.function) or (None, None)
         if owner is not None and value is not None and not isinstance(owner, ast.Call):
             method = "+new" if is_new(value) else "+"
