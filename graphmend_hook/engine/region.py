@@ -55,7 +55,8 @@ class Region:
     unjudged: of each statement that is being traced, one in another, the last node before it, and whether the region
         was spoilt then (see `begin`).
     stores: what its sides store in objects that are older, if it has sides: those of a branch, whose test is known.
-    effects: the list, of the trace, for what the side at hand leaves for the end of the graph; None where it may not.
+    effects: the list, of the trace, that takes what functions which the side at hand calls leave for the end of the
+        graph; None in a region that is no side.
     """
 
     def __init__(self, trace: Trace, at: tuple[SourceLine | None, int], codes: Codes, predicate: Variable) -> None:

@@ -1,7 +1,7 @@
 """Functions of Python's `random` and of numpy that draw a number from the one generator of their module; and clocks.
 
-They draw if they are given numbers alone; a size makes an array of numpy's.  What Python's draws of whole numbers give,
-Dynamo itself makes inputs of.
+They draw if they are given numbers alone; a size makes an array of numpy's (`OF_ARRAYS`).  What Python's draws of whole
+numbers give, Dynamo itself makes inputs of.
 """
 
 from __future__ import annotations

@@ -313,18 +313,43 @@ class SwitchedOff(Says):
         log.disabled = False
 
 
-AS_IN_EAGER = [
-    *(
-        Warns,
-        AppendsTensors,
-        Redirects,
-        Catches,
-        LooksAtTheList,
-        PopsFromTheList,
-        AsksInAnOperand,
-        AsksInASide,
-        Fails,
-        Draws,
-        SwitchedOff,
-    )
-]
+class Elsewhere(Says):
+    def say(self, value):
+        into = io.StringIO()
+        print("large", value, file=into, sep=":", end="", flush=True)
+        self.seen.append(into.getvalue())
+
+
+class GuardsInATry(Says):
+    """What an inner branch raises is caught there."""
+
+    def forward(self, x):
+        if self.is_large(x):
+            self.check(x)
+        return self.fc(x)
+
+    def check(self, x):
+        try:
+            if x.mean() > 1:
+                raise ValueError("too much")
+        except ValueError:
+            self.count += 1
+            print("caught")
+
+
+class BranchesInAContext(Says):
+    def forward(self, x):
+        if self.is_large(x):
+            self.check(x)
+        return self.fc(x)
+
+    def check(self, x):
+        with contextlib.redirect_stdout(io.StringIO()):
+            if x.mean() > 1:
+                print("unseen")
+
+
+AS_IN_EAGER = (
+    *(Elsewhere, GuardsInATry, BranchesInAContext, Warns, AppendsTensors, Redirects, Catches, LooksAtTheList),
+    *(PopsFromTheList, AsksInAnOperand, AsksInASide, Fails, Draws, SwitchedOff),
+)

@@ -113,7 +113,6 @@ DIFFERENT = {
     "newton_step": "PyTorch: what fails in a graph does not come to the handler around it",
     "clips_by_percentile": "PyTorch: numbers of numpy are arrays without dimensions",
     "gumbel_temperature": "PyTorch: numbers of numpy are arrays without dimensions",
-    "wav2vec2_spec_augment": "PyTorch: what numpy chooses out of an array is drawn by torch",
 }
 
 

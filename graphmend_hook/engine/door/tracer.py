@@ -119,6 +119,12 @@ def covered_trace_at(translator: Any) -> Trace | None:
     return trace if trace is not None and any(map(is_covered, trace.frames())) else None
 
 
+def is_under(trace: Trace, rule: str) -> bool:
+    """Is the rule on in the module whose code is being traced, all of it?"""
+    frame = next(trace.frames_outside(), None)
+    return frame is not None and covered.is_under(rule, frame.f_code, frame.f_globals)
+
+
 def place_of(error: BaseException) -> Place | None:
     """Where the program was when the error ended its trace; of an order to begin anew, in the outermost frame."""
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase

@@ -34,7 +34,7 @@ def add_handlers(_kind: Any) -> None:
     from torch._dynamo.variables.misc import NumpyVariable
 
     _let(NumpyVariable, "value", _is_of_numpy, _made_of)
-    _let(NumpyVariable, "value", _asking().__contains__, _asked_of)
+    _let(NumpyVariable, "value", _add_asking().__contains__, _asked_of)
     _let(UserFunctionVariable, "fn", _OF_STATISTICS.__contains__, _made_of)
     _let(PolyfilledFunctionVariable, "fn", lambda function: function is sum, _summed)
     _let_choose(BuiltinVariable)
@@ -46,9 +46,8 @@ def _is_of_numpy(function: Any) -> bool:
     return is_numpys and getattr(function, "__name__", "") in _OF_NUMPY
 
 
-@functools.cache
-def _asking() -> tuple[Callable[..., Any], ...]:
-    """Those of `_ASKING` that numpy has, where it is there; a test may ask for what they give (`number_tensors`)."""
+def _add_asking() -> tuple[Callable[..., Any], ...]:
+    """Let a test ask for what those of `_ASKING` give that numpy has, where it is there: these (`number_tensors`)."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None:
         return ()

@@ -99,7 +99,7 @@ def _made(trace: Trace, given: Variable, dtype: Variable, device: torch.device) 
 
 
 def _dtype(kinds: set[type], dtype: Variable) -> torch.dtype | None:
-    """That of a tensor of such numbers; None where they are of several types, or would be rounded in another way."""
+    """That of a tensor of such numbers; None for truths among others, or where they would be rounded in another way."""
     if kinds not in ({float}, {bool}, {int}, {float, int}):
         return None
     kind = float if float in kinds else next(iter(kinds))

@@ -30,10 +30,10 @@ def number_input(trace: Trace, source: Any, kind: type, name: str) -> Variable:
     return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
 
 
-def array_input(trace: Trace, source: Any, example: torch.Tensor, name: str) -> Variable:
+def array_input(trace: Trace, source: Any, name: str, example: torch.Tensor) -> Variable:
     """A new input of the graph: an array of numpy, of the dtype and the sizes of the example.
 
-    source: where generated code loads the array.
+    source: where generated code loads the array; name: of the input.
     """
     from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy_cls
     from torch._dynamo.variables.tensor import NumpyNdarrayVariable

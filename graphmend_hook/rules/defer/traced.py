@@ -50,9 +50,10 @@ from .traced_texts import NOBODY, computed, holds_tensor, kept, text_fails, why_
 _ONCE = ("debug_once", "info_once", "warning_once", "error_once")  # methods without effect at a second call
 _LOOKING = ("_log", "findCaller")  # methods that a logger calls to look at the frame
 _LEVELLED = ("debug", "info", "warning", "error", "critical", "log")
-# In the place of the method, of an effect in a function that a side calls: it was judged there, and its values kept.
+# Stands for the method of an effect that was judged where it stands, in a function that a side calls.  Its values are
+# copies already.
 JUDGED = "!"
-_PRINT, _WARN = print, warnings.warn  # the program may replace them
+PRINT, _WARN = print, warnings.warn  # the program may replace them
 
 
 @question(otherwise=None)
@@ -120,9 +121,9 @@ def _leave(delivery: traced_callers.Delivery, target: Any, values: tuple[Any, ..
 
 @question(otherwise=None)
 def effects_around(trace: Trace) -> Any:
-    """The list for what the side at hand leaves for the end of the graph, or None.
+    """The list that takes the effects of the function that is being traced, if a side of a branch calls it.
 
-    The place stands in a function that the side calls.  None too in what Python might not get to in that side.
+    None outside of sides; and in a region that is none, where an effect spoils the region.
     """
     regions = trace.compilation.of(Regions).open
     return regions[-1].effects if regions else None
@@ -256,7 +257,7 @@ def _why_unknown(target: object, method: str) -> str:
 def _is_builtin(target: object) -> bool:
     """Is it one of Python's functions that are known to have an effect?"""
     return (
-        target is _PRINT
+        target is PRINT
         or target is _WARN
         or target is logging.debug
         or target is logging.info

@@ -20,7 +20,6 @@ from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
 from ...engine.numbers import state_lists
 from ...engine.numbers.late_numbers import has_text, is_late_list
-from . import traced_prints  # noqa: F401  what no statement says is heard by the trace
 from .codes import MAY_CHANGE
 from .traced import append, effects_around, refusal_here
 from .traced_texts import kept
@@ -62,7 +61,7 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
 
 
 def extended_behind(target: Any, items: Any) -> bool:
-    """The same of ``target.extend(items)``: an append of each, if these are numbers and texts that traced code lists."""
+    """The same of ``target.extend(items)``: an append of each, if these are numbers and texts of a list made here."""
     if not tracing() or not _is_made_here(items):
         return False
     if not all([_is_plain(item) for item in items]):  # noqa: C419  Dynamo: no generators

@@ -6,27 +6,29 @@ frame does not matter: `print` looks at none.
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Any
 
 from ...engine.door.question import at_connection
 from ...engine.door.replaced_builtins import replace
 from ...engine.epilogue.deferral import tracing
-from .traced import defer, deferrable
+from .traced import PRINT, defer, deferrable
 
 
 def _shown(*values: Any, **options: Any) -> None:
-    """Traced in place of ``print(*values, **options)``."""
+    """Traced in place of ``print(*values, **options)``; the program may call something else by that name."""
     given = ((*options,), *values, *options.values())
-    if tracing() and deferrable(print, "", given):
-        defer(_delivered, print, "", given)
+    if tracing() and deferrable(PRINT, "", given):
+        defer(_delivered, PRINT, "", given)
     else:
-        print(*values, **options)
+        PRINT(*values, **options)
 
 
 @at_connection
 def watch() -> None:
     """Let Dynamo's builtin `print` wait for the end of the graph, in modules under the rule, from now on."""
-    replace(print, _shown, "defer")
+    if isinstance(PRINT, BuiltinFunctionType):  # else a program had replaced it before this package was there
+        replace(PRINT, _shown, "defer")
 
 
 def _delivered(target: Any, given: tuple[Any, ...]) -> None:

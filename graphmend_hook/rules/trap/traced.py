@@ -158,19 +158,21 @@ def commit(every: Sequence[tuple[Any, ...]]) -> None:
     """Leave the effects and guards of both sides for the end of the graph; raises Unspeculable if one may not wait.
 
     every: (predicate, method, delivery, target, values); `method` is None for a guard, whose target is its text,
-        one of `APPENDS` for an append to the target, and "." for an attribute of the target that is created.
-    In a function that a side of a branch calls, they are left to that.
+        one of `APPENDS` for an append to the target, "." for an attribute of the target that is created, and `JUDGED`
+        for what was judged where it stands.
+    In a function that a side of a branch calls they are left to that side, and judged here and there.
     """
     side = effects.effects_around()
-    if side is not None:
-        side.extend(every)
-        return
     in_program = deferral.guards_are_assertions()
     in_graph = queue.guards == "async" or in_program
     for _, method, _, target, values in every:
-        refusal = _refusal(method, target, values, in_graph)
+        is_judged_there = side is not None and method in APPENDS  # which is noted
+        refusal = "" if is_judged_there else _refusal(method, target, values, in_graph)
         if refusal:
             raise Unspeculable(refusal)
+    if side is not None:
+        side.extend(every)
+        return
     for predicate, method, delivery, target, values in every:
         if method is None and in_graph:
             deferral.assert_in_graph(~predicate, target)

@@ -185,7 +185,7 @@ def tolist(tensor: Any, may_capture: bool = True) -> Any:
 
 
 def read_list_in_side(tensor: Any) -> Any:
-    """The same in a side of a branch, where it may not break the graph."""
+    """``tensor.tolist()`` in a side of a branch, where it may not break the graph: its numbers wait for its end."""
     given = as_tensor(tensor)
     if not isinstance(given, torch.Tensor):
         return tensor.tolist()

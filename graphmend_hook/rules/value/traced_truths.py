@@ -47,8 +47,8 @@ def _lines_of_while(code: CodeType) -> frozenset[int]:
     return frozenset(lines)
 
 
-def _is_none(_leaf: torch.fx.Node) -> bool:
-    """Is it no input?  What is made of the program's constants alone is the same in each call."""
+def _no_input(_leaf: torch.fx.Node) -> bool:
+    """May the truth be known from this input?  From none: only what is made of constants is the same in each call."""
     return False
 
 
@@ -68,7 +68,7 @@ def _truth(translator: Any, test: Variable) -> bool | None:
         return None
     # A guard on a number would hold it to that, where each other that is not 0 decides alike.
     truth = test if fake.dtype is torch.bool else call(trace, torch.ne, test, 0)
-    known = elements_of(trace, truth, _is_none)
+    known = elements_of(trace, truth, _no_input)
     # In a `while` there may be any number of steps; or a rule has left the test as it is written.
     is_left = translator.lineno in _lines_of_while(translator.f_code) or refusals.is_left(trace.place)
     if known is None and not is_left:
