@@ -280,3 +280,69 @@ class an_exit_before_a_write(Owner):
                 break
             self.mean.add_(y.mean(0))
         return y + self.mean
+
+
+# --- constants, of which the trace knows what they hold until a side writes to them -----------------------------------
+
+
+@case()
+class a_count_is_read(Owner):
+    def forward(self, x: Tensor) -> tuple[Tensor, object]:
+        count = torch.tensor(0)
+        if x.sum() > 0:
+            count += 1
+        return x, count.item()
+
+
+@case()
+class a_view_of_it_is_written_to(Owner):
+    def forward(self, x: Tensor) -> tuple[Tensor, object]:
+        count = torch.tensor(0)
+        view = count.view(1)
+        if x.sum() > 0:
+            view += 1
+        return x, count.item() + view.item()
+
+
+@case()
+class both_sides_write_to_it(Owner):
+    def forward(self, x: Tensor) -> tuple[Tensor, object]:
+        count = torch.tensor(0)
+        if x.sum() > 0:
+            count.copy_(torch.tensor(1))
+        else:
+            count += 2
+        return x, float(count)
+
+
+@case()
+class a_loop_counts(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        count = torch.tensor(0)
+        for row in x:
+            if row.sum() > 0:
+                count += 1
+        return x / (count.item() + 1)
+
+
+@case()
+class a_loop_ends_by_it(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        done, steps = torch.tensor(False), 0
+        while not done and steps < 9:
+            x, steps = x * 0.5, steps + 1
+            if x.abs().max() < 1:
+                done |= True
+        return x
+
+
+@case(declined="-", train="-")
+class a_loop_begins_by_it(Owner):
+    def forward(self, x: Tensor) -> Tensor:
+        count = torch.tensor(0.0)
+        if x.sum() > 0:
+            count += 2
+        while count < 3:
+            count += 1
+            x = x * 2
+        return x

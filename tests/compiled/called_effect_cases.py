@@ -349,7 +349,36 @@ class BranchesInAContext(Says):
                 print("unseen")
 
 
+class IsRefused(Says):
+    """By `print`, where it stands: nothing comes behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.trace = print
+
+    def forward(self, x):
+        self.trace("b", sep=1)
+        self.count += 1
+        return self.fc(x)
+
+
+class IsRefusedByName(IsRefused):
+    def forward(self, x):
+        functools.partial(self.trace, nothing=1)("b")
+        self.count += 1
+        return self.fc(x)
+
+
+class ShowsOtherwise(Says):
+    def forward(self, x):
+        torch.set_printoptions(precision=2)
+        print(x[0, 0])
+        torch.set_printoptions(precision=4)
+        return self.fc(x)
+
+
 AS_IN_EAGER = (
+    *(IsRefused, IsRefusedByName, ShowsOtherwise),
     *(Elsewhere, GuardsInATry, BranchesInAContext, Warns, AppendsTensors, Redirects, Catches, LooksAtTheList),
     *(PopsFromTheList, AsksInAnOperand, AsksInASide, Fails, Draws, SwitchedOff),
 )

@@ -35,6 +35,7 @@ from .retreats import Failure
 
 _LEAVES = "Observed exception"  # says Dynamo where one leaves the frame that it traces, and gives it up for good
 _WAYS = (sys, warnings, logging)
+_OF_TENSORS = torch._tensor_str.PRINT_OPTS  # how they are shown
 _OF_LOGGING = (logging.Filterer, logging.Formatter, logging.Manager)  # a logger and a handler are filterers
 
 
@@ -171,7 +172,9 @@ def _judge_changes(compilation: Compilation, error: BaseException | None) -> Non
 def redirects(changed: Any) -> bool:
     """May assigning to an attribute of that change where effects go, or what they say?"""
     value = getattr(changed, "value", None)
-    return value in _WAYS if isinstance(value, ModuleType) else isinstance(value, _OF_LOGGING)
+    if isinstance(value, ModuleType):
+        return value in _WAYS
+    return value is _OF_TENSORS or isinstance(value, _OF_LOGGING)
 
 
 @question(otherwise=None)

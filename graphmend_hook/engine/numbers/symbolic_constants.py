@@ -1,7 +1,8 @@
-"""Constants of the trace that PyTorch has calculated with a float of which it knows the symbol alone.
+"""Constants of the trace that PyTorch has calculated with a float of which it knows the symbol alone, or in a region.
 
 A tensor that is made of Python's numbers has a constant, with which PyTorch calculates at once.  For a symbolic float
 it takes NaN, and then ``float(scale * constant)`` is NaN, and ``constant > scale`` False: stock silently does so, too.
+What a side of a branch writes to such a tensor would be its constant behind the branch, whichever side is taken.
 """
 
 from __future__ import annotations
@@ -11,17 +12,21 @@ from typing import Any
 import torch
 
 from ..door.fake_values import Calculate, around
+from ..door.tracer import trace_at
 from ..door.variables import Variable, fake_of
 from ..facts.operations import written_nodes
+from ..region import Regions
 
 
 @around
-def _forget_constants(_translator: object, node: torch.fx.Node, calculate: Calculate) -> Any:
-    """Let what is calculated with such a float have no constant."""
+def _forget_constants(translator: Any, node: torch.fx.Node, calculate: Calculate) -> Any:
+    """Let what is calculated with such a float have no constant, nor what is written to in a region."""
     value = calculate()
-    if any(map(_is_symbol, node.all_input_nodes)):
+    is_of_symbol = any(map(_is_symbol, node.all_input_nodes))
+    trace = None if is_of_symbol else trace_at(translator)
+    if is_of_symbol or (trace is not None and trace.compilation.of(Regions).open):
         written = [operand.meta.get("example_value") for operand in written_nodes(node)]
-        for each in torch.utils._pytree.tree_leaves([value, written]):
+        for each in torch.utils._pytree.tree_leaves([value, written] if is_of_symbol else written):
             _forget(each)
     return value
 

@@ -14,14 +14,24 @@ from ...engine.door.replaced_builtins import replace
 from ...engine.epilogue.deferral import tracing
 from .traced import PRINT, defer, deferrable
 
+_OPTIONS = ("end", "file", "flush", "sep")
+
 
 def _shown(*values: Any, **options: Any) -> None:
     """Traced in place of ``print(*values, **options)``; the program may call something else by that name."""
     given = ((*options,), *values, *options.values())
-    if tracing() and deferrable(PRINT, "", given):
+    if _is_right(options) and tracing() and deferrable(PRINT, "", given):
         defer(_delivered, PRINT, "", given)
     else:
         PRINT(*values, **options)
+
+
+def _is_right(options: dict[str, Any]) -> bool:
+    """Does `print` take them, whatever it shows?  What it refuses it refuses where it stands."""
+    for name in options:
+        if name not in _OPTIONS or (name in ("end", "sep") and not isinstance(options[name], (str, type(None)))):
+            return False
+    return options.get("file") is None
 
 
 @at_connection
