@@ -325,7 +325,7 @@ class a_loop_counts(Owner):
         return x / (count.item() + 1)
 
 
-@case()
+@case(declined="GM104-T07", train="GM104-T07")
 class a_loop_ends_by_it(Owner):
     def forward(self, x: Tensor) -> Tensor:
         done, steps = torch.tensor(False), 0
