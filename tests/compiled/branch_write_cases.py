@@ -325,17 +325,6 @@ class a_loop_counts(Owner):
         return x / (count.item() + 1)
 
 
-@case(declined="GM104-T07", train="GM104-T07")
-class a_loop_ends_by_it(Owner):
-    def forward(self, x: Tensor) -> Tensor:
-        done, steps = torch.tensor(False), 0
-        while not done and steps < 9:
-            x, steps = x * 0.5, steps + 1
-            if x.abs().max() < 1:
-                done |= True
-        return x
-
-
 @case(declined="-", train="-")
 class a_loop_begins_by_it(Owner):
     def forward(self, x: Tensor) -> Tensor:

@@ -190,6 +190,18 @@ class StepsOfADraw(Base):
         return x
 
 
+class StepsUntilASide(Base):
+    """What a side writes is no constant behind it."""
+
+    def forward(self, x, step):
+        done, steps = torch.tensor(False), 0
+        while not done and steps < 9:
+            x, steps = x * 0.5, steps + 1
+            if x.abs().max() < 1:
+                done |= True
+        return x
+
+
 OF_CONSTANTS = (StepsOfConstants, StepsOfATable, StepsUntil, StepsOfAView, StepsOfHalves)
 ONE_FOR_EACH = (ReturnsEarly, IsWritten, Counts, Chooses, IsNot, OfAFloat, Asks, InAComprehension)
-OTHERS = (TwoQuestions, InASide, OfData, IsTrained, IsNaN, StepsOfAnInput, StepsOfADraw)
+OTHERS = (TwoQuestions, InASide, OfData, IsTrained, IsNaN, StepsOfAnInput, StepsOfADraw, StepsUntilASide)

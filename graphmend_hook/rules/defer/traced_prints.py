@@ -28,8 +28,8 @@ def _shown(*values: Any, **options: Any) -> None:
 
 def _is_right(options: dict[str, Any]) -> bool:
     """Does `print` take them, whatever it shows?  What it refuses it refuses where it stands."""
-    for name in options:
-        if name not in _OPTIONS or (name in ("end", "sep") and not isinstance(options[name], (str, type(None)))):
+    for name, value in options.items():
+        if name not in _OPTIONS or (name in ("end", "sep") and not isinstance(value, (str, type(None)))):
             return False
     return options.get("file") is None
 
