@@ -16,7 +16,7 @@ from typing import Any
 
 from ..door import counters
 from ..door.question import at_connection
-from ..door.tracer import is_caught, is_covered, trace_at
+from ..door.tracer import covered_trace_at, is_caught, is_covered, trace_at
 from ..door.unguarded import guard_type
 from ..door.variables import Variable, answer_before, is_unread, unread_kinds
 from . import late_numbers
@@ -32,6 +32,7 @@ _EXAMPLES: dict[type, tuple[Any, Any, Any]] = {
 }
 
 
+_MUTABLE = ("ConstDictVariable", "DefaultDictVariable", "DequeVariable", "ListVariable", "SetVariable")
 _CONTAINERS = {"ConstDictVariable": dict, "ListVariable": list, "TupleVariable": tuple}  # as Dynamo names them
 
 
@@ -84,23 +85,34 @@ def _examples_of(operand: Variable) -> tuple[Any, Any, Any] | None:
 
 def _refuse_contents(given: Variable) -> None:
     """Dynamo makes the text of a container, or of an object, behind the graph, as that was before the frame stored."""
+    from torch._dynamo.exc import Unsupported
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._dynamo.variables.base import VariableTracker
 
     if is_unread(given) and given.peek_type() in _EXAMPLES:
         return
 
-    given, output = given.realize(), InstructionTranslator.current_tx().output
+    translator = InstructionTranslator.current_tx()
+    given, output = given.realize(), translator.output
     if given.is_python_constant():  # Dynamo looks at all that it holds
         return
+    is_covered = covered_trace_at(translator) is not None
 
     def look(variable: Variable) -> None:
         if is_late(variable):
             late_numbers.give_up(variable.realize())
+        if is_covered and not is_unread(variable) and _is_changed(output, variable):
+            raise Unsupported("a text is made of what the frame has changed")
         if variable is not given and not is_unread(variable) and late_numbers.symbol_of(variable) is not None:
             counters.leave(output, "a text is made of what holds a counter")
 
     VariableTracker.visit(look, [given, *output.side_effects.store_attr_mutations.get(given, {}).values()])
+
+
+def _is_changed(output: Any, variable: Variable) -> bool:
+    """Is it a list, a dict or a set of the program that the frame has changed, what it does not hold until it has run?"""
+    is_mutable = variable.mutation_type is not None and variable.source is not None
+    return is_mutable and type(variable).__name__ in _MUTABLE and bool(output.side_effects.is_modified(variable))
 
 
 @at_connection
