@@ -44,7 +44,6 @@ def _put_in_place() -> None:
     try:
         from . import called
         from .engine.door import probes  # noqa: F401  they prove that what is called works
-        from .rules.defer import traced_prints  # noqa: F401  where Dynamo meets `print`, whatever the statement says
     except (ImportError, AttributeError):  # torch is still being imported: the next call will do
         return
     connected = True

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("loops.py")
 BOOTSTRAP = Path(graphmend_hook.__file__).with_name("bootstrap")
 LOOPS = [
-    *("plain bart", "plain t5", "plain paligemma", "plain wav2vec2", "accumulating bart", "in_bfloat16 t5"),
+    *("plain bart", "plain t5", "plain paligemma", "accumulating bart", "in_bfloat16 t5"),
     *("in_float16 bart", "checkpointed bart", "with_compiled_autograd t5", "whole t5"),
 ]
 NEEDED = {"adapted bart": "peft", "by_trainer t5": "accelerate"}
@@ -57,13 +57,13 @@ def test_loops() -> None:
     assert sum(mended for mended, _ in graphs.values()) < sum(stock for _, stock in graphs.values())
     for loop, (mended, stock) in graphs.items():
         assert mended <= stock, loop
-        if loop.partition(" ")[0] in IN_ONE_GRAPH and "wav2vec2" not in loop:
+        if loop.partition(" ")[0] in IN_ONE_GRAPH:
             assert mended == 1, loop
 
 
 def test_as_without_compilation() -> None:
-    """Where PyTorch's own compiler computes what eager does, so does it with the hook."""
-    asked = ("plain bart", "accumulating bart")
+    """With the hook it is what eager computes, also where PyTorch's own compiler draws by another generator (wav2vec2)."""
+    asked = ("plain bart", "accumulating bart", "plain wav2vec2")
     mended, eager = run("eager", *asked, hook=True), run("none", *asked, hook=False)
     for loop in asked:
         for name in ("losses", "gradients", "parameters", "drawn", "records"):

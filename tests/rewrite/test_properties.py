@@ -26,7 +26,7 @@ import logging, sys, warnings
 logger = logging.getLogger("property")
 events = []
 def tick(value):
-    events.extend([("tick", value)])
+    events.insert(len(events), ("tick", value))
     return value
 class Box:
     log = logger

@@ -110,7 +110,7 @@ def _refuse_contents(given: Variable) -> None:
 
 
 def _is_changed(output: Any, variable: Variable) -> bool:
-    """Is it a list, a dict or a set of the program's that the frame has changed?  That is done once the graph has run."""
+    """Is it a list, a dict or a set of the program that the frame has changed?  That is done once the graph has run."""
     is_mutable = variable.mutation_type is not None and variable.source is not None
     return is_mutable and type(variable).__name__ in _MUTABLE and bool(output.side_effects.is_modified(variable))
 

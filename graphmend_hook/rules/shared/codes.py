@@ -14,9 +14,9 @@ CHAINED = of_rules(
 NOT_SPECULABLE = of_rules(
     "GM102-R02",
     "GM103-R02",
-    sentence="a side gives Python no number of a tensor, binds no name in an expression, and does not look at the function around it",
-    remedy="Ask a tensor with a tensor (`x[0]`, and not `x.tolist()[0]`); give other expressions a line before the branch.",
-    because="a side has an expression that may only be evaluated if the side is taken: `:=`, `.tolist()`, `super()`; or it calls what may read a name that the side has assigned to, and other functions see",
+    sentence="a side binds no name in an expression, and does not look at the function around it",
+    remedy="Give the expression a line before the branch (`most = x.max()`, and not `(most := x.max())`).",
+    because="a side has an expression that may only be evaluated if the side is taken: `:=`, `super()`; or it calls what may read a name that the side has assigned to, and other functions see",
 )
 MAY_BE_UNBOUND = of_rules(
     "GM102-R03",

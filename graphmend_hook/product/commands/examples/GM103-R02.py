@@ -1,11 +1,12 @@
 def f(x):
-    if x.sum() > 0 and x.tolist()[0] > 5:
-        raise ValueError('too big')
+    if x.sum() > 0 and (most := x.max()) > 5:
+        raise ValueError(f'too big: {most}')
     return x + 1
 
 # becomes
 
 def f(x):
-    if x.sum() > 0 and x[0] > 5:
-        raise ValueError('too big')
+    most = x.max()
+    if x.sum() > 0 and most > 5:
+        raise ValueError(f'too big: {most}')
     return x + 1
