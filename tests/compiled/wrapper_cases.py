@@ -127,7 +127,7 @@ def changing(*args: Any, **kwargs: Any) -> None:
     kwargs["extra"] = None
 
 
-@case(graphs=2, fullgraph=False)
+@case()
 def a_name_of_its_own_twice(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     try_twice("twice")
