@@ -61,7 +61,7 @@ def tests(session: nox.Session) -> None:
     """The suite, on torch 2.13.0 and transformers 4.52.4."""
     with_torch(session, "test")
     session.install("-c", PAPER, *TRAINERS)
-    # One case in four, on one backend: `tests_torch` has all of them, and Inductor takes seconds for what is new to it.
+    # One case in four, on one backend, and every other model: `tests_torch` has all of them.
     session.run(*PYTEST, *(session.posargs or ["--each-on-one", "--sample", "4"]))
 
 
@@ -108,7 +108,8 @@ def tests_today(session: nox.Session) -> None:
     with_torch(session, "test", TODAY)
     session.install("-c", TODAY, "scipy", *TRAINERS)  # eomt asks for scipy
     # How people train is torch's affair and that of the trainers, which are the same in `tests`.
-    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "tests/models", "--ignore=tests/models/test_loops.py"]))
+    parts = ["tests/models", "--ignore=tests/models/test_loops.py"]
+    session.run(*PYTEST, *(session.posargs or ["--each-on-one", "--sample", "4", *parts]))
 
 
 @nox.session(python=["3.10", "3.12", "3.13"])

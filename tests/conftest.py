@@ -41,7 +41,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
     parser.addoption("--each-on-one", action="store_true", help="each case on one of its backends, a few on Inductor")
-    parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled")
+    parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled, two of the models")
 
 
 _TRAINS = ("train", "trained", "trained_input")
@@ -72,9 +72,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--each-on-one"):
         left_out |= _all_but_one_backend(items)
     if count := config.getoption("--sample"):
-        compiled = {item for item in items if item.path.parent.name == "compiled" and hasattr(item, "callspec")}
-        of_cases = compiled - left_out
-        left_out |= of_cases - _sample(of_cases, count)
+        of_cases = {item for item in items if hasattr(item, "callspec")} - left_out
+        compiled = {item for item in of_cases if item.path.parent.name == "compiled"}
+        rows = {item for item in of_cases if item.path.name == "test_rows.py"}
+        left_out |= (compiled - _sample(compiled, count)) | (rows - _sample(rows, max(count // 2, 1)))
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 
