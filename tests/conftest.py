@@ -41,7 +41,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-backend", metavar="BACKEND", help="the backend of each test that has this one and others")
     parser.addoption("--each-on-one", action="store_true", help="each case on one of its backends, a few on Inductor")
-    parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled, two of the models")
+    parser.addoption("--sample", metavar="N", type=int, help="one in N of the cases of tests/compiled, 2 of models")
 
 
 _TRAINS = ("train", "trained", "trained_input")
