@@ -49,19 +49,19 @@ class _UnknownError(Exception):
 
 
 @at_connection
+@functools.cache
 def watch() -> None:
     """Stand where Dynamo calls what numpy has, from now on."""
+    from torch._dynamo import config
     from torch._dynamo.exc import Unsupported
     from torch._dynamo.variables.misc import NumpyVariable
 
     otherwise = NumpyVariable.call_function
-    if hasattr(otherwise, "draws"):
-        return
 
     @functools.wraps(otherwise)
     def call_function(function: Any, translator: Any, args: Sequence[Variable], kwargs: dict[str, Variable]) -> Any:
         trace = trace_at(translator) if _is_of_numpy(function.value) else None
-        if trace is None or not is_under(trace, "value") or not is_answered(trace) or not _traces_numpy():
+        if trace is None or not is_under(trace, "value") or not is_answered(trace) or not config.trace_numpy:
             return otherwise(function, translator, args, kwargs)
         made = _drawn(trace, function.value, args, kwargs)
         if made is not None:
@@ -72,12 +72,7 @@ def watch() -> None:
         _mix(trace.compilation)
         return result
 
-    call_function.draws = True  # type: ignore[attr-defined]
     NumpyVariable.call_function = call_function
-
-
-def _traces_numpy() -> bool:
-    return bool(torch._dynamo.config.trace_numpy)
 
 
 def _mix(compilation: Compilation) -> None:

@@ -30,8 +30,6 @@ _EXAMPLES: dict[type, tuple[Any, Any, Any]] = {
     str: ("", "{", "%"),
     Real: (0, -math.inf, 10**30),
 }
-
-
 _MUTABLE = ("ConstDictVariable", "DefaultDictVariable", "DequeVariable", "ListVariable", "SetVariable")
 _CONTAINERS = {"ConstDictVariable": dict, "ListVariable": list, "TupleVariable": tuple}  # as Dynamo names them
 
@@ -96,14 +94,16 @@ def _refuse_contents(given: Variable) -> None:
     given, output = given.realize(), translator.output
     if given.is_python_constant():  # Dynamo looks at all that it holds
         return
-    is_covered = covered_trace_at(translator) is not None
+    is_mended = covered_trace_at(translator) is not None
 
     def look(variable: Variable) -> None:
         if is_late(variable):
             late_numbers.give_up(variable.realize())
-        if is_covered and not is_unread(variable) and _is_changed(output, variable):
+        if is_unread(variable):
+            return
+        if is_mended and _is_changed(output, variable):
             raise Unsupported("a text is made of what the frame has changed")
-        if variable is not given and not is_unread(variable) and late_numbers.symbol_of(variable) is not None:
+        if variable is not given and late_numbers.symbol_of(variable) is not None:
             counters.leave(output, "a text is made of what holds a counter")
 
     VariableTracker.visit(look, [given, *output.side_effects.store_attr_mutations.get(given, {}).values()])

@@ -1,4 +1,4 @@
-"""New inputs of a graph that are numbers, which generated code hands in as tensors without dimensions."""
+"""New inputs of a graph that are numbers or arrays, which generated code hands in as tensors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ def number_input(trace: Trace, source: Any, kind: type, name: str) -> Variable:
     source: where it loads the number.
     """
     from torch._dynamo.source import RandomValueSource
-    from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy, wrap_to_fake_tensor_and_record
+    from torch._dynamo.variables.builder import wrap_fx_proxy, wrap_to_fake_tensor_and_record
 
     example = torch.zeros((), dtype=torch.float64 if kind is float else torch.int64)
     of_tensor = RandomValueSource(name)  # of others PyTorch makes a symbol, which may be a constant in the end
     fake = wrap_to_fake_tensor_and_record(example, tx=trace.translator, is_tensor=False, source=of_tensor)
     proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=of_tensor)
-    proxy.node.meta["grapharg"] = GraphArg(
-        source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
-    )
+    _hand_in(proxy, source, example, fake)
     return wrap_fx_proxy(trace.translator, proxy, example_value=fake)
 
 
@@ -35,15 +33,22 @@ def array_input(trace: Trace, source: Any, name: str, example: torch.Tensor) -> 
 
     source: where generated code loads the array; name: of the input.
     """
-    from torch._dynamo.variables.builder import GraphArg, wrap_fx_proxy_cls
+    from torch._dynamo.variables.builder import wrap_fx_proxy_cls
     from torch._dynamo.variables.tensor import NumpyNdarrayVariable
 
     fake = trace.output.fake_mode.from_tensor(example, static_shapes=True)
     proxy = trace.output.root_tracer.create_graph_input(name, torch.Tensor, fake, source=source)
+    _hand_in(proxy, source, example, fake)
+    return wrap_fx_proxy_cls(NumpyNdarrayVariable, trace.translator, proxy, example_value=fake)
+
+
+def _hand_in(proxy: Any, source: Any, example: torch.Tensor, fake: torch.Tensor) -> None:
+    """Let generated code load what there is at the source, and make the tensor of it that the input takes."""
+    from torch._dynamo.variables.builder import GraphArg
+
     proxy.node.meta["grapharg"] = GraphArg(
         source, example, pass_arg_as_tensor=True, fake_tensor=fake, is_tensor=False, example_strong_ref=example
     )
-    return wrap_fx_proxy_cls(NumpyNdarrayVariable, trace.translator, proxy, example_value=fake)
 
 
 def computed_input(

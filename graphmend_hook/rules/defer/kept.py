@@ -27,39 +27,40 @@ else:
 )
 
 
-_EXTENDED = Template(
+EXTEND = Template(
     """
-if GM.tracing():
-    TARGET = RECEIVER
-    VALUES = LEAF
-    if not GM.extended_behind(TARGET, VALUES):
-        TARGET.extend(VALUES)
-else:
-    ORIGINAL
+TARGET = RECEIVER
+VALUES = LEAF
+if not GM.extended_behind(TARGET, VALUES):
+    TARGET.extend(VALUES)
 """
 )
+_EXTENDED = Template("if GM.tracing():\n    EXTENDED\nelse:\n    ORIGINAL")
 
 
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
-    appends, extends = (appended_to(statement, place.function, method) for method in ("append", "extend"))
-    owner, value = appends or extends or (None, None)
-    if owner is None or value is None or isinstance(value, ast.Constant):
+    found = appended_to(statement, place.function)
+    if found is None or place.inside_try or unsuitable(place, scope, CODE) is not None:
         return None
-    if place.inside_try or unsuitable(place, scope, CODE) is not None:
+    owner, method, value = found
+    if isinstance(value, ast.Constant):
         return None
-    holes = {"RECEIVER": owner, "LEAF": reading(value), "ORIGINAL": statement}
-    if appends is None:
-        return Ready(_EXTENDED.fill(statement, **holes))
-    return Ready(_KEPT.fill(statement, IS_NEW=constant(is_new(value), statement), **holes))
+    holes = {"RECEIVER": owner, "LEAF": reading(value)}
+    if method == "extend":
+        return Ready(_EXTENDED.fill(statement, EXTENDED=EXTEND.fill(statement, **holes), ORIGINAL=statement))
+    return Ready(_KEPT.fill(statement, ORIGINAL=statement, IS_NEW=constant(is_new(value), statement), **holes))
 
 
-def appended_to(statement: ast.Expr, function: Function, method: str = "append") -> tuple[ast.expr, ast.expr] | None:
-    """What the statement appends to that may be older than the call, and what it appends; None for anything else."""
+def appended_to(statement: ast.Expr, function: Function) -> tuple[ast.expr, str, ast.expr] | None:
+    """What the statement appends to, or extends, that may be older than the call; the method; and what it is given.
+
+    None for anything else.
+    """
     match statement.value:
-        case ast.Call(func=ast.Attribute(value=owner, attr=called), args=[value], keywords=[]) if called == method:
+        case ast.Call(ast.Attribute(owner, "append" | "extend" as method), [value], []):
             is_kept = not isinstance(value, ast.Starred) and _is_held(owner, function)
-            return (owner, value) if is_kept else None
+            return (owner, method, value) if is_kept else None
     return None
 
 

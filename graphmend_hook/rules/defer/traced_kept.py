@@ -66,10 +66,9 @@ def extended_behind(target: Any, items: Any) -> bool:
         return False
     if not all([_is_plain(item) for item in items]):  # noqa: C419  Dynamo: no generators
         return False
-    side = effects_around()
-    if side is not None:
-        for item in items:  # a comprehension would have `target` in a cell, and Dynamo looks at what is in one
-            side.append((None, "+", append_now, target, (item,)))
+    if effects_around() is not None:
+        for item in items:
+            kept_behind(target, (item,), False)
         return True
     if refusal_here(False, (*items,), False) or not _may_wait(target):
         return False

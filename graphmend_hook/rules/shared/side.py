@@ -20,7 +20,7 @@ from ...source.templates import OWN, Template, constant, expression, name
 from ...source.tensor_ops import WRITTEN_BY_METHODS
 from ..base import Declined
 from ..defer.calls import EffectCall, effect_of, stable_call
-from ..defer.kept import appended_to, is_new
+from ..defer.kept import EXTEND, appended_to, is_new
 from ..defer.late import Late
 from .blocks import bound_for_certain, is_item, passing, returns, stays, stored_in
 from .branch import Branch
@@ -40,14 +40,6 @@ _GIVE = Template("return (RESULTS,)")
 _HAND_ON = Template("return OUTCOME")
 _NESTED = Template("OUTCOME = NESTED(CONDITION, (THEN, ELSE), (ARGUMENTS,), EFFECTS)")
 _EFFECT = Template("EFFECTS.append((None, METHOD, lambda TARGET, VALUES: CALL, RECEIVER, (LEAVES,)))")
-_EXTEND = Template(
-    """
-TARGET = RECEIVER
-VALUES = LEAF
-if not GM.extended_behind(TARGET, VALUES):
-    TARGET.extend(VALUES)
-"""
-)
 _APPEND = Template("EFFECTS.append((None, METHOD, GM.append_now, TARGET, (LEAVES,)))")
 _RAISE = Template("CHECK\nDEFINE\nEFFECTS.append((None, None, DELIVERY, TEXT, (LEAVES,)))\nreturn None")
 _CREATE = Template(
@@ -313,16 +305,16 @@ class Side(Speculation):
             self._stores = True
 
     def _effect(self, statement: ast.Expr) -> None:
-        extended, items = appended_to(statement, self.lowering.place.function, "extend") or (None, None)
-        if extended is not None and items is not None and not isinstance(extended, ast.Call):
-            self.body += _EXTEND.fill(statement, RECEIVER=self.whole(extended), LEAF=self.whole(items))
-            return
-        owner, value = appended_to(statement, self.lowering.place.function) or (None, None)
-        if owner is not None and value is not None and not isinstance(owner, ast.Call):
-            method = "+new" if is_new(value) else "+"
-            holes = {"METHOD": constant(method, statement), "TARGET": self.whole(owner)}
-            self.body += _APPEND.fill(statement, LEAVES=[self.whole(value)], **holes)
-            return
+        match appended_to(statement, self.lowering.place.function):
+            case ast.Call(), _, _:
+                pass
+            case owner, "extend", items:
+                self.body += EXTEND.fill(statement, RECEIVER=self.whole(owner), LEAF=self.whole(items))
+                return
+            case owner, _, value:
+                holes = {"METHOD": constant("+new" if is_new(value) else "+", statement), "TARGET": self.whole(owner)}
+                self.body += _APPEND.fill(statement, LEAVES=[self.whole(value)], **holes)
+                return
         found = effect_of(Place(self.lowering.place.function, [statement], 0, False), self.lowering.scope)
         if isinstance(found, Refusal):
             raise Declined(EFFECT_IN_SIDE, f"{found.code}: {found.text}")

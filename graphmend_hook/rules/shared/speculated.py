@@ -48,6 +48,7 @@ _MOST = 100  # of a number that is multiplied by, or the exponent of a power, so
 # Without effect and without failure on anything that is not tensor data.
 _PLAIN_BUILTINS = frozenset({"isinstance", "len", "tuple", "type", "hasattr", "getattr", "callable"})
 _VALUE_BUILTINS = frozenset({"bool", "float", "int", "max", "min", "range", "round", "str"})
+_READS = {"item": "GM.read_in_side(A)", "tolist": "GM.read_list_in_side(A)"}  # by the method
 _READING = frozenset({"bool", "float", "int"})  # which read the number of a tensor
 # They give Python what only the graph knows, or look at the function that they stand in.
 _NEVER = tensor_ops.REDUCTIONS_TO_PYTHON | {"super", "locals", "vars", "dir", "eval", "exec"}
@@ -60,13 +61,12 @@ _PLAIN_TORCH = frozenset({"torch.finfo", "torch.iinfo", "torch.Size", "torch.dev
 class Lowers(Protocol):
     """What makes tests fit for traced code (`lower.Lowering`).
 
-    kept: the names that a test binds; is_open: does nothing speak for the test's being of tensors, nor against it?
+    kept: the names that a test binds.
     """
 
     scope: ModuleScope
     place: Place
     kept: set[str]
-    is_open: bool
 
     def test(self, node: ast.expr, side: Speculation | None = None) -> ast.expr: ...
 
@@ -196,12 +196,15 @@ class Speculation:
         """The numbers that a comprehension reads, as in a side."""
         if isinstance(node, ast.Lambda):  # nobody knows when it is called
             return node
-        for method, form in (("item", "GM.read_in_side(A)"), ("tolist", "GM.read_list_in_side(A)")):
+        return self._read(node, lambda part: replaced(part, self._read_within)) if isinstance(node, ast.Call) else None
+
+    def _read(self, node: ast.Call, lowered: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
+        """``x.item()``, ``x.tolist()`` or ``float(x)``, of what is lowered so; None for another call."""
+        for method, form in _READS.items():
             if (owner := item_of(node, method)) is not None:
-                return expression(form, owner, A=replaced(owner, self._read_within))
-        if isinstance(node, ast.Call) and self._is_reading(node):
-            (given,) = node.args
-            return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=replaced(given, self._read_within))
+                return expression(form, node, A=lowered(owner))
+        if self._is_reading(node):
+            return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=lowered(node.args[0]))
         return None
 
     def _name(self, node: ast.Name) -> ast.expr:
@@ -249,14 +252,10 @@ class Speculation:
         return node
 
     def _call(self, node: ast.Call) -> ast.expr:
-        if (owner := item_of(node)) is not None:
-            return expression("GM.read_in_side(A)", node, A=self.value(owner))
-        if (owner := item_of(node, "tolist")) is not None:
-            return expression("GM.read_list_in_side(A)", node, A=self.value(owner))
+        if (read := self._read(node, self.value)) is not None:
+            return read
         qualified = self._scope.imports.qualified(node.func)
         bare = qualified.rpartition(".")[2] or getattr(node.func, "attr", "")
-        if self._is_reading(node):
-            return expression("GM.read_in_side_by(F, A)", node, F=node.func, A=self.value(node.args[0]))
         if (question := self._shaped_by_data(node)) is not None:
             return self._answered(question, node, self.value)
         in_torch = qualified.startswith(TORCH)

@@ -66,13 +66,12 @@ def _truth(translator: Any, test: Variable) -> bool | None:
     compilation = trace.compilation
     if not is_answered(trace) or compilation.of(Regions).open or compilation.of(Asked).root is tensor_node(test):
         return None
-    # A guard on a number would hold it to that, where each other that is not 0 decides alike.
-    truth = test if fake.dtype is torch.bool else call(trace, torch.ne, test, 0)
-    known = elements_of(trace, truth, _no_input)
     # In a `while` there may be any number of steps; or a rule has left the test as it is written.
     is_left = translator.lineno in _lines_of_while(translator.f_code) or refusals.is_left(trace.place)
-    if known is None and not is_left:
-        known = elements_of(trace, truth)
+    if is_left:
+        known = elements_of(trace, test, _no_input)
+    else:  # a guard on a number would hold it to that, where each other that is not 0 decides alike
+        known = elements_of(trace, test if fake.dtype is torch.bool else call(trace, torch.ne, test, 0))
     if known is None:
         compilation.of(Asked).root = tensor_node(test)
         return None
