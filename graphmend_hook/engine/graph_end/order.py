@@ -132,7 +132,8 @@ class GraphEnd:
                     done.add(step)
         if not done.isdisjoint(Change):
             module.recompile()
-        if not (output.export or any(node.op not in ("placeholder", "output") for node in module.graph.nodes)):
+        is_ours = bool(self._asked) and not output.export
+        if is_ours and all(node.op in ("placeholder", "output") for node in module.graph.nodes):
             compilers.append(_interpreted)
         if compilers[-1] is not compilers[0]:
             output.call_user_compiler = compilers[-1]
