@@ -23,7 +23,7 @@ from torch.compiler import is_dynamo_compiling
 
 from ..attempt import defects, graph_breaks
 from ..attempt.compilation import NotTracingError
-from . import counters, instruction_cache, missing_guards, recurrent, trust
+from . import counters, instruction_cache, missing_guards, trust
 from .own_code import own_code
 from .tracer import Trace, log
 from .variables import Variable
@@ -173,7 +173,6 @@ def _announce() -> None:
     _skip_own_frames()
     missing_guards.watch()
     counters.watch()
-    recurrent.watch()
     instruction_cache.watch()
     for watch in _watchers:
         watch()

@@ -1,11 +1,8 @@
-"""Recurrent layers in frames of mended modules, where a graph computes them as eager does and at the same cost.
+"""Recurrent layers in frames of mended modules: Dynamo traces them, and their functions are operators of the graph.
 
-Dynamo gives up a frame that reads a recurrent layer unless ``torch._dynamo.config.allow_rnn`` says otherwise, since
-AOTAutograd unrolls most of them: an operation or ten for each step, layer and direction, 13 seconds until the first
-result for 50 steps of a GRU that is trained.  Only of an LSTM on a CPU without gradients, projections and packed
-sequences it makes eager's own operation, one for each layer and direction whatever the length.  That one is let
-through, and so are a few steps of the others, which are rounded as the backend rounds; all else stays as without the
-hook.
+Dynamo gives up a frame that reads a recurrent layer unless ``torch._dynamo.config.allow_rnn`` says otherwise, and no
+part of the frame behind it is compiled.  With that setting the function of the layer would be unrolled; here it is an
+operator that calls it (`recurrent_operator`).
 """
 
 from __future__ import annotations
@@ -16,33 +13,44 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
+from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
-from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
+from ..attempt.compilation import Compilation
+from ..epilogue.deferral import has_interpreter, is_autocast, is_in_a_mode
 from ..facts.writes import operations
 from ..graph_end.order import Verdict
-from .tracer import is_covered
+from .question import at_connection
+from .recurrent_operator import Layer, Tensors, operator_for, parted
+from .tracer import Trace, covered_trace_at, is_caught
+from .variables import Variable, fake_of, is_known, is_plain_tensor
 
-_RECURRENT = Feature("a recurrent layer is traced", Lifetime.CODE)
+_RECURRENT = Feature("a recurrent layer is an operator", Lifetime.CODE)
 _LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
-_FUNCTIONS = frozenset({"gru", "lstm", "rnn_relu", "rnn_tanh"})  # of torch, which the layers call
-_MOST_STEPS = 4  # of all layers and directions, if they are unrolled: a second or two to compile each, and no slower
+_FUNCTIONS = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # of torch, which the layers call
+_DEVICES = ("cpu",)  # on which it was shown that the operator gives what eager gives
 
 
+@at_connection
 def watch() -> None:
-    """Stand where Dynamo wraps a module, from now on; where another torch has that elsewhere, nothing changes."""
+    """Stand where Dynamo wraps a module, and these functions, from now on."""
     from torch._dynamo import config
     from torch._dynamo.variables.builder import VariableBuilder
 
     wrap = getattr(VariableBuilder, "wrap_module", None)
-    if wrap is not None and hasattr(config, "allow_rnn") and not hasattr(wrap, "__wrapped__"):
-        VariableBuilder.wrap_module = _but_for_layers(wrap)
+    if wrap is None or not hasattr(config, "allow_rnn") or hasattr(wrap, "__wrapped__"):
+        return  # another torch has that elsewhere, or it was done before
+    VariableBuilder.wrap_module = _but_for_layers(wrap)
+    for name in _FUNCTIONS:
+        VariableBuilder._id_dispatch()[id(getattr(torch, name))] = _function
 
 
 def _but_for_layers(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(wrap)
     def wrap_module(builder: Any, value: Any) -> Any:
-        if type(value) not in _LAYERS or not (_may_be_traced(value) and _is_asked_for(builder.tx)):
+        trace = covered_trace_at(builder.tx) if isinstance(value, _LAYERS) else None
+        if trace is None or _is_told(trace):
             return wrap(builder, value)
         with torch._dynamo.config.patch(allow_rnn=True):  # it is read in this call alone
             return wrap(builder, value)
@@ -50,74 +58,93 @@ def _but_for_layers(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return wrap_module
 
 
-def _may_be_traced(layer: Any) -> bool:
-    """May a graph compute it as eager does?  What it is given is judged at the end of the graph."""
-    draws = layer.training and layer.dropout and layer.num_layers > 1
-    is_measured = not torch.is_autocast_enabled("cpu") and not layer.proj_size
-    return is_measured and not draws and all(_is_plain(each) for each in layer.parameters())
+def _is_told(trace: Trace) -> bool:
+    """Could anybody tell the operator from the function, or may it not be there where the graph is called?"""
+    is_seen = has_interpreter() or is_autocast() or is_in_a_mode(trace) or forward_ad._current_level >= 0
+    is_elsewhere = trace.compilation.is_saved or trace.output.export or trace.is_in_a_body
+    is_given_up = not trace.compilation.allows(_RECURRENT) or is_as_written(trace)
+    return is_seen or is_elsewhere or is_given_up or is_caught(trace)
 
 
-def _is_plain(tensor: object) -> bool:
-    """Is it one of those for which it was measured that the graph is equal to the bit?"""
-    return (
-        isinstance(tensor, torch.Tensor)
-        and type(tensor) in (nn.Parameter, torch.Tensor, torch._subclasses.FakeTensor)
-        and (tensor.device.type, tensor.dtype) == ("cpu", torch.float32)
-    )
+def _function(builder: Any, function: Any) -> Variable:
+    """What Dynamo makes of the function; in mended modules, one whose call is that of the operator."""
+    from torch._dynamo import trace_rules
+    from torch._dynamo.variables.misc import LambdaVariable
+
+    standard = trace_rules.lookup(function).create_with_source(function, source=builder.source)
+    if covered_trace_at(builder.tx) is None:
+        return standard
+
+    def called(*operands: Variable, **named: Variable) -> Variable:
+        translator = builder.tx.output.current_tx
+        trace = covered_trace_at(translator)
+        made = None if trace is None or named else _operation(trace, function.__name__, [*operands])
+        return standard.call_function(translator, [*operands], named) if made is None else made
+
+    return LambdaVariable(called, source=builder.source)
 
 
-def _is_asked_for(frame: Any) -> bool:
-    """Is it in a mended function, or in what one calls, and not given up in this frame?"""
-    output = frame.output
-    while frame is not None and not is_covered(frame):
-        frame = frame.parent
-    try:
-        compilation = compilation_of(output)
-    except NotTracingError:
-        return False
-    if frame is None or not compilation.allows(_RECURRENT):
-        return False
-    compilation.judge(Verdict.RECURRENT, _judge_graph)
-    compilation.at_end(_judge_end)
-    return True
+def _operation(trace: Trace, function: str, operands: list[Variable]) -> Variable | None:
+    """What the operator gives in the place of the function; None where it may not stand there."""
+    if _is_told(trace):
+        return None
+    batch_sizes = None if len(operands) < 4 or hasattr(operands[2].realize(), "items") else operands.pop(1)
+    if len(operands) != (9 if batch_sizes is None else 8):
+        return None
+    data, hidden, weights, *options = (operand.realize() for operand in operands)
+    tensors = Tensors(data, batch_sizes, [*hidden.items] if function == "lstm" else [hidden], [*weights.items])
+    if not all(map(is_plain_tensor, tensors.trained)) or not all(option.is_python_constant() for option in options):
+        return None
+    fakes = [fake_of(tensor) for tensor in tensors.trained]
+    if any(fake.device.type not in _DEVICES for fake in fakes):
+        return None
+    given = [option.as_python_constant() for option in options] + ([False] if batch_sizes is not None else [])
+    flags = [fake.requires_grad for fake in fakes]
+    layer = Layer._make((function, *given, torch.is_grad_enabled(), flags))
+    trace.compilation.judge(Verdict.RECURRENT, _judge_gradients)
+    return _called_with(trace, layer, tensors)
 
 
-def _judge_graph(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Is each layer of the graph one operation, or a few?"""
+def _called_with(trace: Trace, layer: Layer, tensors: Tensors) -> Variable:
+    from torch._dynamo.variables.base import VariableTracker
+    from torch._dynamo.variables.lists import ListVariable, TupleVariable
+
+    def built(value: object) -> Variable:
+        return VariableTracker.build(trace.translator, value)
+
+    data, batch_sizes, states, weights = tensors
+    given = [data, batch_sizes or built(None), ListVariable(states), ListVariable(weights), *map(built, layer)]
+    results = built(operator_for(draws=layer.draws)).call_function(trace.translator, given, {}).items
+    return TupleVariable(results[: 1 + len(states)])
+
+
+def _judge_gradients(compilation: Compilation, module: torch.fx.GraphModule) -> None:
+    """Is what gives several gradients to one operand that operand's only use?
+
+    Eager adds those up one after the other, among those of its other uses; the operator gives their sum.
+    """
     for node in operations(module):
-        name = getattr(node.target, "__name__", "")
-        if name in _FUNCTIONS and not (_is_short(node) or (name == "lstm" and _is_inference(node))):
-            compilation.without(_RECURRENT.at(), reason="a recurrent layer would be unrolled")
+        if node.target in (operator_for(draws=False), operator_for(draws=True)):
+            tensors, layer = parted(node.args)
+            steps = not _is_one_step(tensors, layer)
+            several = [layer.bidirectional, *(False for _ in tensors.states), *(steps for _ in tensors.weights)]
+            for operand, *flags in zip(tensors.trained, layer.requires_grad, several, strict=True):
+                if layer.records and all(flags) and _is_used_elsewhere(operand):
+                    compilation.without(_RECURRENT.at(), reason="a tensor that it is trained by is used elsewhere")
 
 
-def _is_short(node: torch.fx.Node) -> bool:
-    """Has the layer few steps, whose number is fixed?  A packed sequence is none such."""
-    if len(node.args) != 9 or not isinstance(node.args[2], (tuple, list)):
+def _is_one_step(tensors: Tensors, layer: Layer) -> bool:
+    """Does it give one gradient to each weight?  So does what oneDNN runs, and what has one step."""
+    if tensors.batch_sizes is not None:
         return False
-    data, _, _, _, layers, _, _, bidirectional, batch_first = node.args
-    fake: Any = data.meta.get("example_value") if isinstance(data, torch.fx.Node) else None
-    if not _is_plain(fake):
-        return False
-    length: Any = fake.shape[1 if batch_first and fake.dim() == 3 else 0]
-    return isinstance(length, int) and length * int(layers) * (2 if bidirectional else 1) <= _MOST_STEPS
+    fake, *states = (each.meta["example_value"] for each in (tensors.data, *tensors.states))
+    if layer.function == "lstm" and fake.dtype is torch.float32 and states[0].shape[-1] == states[1].shape[-1]:
+        return torch.backends.mkldnn.is_available() and bool(torch._C._get_mkldnn_enabled())
+    return is_known(fake.shape[1 if layer.batch_first else 0] == 1)
 
 
-def _is_inference(node: torch.fx.Node) -> bool:
-    """Is it eager's own operation, of an LSTM without gradients?"""
-    if len(node.args) != 9 or not isinstance(node.args[1], (tuple, list)):  # a packed sequence: its lengths
-        return False
-    if torch.is_grad_enabled() or not (torch.backends.mkldnn.is_available() and torch._C._get_mkldnn_enabled()):
-        return False
-    fakes = [each.meta.get("example_value") for each in (node.args[0], *node.args[1])]
-    results = node.meta.get("example_value")
-    return (
-        all(_is_plain(fake) and not fake.requires_grad for fake in fakes)
-        and isinstance(results, (tuple, list))
-        and not any(result.requires_grad for result in results)
-    )
-
-
-def _judge_end(compilation: Compilation, error: BaseException | None) -> None:
-    """Has the attempt ended in a break or an error?  Then the frame is left to Dynamo as it was without the hook."""
-    if is_break_or_failure(error) and not compilation.one_graph and compilation.allows(_RECURRENT):
-        compilation.without(_RECURRENT.at(), reason="a frame breaks in which a recurrent layer is traced")
+def _is_used_elsewhere(operand: Any) -> bool:
+    """Is it given to another operation, or to this one twice?"""
+    (user, *others) = operand.users
+    places = torch.utils._pytree.tree_leaves(user.args)
+    return bool(others) or sum(place is operand for place in places) > 1

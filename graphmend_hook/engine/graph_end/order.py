@@ -55,7 +55,7 @@ class Verdict(Enum):
     SIZES = "a size is fixed that the user has marked as dynamic"
     DIVISIONS = "whole numbers are divided behind a guard, which kills a process on torch 2.12"
     MODES = "a mode of torch is switched behind a guard"
-    RECURRENT = "a recurrent layer is one that AOTAutograd unrolls in many steps"
+    RECURRENT = "a tensor that a recurrent layer is trained by is used elsewhere, too"
     # Whether the frame can be run again if the graph fails.  What is needed of captured numbers comes before.
     SWITCHES = "does it switch a mode of torch?  That is remembered, for no retry"
     SHAPES = "a captured size decides what nothing checks"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...engine.door import recurrent  # noqa: F401  the functions of recurrent layers are operators as well
 from ...engine.door.library_operators import operator_of
 from ...engine.numbers import capture
 from ..where import traced_rows
