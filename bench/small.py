@@ -62,7 +62,20 @@ class Routed(Block):
         return x + y
 
 
-MODELS = {model.__name__: model for model in (Clamped, Checked, Counted, Routed)}
+class Recurrent(Block):
+    """[Value], with a recurrent layer: sequences of eight rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.first(x)
+        y, _ = self.layer(x.view(-1, 8, WIDTH))
+        return x + self.rest(y.reshape(-1, WIDTH))
+
+
+MODELS = {model.__name__: model for model in (Clamped, Checked, Counted, Routed, Recurrent)}
 
 
 def build(name: str) -> nn.Module:

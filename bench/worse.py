@@ -45,11 +45,7 @@ Line = dict[str, Any]
 
 # What is worse, by model and by what is worse of it, and why.
 _KEEPS = "the model keeps what the first call makes, and the one graph is guarded on it"
-_THRICE = (
-    "three times the operations are captured, and each caller of an LSTM is traced up to it before Dynamo gives it up"
-)
 KNOWN: dict[tuple[str, str], str] = {
-    ("encodec", "seconds"): _THRICE,
     ("phi3", "recompiled"): _KEEPS,
     ("phi3_long", "recompiled"): _KEEPS,
     (
