@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,6 +31,13 @@ _RECURRENT = Feature("a recurrent layer is an operator", Lifetime.CODE)
 _LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
 _FUNCTIONS = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # of torch, which the layers call
 _DEVICES = ("cpu",)  # on which it was shown that the operator gives what eager gives
+
+
+@dataclass
+class _Layers:
+    """How many layers draw in an attempt."""
+
+    drawing: int = 0
 
 
 @at_connection
@@ -100,7 +108,11 @@ def _operation(trace: Trace, function: str, operands: list[Variable]) -> Variabl
         return None
     given = [option.as_python_constant() for option in options] + ([False] if batch_sizes is not None else [])
     flags = [fake.requires_grad for fake in fakes]
-    layer = Layer._make((function, *given, torch.is_grad_enabled(), flags))
+    layer = Layer._make((function, *given, torch.is_grad_enabled(), flags, 0))
+    if layer.draws:
+        layers = trace.compilation.of(_Layers)
+        layers.drawing += 1
+        layer = layer._replace(draw=layers.drawing)
     trace.compilation.judge(Verdict.RECURRENT, _judge_gradients)
     return _called_with(trace, layer, tensors)
 

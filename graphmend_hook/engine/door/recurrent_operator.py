@@ -24,7 +24,7 @@ from ...source.library_functions import NAMESPACE
 _OPERANDS = (
     "Tensor data, Tensor? batch_sizes, Tensor[] states, Tensor[] weights, str function, bool has_biases, "
     "int num_layers, float dropout, bool train, bool bidirectional, bool batch_first, bool records, "
-    "bool[] requires_grad"
+    "bool[] requires_grad, int draw"
 )
 _RESULTS = "(Tensor output, Tensor hidden, Tensor cell, Tensor ticket)"
 _libraries: list[torch.library.Library] = []
@@ -57,7 +57,8 @@ class Layer(NamedTuple):
     """What else it is called with.
 
     function: its name in `torch`.  records: does autograd record what is done there?  requires_grad: does each of
-    `Tensors.trained` require a gradient?
+    `Tensors.trained` require a gradient?  draw: a number of its own if it draws, since a compiler would merge two calls
+    that are the same.
     """
 
     function: str
@@ -69,6 +70,7 @@ class Layer(NamedTuple):
     batch_first: bool
     records: bool
     requires_grad: list[bool]
+    draw: int
 
     @property
     def is_recorded(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from ...engine import predicated_writes
+from ...engine import predicated_draws, predicated_writes
 from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, log
 from ...engine.door.variables import (
@@ -111,14 +111,18 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     regions = trace.compilation.of(Regions).open
     made = nodes_since(trace, trace.compilation.of(_Statements).before[start])
     own = memory_made(regions[-1].nodes(trace) if regions else [])
-    writing = [node for node in made if not computes_in(own, node)]
+    for node in made if regions else ():
+        _fill(node)
+        predicated_draws.predicate(trace, node)
+    predicated = trace.compilation.of(Regions).predicated
+    writing = [node for node in made if node not in predicated and not computes_in(own, node)]
     for node in made:
         why = ""
         if node in writing and not predicated_writes.may_be_predicated(trace, node):
             why = HARMFUL if facts_of(node).draws else WRITES
         elif torch.is_grad_enabled() and _writes_what_is_saved(trace, node, regions):
             why = WRITES
-        elif not _is_harmless(trace, node, made):
+        elif node not in predicated and not _is_harmless(trace, node, made):
             why = MAY_FAIL
         if why:
             log.debug("not in a region: %s", node.format_node())
@@ -136,6 +140,15 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     for region in regions[-1:]:
         region.end()
     return ()
+
+
+_FILLED: dict[Any, Any] = {torch.empty: torch.zeros, torch.empty_like: torch.zeros_like, "new_empty": "new_zeros"}
+
+
+def _fill(node: torch.fx.Node) -> None:
+    """Let it give zeros, if it gives a tensor that holds anything: an infinity there would reach gradients as NaN."""
+    if node.op.startswith("call") and node.target in _FILLED and not {*node.kwargs} & {"memory_format", "out"}:
+        node.target = _FILLED[node.target]
 
 
 def _writes_what_is_saved(trace: Trace, node: torch.fx.Node, regions: Sequence[Region]) -> bool:

@@ -1,0 +1,130 @@
+"""The operator of graphs that draws random numbers if a region is taken, and leaves the generator as it was if not.
+
+What is drawn, and how, is a text, an operand of the operator: ``["torch", "randn_like", [{"tensor": 0}], {}]``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..source.library_functions import NAMESPACE
+
+_NAME = f"{NAMESPACE}::drawn"
+_libraries: list[torch.library.Library] = []
+
+
+class UnknownCallError(Exception):
+    """It cannot be made a text."""
+
+
+def noise(tensor: Tensor, probability: float) -> Tensor:
+    """What eager's dropout multiplies the elements of a tensor on a CPU with."""
+    return torch.empty_like(tensor).bernoulli_(1 - probability).div_(1 - probability)
+
+
+def in_place(tensor: Tensor, method: str, *args: Any, **options: Any) -> Tensor:
+    """What the method that draws would write to the tensor."""
+    found: Tensor = getattr(torch.empty_like(tensor), method)(*args, **options)
+    return found
+
+
+_OURS: dict[str, Callable[..., Any]] = {"noise": noise, "in_place": in_place}
+_HOMES: dict[str, Any] = {"torch": torch, "functional": torch.nn.functional, "method": torch.Tensor}
+
+
+def encoded(function: Any, args: Any, options: Any) -> tuple[str, list[Any], list[Any]]:
+    """The call as a text, and the tensors and the sizes among its operands, which are nodes of a graph.
+
+    Raises UnknownCallError where it has operands of other kinds, or the function is none of torch.
+    """
+    tensors, numbers = list[Any](), list[Any]()
+    call = [*_place_of(function), _encoded([*args], tensors, numbers), _encoded({**options}, tensors, numbers)]
+    return json.dumps(call), tensors, numbers
+
+
+def _place_of(function: Any) -> tuple[str, str]:
+    if isinstance(function, str):
+        return "method", function
+    name = getattr(function, "__name__", "")
+    if _OURS.get(name) is function:
+        return "", name
+    home = next((home for home, place in _HOMES.items() if getattr(place, name, None) is function), None)
+    if home is None:
+        raise UnknownCallError
+    return home, name
+
+
+def _encoded(value: Any, tensors: list[Any], numbers: list[Any]) -> Any:
+    if isinstance(value, torch.fx.Node):
+        kept, kind = (tensors, "tensor") if isinstance(value.meta["example_value"], Tensor) else (numbers, "number")
+        if kind == "number" and not isinstance(value.meta["example_value"], (int, torch.SymInt)):
+            raise UnknownCallError
+        kept.append(value)
+        return {kind: len(kept) - 1}
+    if isinstance(value, dict):
+        return {"dict": {key: _encoded(each, tensors, numbers) for key, each in value.items()}}
+    if isinstance(value, (list, tuple)):
+        return [_encoded(each, tensors, numbers) for each in value]
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).rpartition(".")[2]}
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return {"float": value.hex()}
+    raise UnknownCallError
+
+
+def _decoded(value: Any, tensors: list[Tensor], numbers: list[int]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(each, tensors, numbers) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, what),) = value.items()
+    if kind in ("tensor", "number"):
+        return (tensors if kind == "tensor" else numbers)[what]
+    if kind == "dict":
+        return {key: _decoded(each, tensors, numbers) for key, each in what.items()}
+    made = {"dtype": functools.partial(getattr, torch), "device": torch.device, "float": float.fromhex}[kind]
+    return made(what)
+
+
+def _called(call: str, tensors: list[Tensor], numbers: list[int]) -> Tensor:
+    home, name, args, options = json.loads(call)
+    function = getattr(_HOMES[home], name) if home else _OURS[name]
+    found: Tensor = function(*_decoded(args, tensors, numbers), **_decoded(options, tensors, numbers))
+    return found
+
+
+def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _draw: int) -> Tensor:
+    if taken:
+        return _called(call, tensors, numbers)
+    state = torch.get_rng_state()
+    try:
+        return _called(call, tensors, numbers)
+    finally:
+        torch.set_rng_state(state)
+
+
+def _fake(_taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _draw: int) -> Tensor:
+    return _called(call, tensors, numbers)
+
+
+@functools.cache
+def operator() -> Any:
+    """It gives a new tensor, with no gradient."""
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    _libraries.append(library)  # the operator ends with it
+    schema = "drawn(Tensor taken, str call, Tensor[] tensors, SymInt[] numbers, int draw) -> Tensor"
+    library.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded))
+    library.impl("drawn", _draw, "CompositeExplicitAutograd")
+    library.impl("drawn", torch.library.fallthrough_kernel, "Autograd")
+    torch.library.register_fake(_NAME, _fake, lib=library)
+    return getattr(torch.ops, NAMESPACE).drawn.default
