@@ -103,9 +103,13 @@ def _called(call: str, tensors: list[Tensor], numbers: list[int]) -> Tensor:
     return found
 
 
-def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _draw: int) -> Tensor:
+def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], is_like_first: bool, _draw: int) -> Tensor:
     if taken:
         return _called(call, tensors, numbers)
+    if is_like_first:
+        return torch.zeros_like(tensors[0])
+    if tensors:  # which may hold what it would fail on
+        return torch.zeros_like(_called(call, [each.to("meta") for each in tensors], numbers), device="cpu")
     state = torch.get_rng_state()
     try:
         return _called(call, tensors, numbers)
@@ -113,17 +117,21 @@ def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _
         torch.set_rng_state(state)
 
 
-def _fake(_taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _draw: int) -> Tensor:
+def _fake(_taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _is_like_first: bool, _draw: int) -> Tensor:
     return _called(call, tensors, numbers)
 
 
 @functools.cache
 def operator() -> Any:
-    """It gives a new tensor, with no gradient."""
+    """It gives a new tensor, with no gradient.
+
+    is_like_first: has it the shape, strides and dtype of the first of the tensors?  draw: a number of its own, since a
+    compiler would merge two draws that are the same.
+    """
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
     _libraries.append(library)  # the operator ends with it
-    schema = "drawn(Tensor taken, str call, Tensor[] tensors, SymInt[] numbers, int draw) -> Tensor"
-    library.define(schema, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded))
+    operands = "Tensor taken, str call, Tensor[] tensors, SymInt[] numbers, bool is_like_first, int draw"
+    library.define(f"drawn({operands}) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded))
     library.impl("drawn", _draw, "CompositeExplicitAutograd")
     library.impl("drawn", torch.library.fallthrough_kernel, "Autograd")
     torch.library.register_fake(_NAME, _fake, lib=library)

@@ -84,8 +84,7 @@ def lift(scope: ModuleScope) -> list[Lifted]:
         if all(_is_exit(each) or not _leaves(each) for each in loop.body):
             continue
         evidence = evidence_of(place.function, scope)
-        asked = [each.test for each in _tests_of_exits(loop.body) if evidence.of_test(each.test) is not Taint.NO]
-        if not asked or any(map(evidence.is_drawn, asked)):  # what follows a layer that is dropped draws, too
+        if all(evidence.of_test(each.test) is Taint.NO for each in _tests_of_exits(loop.body)):
             continue
         try:
             made = _lifted(loop)

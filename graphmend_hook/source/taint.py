@@ -242,20 +242,11 @@ class Evidence:
             _compares_attribute(node, attributes) or not self._calculated.isdisjoint(_names_in(node))
         )
 
-    def is_drawn(self, node: ast.expr) -> bool:
-        """Does it ask for a number that is drawn, as layers ask that are dropped at random?"""
-        return _draws(node) or not self._of_draws.isdisjoint(_names_in(node))
-
-    @cached_property
-    def _of_draws(self) -> frozenset[str]:
-        return frozenset(target for target, value in self._bindings if _draws(value))
-
     @cached_property
     def _branches_on_data(self) -> list[ast.If]:
-        """The branches whose test may be data, without those of a number that is drawn."""
+        """The branches whose test may be data."""
         branches = [each for each in self.function.statements if isinstance(each, ast.If)]
-        of_data = [each for each in branches if (self.of(each.test) or self._of_counted(each.test)) is not Taint.NO]
-        return [each for each in of_data if not self.is_drawn(each.test)]
+        return [each for each in branches if (self.of(each.test) or self._of_counted(each.test)) is not Taint.NO]
 
     @cached_property
     def _implied(self) -> frozenset[str]:
@@ -263,7 +254,8 @@ class Evidence:
 
         So too behind a branch that ends a step of a loop.
         """
-        found: set[str] = set()
+        choices = [(name, value) for name, value in self._bindings if isinstance(value, ast.IfExp)]
+        found = {name for name, choice in choices if _is_of_python(choice) and self.of(choice.test) is not Taint.NO}
         branches = self._branches_on_data
         loops = [each for each in self.function.statements if branches and isinstance(each, (ast.For, ast.While))]
         around = [node for loop in loops if not {*branches}.isdisjoint(nodes := [*walk(*loop.body)]) for node in nodes]
@@ -290,7 +282,7 @@ class Evidence:
             if not isinstance(branch, ast.If):
                 continue
             stored = set(_numbers_stored(branch))
-            if stored and not self.is_drawn(branch.test) and self._decides_by(branch.test, known):
+            if stored and self._decides_by(branch.test, known):
                 found |= stored
         return found
 
@@ -533,12 +525,10 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     return False
 
 
-def _draws(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Call) and _bare_name(part.func) in _DRAWING for part in walk(node))
-
-
 def _is_of_python(node: ast.expr) -> bool:
-    """Is it a number, a truth or a name, or calculated from such?"""
+    """Is it a number, a truth or a name, or calculated or chosen from such?"""
+    if isinstance(node, ast.IfExp):
+        return _is_of_python(node.body) and _is_of_python(node.orelse)
     return all(isinstance(part, (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp)) for part in walk(node))
 
 

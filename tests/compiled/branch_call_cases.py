@@ -287,7 +287,7 @@ class what_is_scaled_is_written_to(Owner):
 # --- what a call may not do --------------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-T11")
+@case()
 class draws_where_it_trains(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -516,7 +516,7 @@ class a_method_that_gives_nothing(Owner):
         return h
 
 
-@case(declined="GM102-T11")
+@case()
 class a_loop_that_draws(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)
@@ -668,7 +668,7 @@ class a_handler_in_a_function(Owner):
         return h
 
 
-@case(declined="GM102-T11")
+@case()
 class draws_in_a_list(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)

@@ -140,20 +140,20 @@ case()(h7_two_names_of_one_object)
 # --- H8, H9, H12: what may not be run ahead of time ------------------------------------------------------------------
 
 
-def noisy(h: torch.Tensor) -> torch.Tensor:
+def inverted(h: torch.Tensor) -> torch.Tensor:
     if h.sum() > 0:
-        h = h + torch.rand_like(h)
+        h = torch.linalg.inv(torch.diag(h)).diagonal()
     return h * 2
 
 
-@case(declined="GM102-T11", inputs=((UP,), (DOWN,)))
-def h8_random_numbers_in_each_of_many_layers(x: torch.Tensor) -> torch.Tensor:
+@case(declined="GM102-T04", inputs=((UP,), (DOWN,)))
+def what_may_fail_in_each_of_many_layers(x: torch.Tensor) -> torch.Tensor:
     for _ in range(8):
-        x = noisy(x) + 1
+        x = inverted(x) + 1
     return x
 
 
-@case(declined="GM102-T11")
+@case()
 def h8_random_numbers(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x + torch.rand_like(x)
@@ -173,7 +173,20 @@ class h8_dropout(torch.nn.Module):
         return x + 1
 
 
-case(declined="GM102-T11")(h8_dropout)
+case()(h8_dropout)
+
+
+@case(declined="GM102-T11")
+class h8_random_numbers_with_gradients(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            if x.sum() > 0:
+                x = torch.nn.functional.gumbel_softmax(x * self.scale)
+            return x + 1
 
 
 class h7_a_property_updates_statistics(torch.nn.Module):

@@ -307,7 +307,7 @@ class the_steps_are_counted(Owner):
         return h, k
 
 
-@case(declined="GM102-T11")
+@case()
 class a_step_draws(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = self.first(x)

@@ -257,6 +257,8 @@ def kind_of_variable() -> Any:
             return GetAttrVariable(self, name)
 
         def reconstruct(self, codegen: Any) -> None:
+            if self.kind is Either and any(map(_is_trained, self.operands)):
+                give_up(self)  # eager makes no gradient of it where it is None
             name = codegen.tx.output.install_global_by_id("graphmend_number", _applied(self.function))
             codegen.add_push_null(lambda: codegen.append_output(codegen.create_load_global(name, add=True)))
             for operand in self.operands:
@@ -375,12 +377,12 @@ def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
 
 
 def _may_be_either(value: Variable) -> bool:
-    """Is it None, a number, or a tensor that is not trained?"""
+    """Is it None, a number, or a tensor?"""
     if is_unread(value):
         return may_stay_unread(value)
     value = value.realize()
     if value.is_tensor():
-        return is_plain_tensor(value) and not fake_of(value).requires_grad
+        return is_plain_tensor(value)
     return value.is_constant_none() or (is_number(value) and kind_of(value) in (*OF_NUMBERS, Either))
 
 
@@ -395,6 +397,10 @@ def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable)
     kinds = {*map(kind_of, given)}
     kind = kinds.pop() if len(kinds) == 1 else Real if kinds <= {float, int, Real} else Either
     return kind_of_variable()(select, [predicate.realize(), *given], kind, lines)
+
+
+def _is_trained(value: Variable) -> bool:
+    return not is_unread(value) and value.is_tensor() and fake_of(value).requires_grad
 
 
 def _is_plain(value: Variable) -> bool:
