@@ -7,10 +7,14 @@ generator can be left as it was; on a GPU the graph would have to wait for the p
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 
 from .door.tracer import Trace
 from .door.variables import is_wrapper, same_sizes
@@ -22,7 +26,7 @@ from .shelter import add, taken_at
 
 # Functions that say of tensors without memory which shape they would give.
 _SHAPED = frozenset({"multinomial", "normal", "rand_like", "randint_like", "randn_like"})
-_DROPOUT = (torch.nn.functional.dropout, torch.dropout)
+_DROPOUT = (F.dropout, torch.dropout)
 
 
 @dataclass
@@ -32,8 +36,24 @@ class _Count:
     of_draws: int = 0
 
 
-def predicate(trace: Trace, node: torch.fx.Node) -> None:
-    """Let the operation draw only where all open regions are taken, if it draws from torch's own generator of a CPU."""
+def predicate(trace: Trace, node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Let the operation draw only where all open regions are taken, if it draws from torch's own generator of a CPU.
+
+    Gives the operations that stand in its place, itself the last.
+    """
+    before = node.prev
+    _predicate(trace, node)
+    made = itertools.takewhile(lambda each: each is not before, _backwards(node))
+    return [*made][::-1]
+
+
+def _backwards(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    while True:
+        yield node
+        node = node.prev
+
+
+def _predicate(trace: Trace, node: torch.fx.Node) -> None:
     facts, is_dropout = facts_of(node), node.op == "call_function" and node.target in _DROPOUT
     draws = facts.draws and facts.writes is not None and not facts.communicates and is_of_torch(node)
     if not (draws or is_dropout) or not _is_plain(node):
@@ -43,6 +63,8 @@ def predicate(trace: Trace, node: torch.fx.Node) -> None:
     try:
         if is_dropout:
             _drop_out(trace, node)
+        elif node.target is F.scaled_dot_product_attention:
+            _attend(trace, node)
         elif written := written_nodes(node):
             if node.op == "call_method" and written == [*node.args[:1]]:
                 target, *args = node.args
@@ -78,13 +100,43 @@ def _drop_out(trace: Trace, node: torch.fx.Node) -> None:
     node.op, node.target, node.args, node.kwargs = "call_method", "mul_" if is_in_place else "mul", (tensor, drawn), {}
 
 
+def _attend(trace: Trace, node: torch.fx.Node) -> None:
+    """Attention with dropout, operation by operation as eager computes it on a CPU."""
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+    given = dict.fromkeys(names) | dict(zip(names, node.args, strict=False)) | {**node.kwargs}
+    query, key, value, mask, scale = (given[name] for name in ("query", "key", "value", "attn_mask", "scale"))
+    probability, (fake,) = given["dropout_p"], fakes_of(query)
+    width = fake.shape[-1] if scale is None else 0
+    is_known = type(width) is int and (scale is None or (type(scale) is float and scale > 0))
+    is_plain = fake.dtype in (torch.float32, torch.float64) and not given["is_causal"] and not given["enable_gqa"]
+    if not (is_known and is_plain) or type(probability) is not float or not 0 < probability < 1:
+        return
+    root = math.sqrt(1 / math.sqrt(width) if scale is None else scale)
+    scaled = add(trace, node, torch.mul, query, root)
+    turned = add(trace, node, torch.mul, add(trace, node, torch.transpose, key, -2, -1), root)
+    weights = add(trace, node, torch.matmul, scaled, turned)
+    if mask is not None:
+        weights = add(trace, node, torch.add, weights, _as_summand(trace, node, mask, fake.dtype))
+    weights = add(trace, node, torch._safe_softmax, weights, -1)
+    weights = add(trace, node, torch.mul, weights, _drawn(trace, weights.next, noise, (weights, probability), {}))
+    node.target, node.args, node.kwargs = torch.matmul, (weights, value), {}
+
+
+def _as_summand(trace: Trace, node: torch.fx.Node, mask: torch.fx.Node, dtype: torch.dtype) -> torch.fx.Node:
+    (fake,) = fakes_of(mask)
+    if fake.dtype is not torch.bool:
+        return mask
+    zeros = add(trace, node, torch.mul, add(trace, node, torch.Tensor.to, mask, dtype), 0.0)
+    return add(trace, node, torch.masked_fill, zeros, add(trace, node, torch.logical_not, mask), -math.inf)
+
+
 def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options: Any) -> torch.fx.Node:
     """What the operator gives that calls the function; raises UnknownCallError where it cannot."""
     count = trace.compilation.of(_Count)
     count.of_draws += 1
     call, tensors, numbers = encoded(function, args, options)
     name = getattr(function, "__name__", function)
-    is_like = bool(tensors) and _are_alike(node, tensors[0])
+    is_like = function is noise or (bool(tensors) and _are_alike(node, tensors[0]))
     if (numbers and name == "randint") or (tensors and not is_like and name not in _SHAPED):
         raise UnknownCallError  # it may fail on what it is given, or its shape cannot be told without it
     taken = taken_at(trace, node)

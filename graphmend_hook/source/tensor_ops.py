@@ -255,6 +255,7 @@ STEADY = (
     SPREADS
     | OF_WIDE_FLOATS
     | _names(
+        "_safe_softmax "
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d addbmm "
         "addmm addr affine_grid argsort avg_pool1d avg_pool2d baddbmm batch_norm bilinear "
         "binary_cross_entropy_with_logits bmm celu channel_shuffle column_stack conv1d conv2d conv3d conv_transpose1d "

@@ -111,9 +111,10 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     regions = trace.compilation.of(Regions).open
     made = nodes_since(trace, trace.compilation.of(_Statements).before[start])
     own = memory_made(regions[-1].nodes(trace) if regions else [])
-    for node in made if regions else ():
-        _fill(node)
-        predicated_draws.predicate(trace, node)
+    if regions:
+        for node in made:
+            _fill(node)
+        made = [each for node in made for each in predicated_draws.predicate(trace, node)]
     predicated = trace.compilation.of(Regions).predicated
     writing = [node for node in made if node not in predicated and not computes_in(own, node)]
     for node in made:
