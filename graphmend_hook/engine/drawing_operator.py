@@ -103,7 +103,9 @@ def _called(call: str, tensors: list[Tensor], numbers: list[int]) -> Tensor:
     return found
 
 
-def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], is_like_first: bool, _draw: int) -> Tensor:
+def _draw(
+    taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], is_like_first: bool, _draw: int
+) -> Tensor:
     if taken:
         return _called(call, tensors, numbers)
     if is_like_first:
@@ -117,7 +119,9 @@ def _draw(taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], i
         torch.set_rng_state(state)
 
 
-def _fake(_taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _is_like_first: bool, _draw: int) -> Tensor:
+def _fake(
+    _taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], _is_like_first: bool, _draw: int
+) -> Tensor:
     return _called(call, tensors, numbers)
 
 
@@ -131,7 +135,9 @@ def operator() -> Any:
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
     _libraries.append(library)  # the operator ends with it
     operands = "Tensor taken, str call, Tensor[] tensors, SymInt[] numbers, bool is_like_first, int draw"
-    library.define(f"drawn({operands}) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded))
+    library.define(
+        f"drawn({operands}) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded)
+    )
     library.impl("drawn", _draw, "CompositeExplicitAutograd")
     library.impl("drawn", torch.library.fallthrough_kernel, "Autograd")
     torch.library.register_fake(_NAME, _fake, lib=library)

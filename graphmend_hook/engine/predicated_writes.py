@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..source.tensor_ops import STORING, operation
+from ..source.tensor_ops import KEEPING_STATISTICS, STORING, operation
 from .attempt.compilation import Compilation
 from .door.tracer import Trace
 from .door.variables import bytes_of, is_unbacked, most_copied, without_hooks
@@ -68,6 +68,22 @@ class _Writes:
     places: list[tuple[int, list[int]]] = field(default_factory=list)
     conditions: list[torch.fx.Node] = field(default_factory=list)
     count: int = 0
+
+
+def write_to_copies(trace: Trace, node: torch.fx.Node) -> list[torch.fx.Node]:
+    """Let the operation, if it keeps statistics, write to copies of them; gives it, and what writes those back."""
+    written = written_nodes(node) if name_of(node) in KEEPING_STATISTICS and is_of_torch(node) else []
+    if not written or not all(has_plain_memory(fake) for each in written for fake in fakes_of(each)):
+        return [node]
+    copies = {kept: add(trace, node, torch.clone, kept) for kept in written}
+    node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: copies.get(each, each))
+    last, made = node, [*copies.values(), node]
+    for kept, copy in copies.items():
+        with trace.graph.inserting_after(last):
+            last = trace.graph.call_method("copy_", (kept, copy))
+        last.meta["example_value"] = kept.meta["example_value"]
+        made.append(last)
+    return made
 
 
 def may_be_predicated(trace: Trace, node: torch.fx.Node) -> bool:

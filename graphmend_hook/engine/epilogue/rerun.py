@@ -27,8 +27,9 @@ from ..attempt.compilation import Compilation
 from ..door.question import question
 from ..door.torch_modes import SWITCHING
 from ..door.tracer import Trace
+from ..door.variables import bytes_of, most_copied
 from ..facts.operations import REPLACING_MEMORY, facts_of, name_of
-from ..facts.writes import fakes_of, operations, written_inputs
+from ..facts.writes import fakes_of, memory_of, operations, written_inputs
 from ..graph_end.order import Verdict
 from .rollback import reader_of
 
@@ -128,10 +129,24 @@ def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None
     compilation.of(Plan).switches = any(name_of(node) in SWITCHING for node in operations(module))
 
 
-def may_run_again(module: torch.fx.GraphModule) -> bool:
-    """Is there no operation of others, or that waits for them, and no write?"""
-    nodes = [node for node in operations(module) if node.op.startswith("call")]
-    return _is_alone(nodes) and _written(module) == []
+def may_run_again(compilation: Compilation, module: torch.fx.GraphModule, kept: Iterable[torch.fx.Node]) -> bool:
+    """Is there no operation of others, or that waits for them, and no write but to what is small, and is not `kept`?
+
+    It is copied before each call, then.
+    """
+    nodes, written = [node for node in operations(module) if node.op.startswith("call")], _written(module)
+    if not written:
+        return written is not None and _is_alone(nodes)
+    fakes = [fake for node in written for fake in fakes_of(node)]
+    is_apart = memory_of(written).isdisjoint(memory_of(kept))
+    if not (is_apart and _is_alone(nodes)) or bytes_of(fakes) > min(most_copied(fake.device) for fake in fakes):
+        return False
+    keep(compilation).rests.add(_holds_copies)
+    return True
+
+
+def _holds_copies(_compilation: Compilation) -> bool:
+    return True
 
 
 def _is_alone(nodes: list[torch.fx.Node]) -> bool:

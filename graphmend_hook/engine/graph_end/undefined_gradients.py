@@ -154,8 +154,9 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     detached.pop(_ALWAYS, None)
     if detached and asks_for_gradients(compilation):
         return False
-    if gates and not may_run_again(module):
-        return False  # as it has to be where a hook is registered later; nor may it write to what has a gate
+    gated = [inputs[place] for places in gates.values() for place in places]
+    if gates and not may_run_again(compilation, module, gated):
+        return False  # as it has to be where a hook is registered later
     placed = compilation.of(_Found)
     placed.gates, placed.detached, placed.count = gates, detached, len(results)
     alone = {inputs[place] for through, places in gates.items() if len(through) == 1 for place in places}

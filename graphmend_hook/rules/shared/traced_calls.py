@@ -110,11 +110,12 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
     """Why what was traced since `begin` may not be made in a region: a code, and the operation; () if it may be."""
     regions = trace.compilation.of(Regions).open
     made = nodes_since(trace, trace.compilation.of(_Statements).before[start])
-    own = memory_made(regions[-1].nodes(trace) if regions else [])
     if regions:
         for node in made:
             _fill(node)
         made = [each for node in made for each in predicated_draws.predicate(trace, node)]
+        made = [each for node in made for each in predicated_writes.write_to_copies(trace, node)]
+    own = memory_made(regions[-1].nodes(trace) if regions else [])
     predicated = trace.compilation.of(Regions).predicated
     writing = [node for node in made if node not in predicated and not computes_in(own, node)]
     for node in made:
