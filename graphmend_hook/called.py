@@ -84,6 +84,7 @@ from .rules.value.traced_side_items import append_to, augment_item, item_in_side
 from .rules.value.traced_twice import apart
 from .rules.where.traced import (
     FLAG,
+    UNBOUND,
     UNREAD,
     expect_step,
     may_leave,

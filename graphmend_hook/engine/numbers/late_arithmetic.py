@@ -25,6 +25,7 @@ from .late_numbers import (
     Either,
     NumberOrTensor,
     Real,
+    Unbound,
     divide,
     give_up,
     is_deep,
@@ -140,7 +141,7 @@ def watch() -> None:
     def call(called: Variable, translator: Any, args: Any, kwargs: dict[str, Variable]) -> Any:
         args, kwargs = [_as_tensor(each) for each in args], {key: _as_tensor(each) for key, each in kwargs.items()}
         for each in (*args, *kwargs.values()):
-            if is_late(each) and kind_of(each) in (Either, *TENSORS):
+            if is_late(each) and kind_of(each) in (Either, Unbound, *TENSORS):
                 give_up(each.realize())  # ``torch.is_tensor`` asks nobody
         if known_numbers.is_of_math(called.value) and not kwargs:
             made = _of_math(called.value, translator, [each.realize() for each in args])
@@ -197,7 +198,10 @@ def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -
     """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
     from torch._dynamo.variables.builtin import BuiltinVariable
 
-    if args[0].kind in (Real, Either, NumberOrTensor, *TENSORS) and translator.f_code.co_filename not in OWN_FILES:
+    if (
+        args[0].kind in (Real, Either, NumberOrTensor, Unbound, *TENSORS)
+        and translator.f_code.co_filename not in OWN_FILES
+    ):
         give_up(args[0])
     return BuiltinVariable(type).call_type(translator, args[0])
 
@@ -208,7 +212,7 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
     from torch._dynamo.variables.constant import ConstantVariable
 
     is_own = translator.f_code.co_filename in OWN_FILES
-    if args[0].kind is Either or (args[0].kind in (NumberOrTensor, *TENSORS) and not is_own):
+    if args[0].kind in (Either, Unbound) or (args[0].kind in (NumberOrTensor, *TENSORS) and not is_own):
         give_up(args[0])
     if args[0].kind is not Real:
         return BuiltinVariable(function).call_isinstance(translator, *args)
@@ -257,6 +261,8 @@ def _identified(function: Any, translator: Any, args: list[Variable], _kwargs: d
 
     one, other = (arg.realize() for arg in args)
     kinds = {kind_of(one), kind_of(other)}
+    if Unbound in kinds:
+        give_up(one if kind_of(one) is Unbound else other)
     if Either in kinds:
         return _is_none_late(function, one, other)
     if one is not other and kinds <= {*OF_NUMBERS, str}:  # what is chosen of numbers is the very one

@@ -45,6 +45,10 @@ class Either:
     """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
 
 
+class Unbound:
+    """The kind of a name that is not bound, as the data decides: nothing may be asked, nor may it be given away."""
+
+
 class NumberOrTensor:
     """The kind of what is a number of Python's or a tensor, as the data decides (`number_or_tensor`)."""
 
@@ -265,11 +269,18 @@ def kind_of_variable() -> Any:
                 codegen(operand.source if is_unread(operand) else operand)
             codegen.extend_output(create_call_function(len(self.operands), False))
 
+    class UnboundVariable(LateVariable):
+        """Such a name, whatever else it may be: its `kind` is `Unbound`."""
+
+        _asked: Any = LateVariable.asked
+        as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = tp_getattro_impl = reconstruct = _asked
+
     for name, _ in inspect.getmembers(VariableTracker, inspect.isfunction):
         if _SLOT.fullmatch(name) and name not in vars(LateVariable):
             setattr(LateVariable, name, LateVariable.asked)  # for which Dynamo raises the program's TypeError
     for add in handlers:
         add(LateVariable)
+    LateVariable.unbound = UnboundVariable
     return LateVariable
 
 
@@ -386,6 +397,19 @@ def _may_be_either(value: Variable) -> bool:
     return value.is_constant_none() or (is_number(value) and kind_of(value) in (*OF_NUMBERS, Either))
 
 
+@question(otherwise=False)
+def may_be_unbound(trace: Trace) -> bool:
+    """May the statement at hand leave it to the end of the graph whether a name is bound?"""
+    return may_wait_here(trace)
+
+
+@question(otherwise=None)
+def unbound(trace: Trace) -> Any:
+    """What stands for a name that may not be bound: whoever asks has the frame traced anew."""
+    expect_end(trace)
+    return kind_of_variable().unbound(select, [], Unbound, frozenset({trace.line}))
+
+
 @question(otherwise=None)
 def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Any:
     """What Python has once the graph has run: `left` where the predicate, a tensor () of bool, holds, else `right`."""
@@ -408,7 +432,7 @@ def _is_plain(value: Variable) -> bool:
         return may_stay_unread(value, PLAIN)
     if not hasattr(value.realize(), "lines") and value.is_python_constant():
         return type(value.as_python_constant()) in PLAIN
-    return is_number(value.realize()) and kind_of(value) is not NumberOrTensor
+    return is_number(value.realize()) and kind_of(value) not in (NumberOrTensor, Unbound)
 
 
 def kind_of(value: Variable) -> type:
@@ -483,7 +507,7 @@ def is_late_number(_trace: Trace, value: Variable) -> bool:
 @question(otherwise=False)
 def has_text(_trace: Trace, value: Variable) -> bool:
     """Is it a late number, and none that may be a tensor?  That may be written to before its text is made."""
-    return is_late(value) and kind_of(value) not in (Either, NumberOrTensor, list)
+    return is_late(value) and kind_of(value) not in (Either, NumberOrTensor, Unbound, list)
 
 
 def is_late_list(value: Variable) -> bool:

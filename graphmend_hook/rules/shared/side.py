@@ -26,7 +26,6 @@ from .blocks import bound_for_certain, is_item, passing, returns, stays, stored_
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
-    BOUND_ON_ONE_SIDE,
     EFFECT_IN_SIDE,
     LEAVES_EARLY,
     OTHER_NAME,
@@ -424,7 +423,6 @@ def assigning(
     for side, block in zip(sides, (then, orelse), strict=True):
         if side.ended:
             _check_shared(around, block, "raises")
-    names = []
     rewritten = {spelling for side in falling for spelling in side.rewritten}
     around.rewritten |= rewritten
     bound = NamesIn.code(*then, *orelse).bound | around.handed | rewritten
@@ -433,16 +431,21 @@ def assigning(
     def is_read(spelling: str, side: Side) -> bool:
         return spelling not in unread or side is not sides[0]
 
-    for spelling in sorted(bound if needed is None else bound & needed):
-        if all(spelling in side.bound | side.assigned | perhaps for side in falling if is_read(spelling, side)):
-            names.append(spelling)
-        elif needed is not None:
-            raise Declined(
-                BOUND_ON_ONE_SIDE, f"`{spelling}` is bound on one side only and read later; bind it before the branch"
-            )
+    def is_bound(spelling: str, side: Side) -> bool:
+        return spelling in side.bound | side.assigned | perhaps
+
+    def given(spelling: str, side: Side) -> ast.expr:
+        if not is_read(spelling, side):
+            return unread_at(at, side, spelling)
+        return _given(side, spelling, at) if is_bound(spelling, side) else expression("(GM.UNBOUND, None)", at)
+
+    if needed is not None:
+        names = sorted(bound & needed)
+    else:
+        names = sorted(each for each in bound if all(is_bound(each, side) for side in falling if is_read(each, side)))
     around.perhaps -= (bound - {*names}) & around.behind  # the value at hand may be that of a step before
     for side in falling:
-        side.give([_given(side, each, at) if is_read(each, side) else unread_at(at, side, each) for each in names], at)
+        side.give([given(each, side) for each in names], at)
     return branch_of(sides, names)
 
 

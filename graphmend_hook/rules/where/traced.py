@@ -35,6 +35,7 @@ _CONTAINERS = (
     *map(type, ({}.keys(), {}.values(), {}.items())),
 )
 UNREAD = "gm\u01c3unread"  # before what nobody reads where that side is taken
+UNBOUND = "gm\u01c3unbound"  # in the place of a name that is not bound where that side is taken
 FLAG = "gm\u01c3flag"  # before what only says whether a loop is left: True, False, or a tensor () of bool
 Effect = tuple[Any, ...]  # (predicate or None, method or None for a guard, delivery, target, values)
 Side = Callable[..., tuple[Any, ...] | None]
@@ -203,33 +204,48 @@ def _merged(
 
 def _merge(predicate: torch.Tensor, left: Any, right: Any, known: list[tuple[Any, Any, Any]]) -> Any:
     """What stands for `left` or `right`; known: (left, right, what stands for them), of the tensors so far."""
-    if type(left) is tuple and len(left) == 2 and type(left[0]) is str and left[0] == UNREAD:
+    if _is_marked(left, UNBOUND) or _is_marked(right, UNBOUND):
+        if not deferral.tracing() or deferral.is_transformed() or not late_numbers.may_be_unbound():
+            raise Unspeculable(VALUES_DIFFER)
+        return late_numbers.unbound()
+    if _is_marked(left, UNREAD):
         return right if _is_without_gradient(right) else _merge(predicate, left[1], right, known)
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
-        if left is right:
-            return left
-        for one, other, selected in known:
-            if one is left and other is right:
-                return selected
-        all_of_it = traced_selection.holds_all(predicate, left, right)
-        if all_of_it:
-            known.append((left, right, left if all_of_it > 0 else right))
-            return known[-1][2]
-        why = traced_selection.why_not_selected(predicate, left, right)
-        if why:
-            raise Unspeculable(*why)
-        selected = torch.where(predicate, left, right)
-        if not traced_selection.stands_for_both(selected, left, right):
-            raise Unspeculable(SIDES_DIFFER)
-        if in_trace():
-            traced_selection.leave_gradients_undefined(predicate, selected, left, right)
-        known.append((left, right, selected))
-        return selected
+        return _merge_tensors(predicate, left, right, known)
     if type(left) is tuple and type(right) is tuple and len(left) == len(right):
-        if len(left) == 2 and _is_flag(left[0]) and left[1] is not right[1]:
+        if _is_marked(left, FLAG) and left[1] is not right[1]:
             return (FLAG, torch.where(predicate, truth_like(left[1], predicate), truth_like(right[1], predicate)))
         return tuple([_merge(predicate, a, b, known) for a, b in zip(left, right)])  # noqa: B905
     return _merge_values(predicate, left, right, known)
+
+
+def _is_marked(value: Any, mark: str) -> bool:
+    """Is it a value with one of these marks before it?"""
+    return type(value) is tuple and len(value) == 2 and type(value[0]) is str and value[0] == mark
+
+
+def _merge_tensors(
+    predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor, known: list[tuple[Any, Any, Any]]
+) -> torch.Tensor:
+    if left is right:
+        return left
+    for one, other, selected in known:
+        if one is left and other is right:
+            return selected
+    all_of_it = traced_selection.holds_all(predicate, left, right)
+    if all_of_it:
+        known.append((left, right, left if all_of_it > 0 else right))
+        return known[-1][2]
+    why = traced_selection.why_not_selected(predicate, left, right)
+    if why:
+        raise Unspeculable(*why)
+    selected = torch.where(predicate, left, right)
+    if not traced_selection.stands_for_both(selected, left, right):
+        raise Unspeculable(SIDES_DIFFER)
+    if in_trace():
+        traced_selection.leave_gradients_undefined(predicate, selected, left, right)
+    known.append((left, right, selected))
+    return selected
 
 
 def _is_without_gradient(value: Any) -> bool:
@@ -262,10 +278,6 @@ def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tu
         raise Unspeculable(VALUES_DIFFER)
     expect_success()
     return late_numbers.selected(predicate.clone(), left, right)
-
-
-def _is_flag(value: Any) -> bool:
-    return type(value) is str and value == FLAG
 
 
 def _is_same(left: Any, right: Any) -> bool:
