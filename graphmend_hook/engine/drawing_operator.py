@@ -1,6 +1,7 @@
 """The operator of graphs that draws random numbers if a region is taken, and leaves the generator as it was if not.
 
-What is drawn, and how, is a text, an operand of the operator: ``["torch", "randn_like", [{"tensor": 0}], {}]``.
+What is drawn, and how, is a text, an operand of the operator: `torch.randn_like` of the first of the tensors that are
+other operands is ``["torch", "randn_like", [{"tensor": 0}], {"dict": {}}]``.
 """
 
 from __future__ import annotations
@@ -96,14 +97,14 @@ def _decoded(value: Any, tensors: list[Tensor], numbers: list[int]) -> Any:
     return made(what)
 
 
-def _called(call: str, tensors: list[Tensor], numbers: list[int]) -> Tensor:
+def _called(call: str, tensors: list[Tensor], numbers: list[int], **more: Any) -> Tensor:
     home, name, args, options = json.loads(call)
     function = getattr(_HOMES[home], name) if home else _OURS[name]
-    found: Tensor = function(*_decoded(args, tensors, numbers), **_decoded(options, tensors, numbers))
+    found: Tensor = function(*_decoded(args, tensors, numbers), **_decoded(options, tensors, numbers), **more)
     return found
 
 
-def _draw(
+def _run(
     taken: Tensor, call: str, tensors: list[Tensor], numbers: list[int], is_like_first: bool, _draw: int
 ) -> Tensor:
     if taken:
@@ -111,12 +112,12 @@ def _draw(
     if is_like_first:
         return torch.zeros_like(tensors[0])
     if tensors:  # which may hold what it would fail on
-        return torch.zeros_like(_called(call, [each.to("meta") for each in tensors], numbers), device="cpu")
-    state = torch.get_rng_state()
-    try:
-        return _called(call, tensors, numbers)
-    finally:
-        torch.set_rng_state(state)
+        found = _called(call, [each.to("meta") for each in tensors], numbers)
+    else:
+        home, name, args, options = json.loads(call)
+        options["dict"].pop("device", None)
+        found = _called(json.dumps([home, name, args, options]), [], numbers, device="meta")
+    return torch.zeros_like(found, device="cpu")
 
 
 def _fake(
@@ -138,7 +139,7 @@ def operator() -> Any:
     library.define(
         f"drawn({operands}) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded)
     )
-    library.impl("drawn", _draw, "CompositeExplicitAutograd")
+    library.impl("drawn", _run, "CompositeExplicitAutograd")
     library.impl("drawn", torch.library.fallthrough_kernel, "Autograd")
     torch.library.register_fake(_NAME, _fake, lib=library)
     return getattr(torch.ops, NAMESPACE).drawn.default

@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from .door.tracer import Trace
-from .door.variables import is_wrapper, same_sizes
+from .door.variables import is_unbacked, is_wrapper, same_sizes
 from .drawing_operator import UnknownCallError, encoded, in_place, noise, operator
+from .epilogue.deferral import is_autocast
 from .facts.operations import facts_of, is_of_torch, written_nodes
 from .facts.writes import fakes_of
 from .region import Regions, conditions
@@ -26,6 +27,7 @@ from .shelter import add, taken_at
 
 # Functions that say of tensors without memory which shape they would give.
 _SHAPED = frozenset({"multinomial", "normal", "rand_like", "randint_like", "randn_like"})
+_MADE = frozenset({"normal", "rand", "randint", "randn", "randperm"})  # of sizes
 _DROPOUT = (F.dropout, torch.dropout)
 
 
@@ -54,6 +56,8 @@ def _backwards(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
 
 
 def _predicate(trace: Trace, node: torch.fx.Node) -> None:
+    if node in trace.compilation.of(Regions).predicated:
+        return  # of a statement in the one at hand
     facts, is_dropout = facts_of(node), node.op == "call_function" and node.target in _DROPOUT
     draws = facts.draws and facts.writes is not None and not facts.communicates and is_of_torch(node)
     if not (draws or is_dropout) or not _is_plain(node):
@@ -66,7 +70,7 @@ def _predicate(trace: Trace, node: torch.fx.Node) -> None:
         elif node.target is F.scaled_dot_product_attention:
             _attend(trace, node)
         elif written := written_nodes(node):
-            if node.op == "call_method" and written == [*node.args[:1]]:
+            if node.op == "call_method" and written == [*node.args[:1]] and _may_be_copied_to(node):
                 target, *args = node.args
                 drawn = _drawn(trace, node, in_place, (target, node.target, *args), node.kwargs)
                 node.target, node.args, node.kwargs = "copy_", (target, drawn), {}
@@ -77,6 +81,13 @@ def _predicate(trace: Trace, node: torch.fx.Node) -> None:
             trace.graph.erase_node(drawn)
     except UnknownCallError:
         return
+
+
+def _may_be_copied_to(node: torch.fx.Node) -> bool:
+    """Does it draw the same in a tensor like the one that it writes to?  By its strides, or by gradients, it may not."""
+    target, *others = node.all_input_nodes
+    is_dense = all(torch._prims_common.is_non_overlapping_and_dense_or_false(fake) for fake in fakes_of(target))
+    return is_dense and not any(fake.requires_grad for each in others for fake in fakes_of(each))
 
 
 def _is_plain(node: torch.fx.Node) -> bool:
@@ -93,7 +104,11 @@ def _drop_out(trace: Trace, node: torch.fx.Node) -> None:
     tensor, probability, is_in_place = given.get("input"), given.get("p", 0.5), given.get("inplace", False)
     if given.get("training", given.get("train", True)) is not True or type(is_in_place) is not bool:
         return
-    if type(probability) not in (float, int) or not 0 < probability <= 1:
+    if (
+        type(probability) not in (float, int)
+        or not 0 < probability <= 1
+        or not node.meta["example_value"].is_floating_point()
+    ):
         return
     # Eager draws nothing where all elements are dropped; AOTAutograd does.
     drawn = 0.0 if probability == 1 else _drawn(trace, node, noise, (tensor, float(probability)), {})
@@ -106,10 +121,10 @@ def _attend(trace: Trace, node: torch.fx.Node) -> None:
     given = dict.fromkeys(names) | dict(zip(names, node.args, strict=False)) | {**node.kwargs}
     query, key, value, mask, scale = (given[name] for name in ("query", "key", "value", "attn_mask", "scale"))
     probability, (fake,) = given["dropout_p"], fakes_of(query)
-    width = fake.shape[-1] if scale is None else 0
-    is_known = type(width) is int and (scale is None or (type(scale) is float and scale > 0))
+    width = fake.shape[-1]
+    is_known = (type(width) is int and width > 0) if scale is None else (type(scale) is float and scale > 0)
     is_plain = fake.dtype in (torch.float32, torch.float64) and not given["is_causal"] and not given["enable_gqa"]
-    if not (is_known and is_plain) or type(probability) is not float or not 0 < probability < 1:
+    if not (is_known and is_plain) or is_autocast() or type(probability) is not float or not 0 < probability < 1:
         return
     root = math.sqrt(1 / math.sqrt(width) if scale is None else scale)
     scaled = add(trace, node, torch.mul, query, root)
@@ -137,8 +152,11 @@ def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options:
     call, tensors, numbers = encoded(function, args, options)
     name = getattr(function, "__name__", function)
     is_like = function is noise or (bool(tensors) and _are_alike(node, tensors[0]))
-    if (numbers and name == "randint") or (tensors and not is_like and name not in _SHAPED):
-        raise UnknownCallError  # it may fail on what it is given, or its shape cannot be told without it
+    has_bounds = bool(numbers) and name == "randint"
+    if has_bounds or is_unbacked([each.meta["example_value"] for each in numbers]):
+        raise UnknownCallError  # it may fail on them where the region is not taken
+    if not is_like and name not in (_SHAPED if tensors else _MADE):
+        raise UnknownCallError  # its shape cannot be told without it
     taken = taken_at(trace, node)
     if taken is None or taken.meta["example_value"].device.type != "cpu":
         raise UnknownCallError

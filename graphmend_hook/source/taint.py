@@ -21,7 +21,6 @@ _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
 # What hardly anything but a tensor has.
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
-_DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset(
     {"abs", "all", "any", "bool", "float", "int", "max", "min", "pow", "round", "sum"}
 )  # of a tensor: what its data decides

@@ -51,6 +51,49 @@ class Shortens(Keeper):
         return x + 1, self.average, self.history[-1]
 
 
+class MakesRoom(Keeper):
+    """A window that moves, of a list and of a deque."""
+
+    def forward(self, x):
+        value = x.mean().item()
+        self.open.append(value)
+        if len(self.open) > 3:
+            self.open.popleft()
+        for name in self.by_name:
+            self.by_name[name].append(value)
+            if len(self.by_name[name]) > 3:
+                self.by_name[name].pop(0)
+        self.average = float(np.mean(self.open))
+        print(
+            f"{sum(self.open) / len(self.open):.4f} of {len(self.open)}, {self.by_name['loss'][-1]:.4f}", max(self.open)
+        )
+        return x + 1
+
+
+class MakesRoomBefore(Keeper):
+    def forward(self, x):
+        while len(self.history) >= 3:
+            self.history.pop(0)
+        self.history.append(x.mean().item())
+        return x + 1, self.history[0], len(self.history)
+
+
+class MakesRoomInAFullWindow(Keeper):
+    def forward(self, x):
+        self.recent.append(x.mean().item())
+        if len(self.recent) == self.recent.maxlen:
+            self.recent.popleft()
+        return x + 1, len(self.recent)
+
+
+class TakesInASide(Keeper):
+    def forward(self, x):
+        self.history.append(x.mean().item())
+        if x.max() > 1:
+            self.history.pop(0)
+        return x + 1, len(self.history)
+
+
 class AsksWhetherThereIsOne(Keeper):
     """Before the append, and behind it, of a full window too."""
 
@@ -347,7 +390,19 @@ class MakesNone(Keeper):
 
 
 ONE_GRAPH = (Averages, Means, Shortens, Windows, IsFull, Medians, TwoByTwo, ShowsBetween, OfNaN, Twins, Collects)
-TWO_GRAPHS = (Tests, AsksWhetherItIsFull, Clears, AsksWhetherThereIsOne, IsBetter, Divides, SkipsSpikes, Clips)
+TWO_GRAPHS = (
+    MakesRoom,
+    MakesRoomBefore,
+    MakesRoomInAFullWindow,
+    Tests,
+    AsksWhetherItIsFull,
+    Clears,
+    AsksWhetherThereIsOne,
+    IsBetter,
+    Divides,
+    SkipsSpikes,
+    Clips,
+)
 OTHERS = (
     *(
         Branches,
@@ -359,6 +414,7 @@ OTHERS = (
         Decides,
         Extends,
         Pops,
+        TakesInASide,
         Compares,
         Slices,
         Catches,

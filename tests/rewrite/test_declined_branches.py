@@ -18,7 +18,7 @@ DECLINED = {
         "if x.any():\n    x = [(k := i) for i in n]\nreturn x",
     ],
     "GM102-R03": [
-        "if n: k = 1\nif x.any():\n    x = x + k\nreturn x",
+        "if type(n) is str: k = 1\nif x.any():\n    x = x + k\nreturn x",
         "for k in n: pass\nif x.any():\n    x = x + k\nreturn x",
         "if x.any():\n    x = x + k\nk = 1\nreturn x",
         "if x.max() > 1:\n    if not hasattr(self, 'lazy'):\n        self.lazy = k\n    x = n\nk = 1\nreturn x",
@@ -71,7 +71,7 @@ DECLINED = {
         "while x.any():\n    x = x - 1\n    k = x\nreturn k",
         "while x.any():\n    n(x)\nreturn x",
         "while x.any() or n:\n    x = x - 1\nreturn x",
-        "if n: k = 1\nwhile x.any():\n    x = x - k\nreturn x",
+        "if type(n) is str: k = 1\nwhile x.any():\n    x = x - k\nreturn x",
         "def look(): return x\nwhile x.any():\n    x = x - 1\nreturn x",
         "while x.any():\n    x = [x for _ in n]\nreturn x",
     ],
@@ -81,7 +81,7 @@ DECLINED = {
         "assert x.any() or (k := n)",
     ],
     "GM103-R03": [
-        "if n: k = 1\ntorch._check(bool(x.any()), lambda: k)",
+        "if type(n) is str: k = 1\ntorch._check(bool(x.any()), lambda: k)",
     ],
     "GM103-R07": ["if x.any() and x.all() and x.max() and x.min() and x.sum() and x.mean():\n    raise ValueError"],
     "GM103-R10": ["if x.any():\n    raise ValueError\nyield x", "assert x.any()\nyield x"],

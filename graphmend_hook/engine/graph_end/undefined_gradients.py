@@ -98,9 +98,13 @@ def leave_undefined(compilation: Compilation, step: Step, *bets: Bet) -> None:
 
 
 def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    bets = compilation.of(Steps).bets
     if not _keep_absent(compilation, module):
-        compilation.without(*{*itertools.chain(*bets.values())}, reason="gradients could not be told from eager's")
+        _lose(compilation)
+
+
+def _lose(compilation: Compilation) -> None:
+    bets = compilation.of(Steps).bets
+    compilation.without(*{*itertools.chain(*bets.values())}, reason="gradients could not be told from eager's")
 
 
 def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool:
@@ -157,6 +161,8 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     gated = [inputs[place] for places in gates.values() for place in places]
     if gates and not may_run_again(compilation, module, gated):
         return False  # as it has to be where a hook is registered later
+    if gates:
+        keep(compilation).otherwise.add(_lose)  # where it cannot be run again after all
     placed = compilation.of(_Found)
     placed.gates, placed.detached, placed.count = gates, detached, len(results)
     alone = {inputs[place] for through, places in gates.items() if len(through) == 1 for place in places}

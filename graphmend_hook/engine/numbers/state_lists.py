@@ -31,16 +31,21 @@ from . import late_numbers
 from .late_numbers import Real, is_late, kind_of
 
 _KINDS = (list, deque)
+_APPEND, _REMOVE = "append", "remove"
 _LOOKED_AT = ("ListVariable", "DequeVariable")  # as Dynamo names them
 
 
 @dataclass
 class _Appended:
-    """What an attempt appends to a list behind the graph: how often it may, and what it does for certain."""
+    """What an attempt appends to a list behind the graph: how often it may, and what it does for certain.
+
+    changes: what it does for certain, in order: an append, or the first item is taken away.
+    """
 
     target: Variable
     times: int = 0
     values: list[Variable] = field(default_factory=list)
+    changes: tuple[str, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -64,7 +69,21 @@ def note_append(trace: Trace, target: Variable) -> None:
 def note_value(trace: Trace, target: Variable, value: Variable) -> None:
     """That is the value, and it is appended for certain."""
     if not trace.compilation.of(Regions).open:
-        trace.compilation.of(AppendsThatWait).found[id(target.peek_value())].values.append(value)
+        appended = trace.compilation.of(AppendsThatWait).found[id(target.peek_value())]
+        appended.values.append(value)
+        appended.changes += (_APPEND,)
+
+
+def note_removal(trace: Trace, target: Variable) -> bool:
+    """The first item is taken away; False where there may be none.  That there is one may be guarded."""
+    found = trace.compilation.of(AppendsThatWait).found
+    appended = found.setdefault(id(target.peek_value()), _Appended(target))
+    if trace.compilation.of(Regions).open or not appended.is_known:
+        return False
+    if not _expect_item(trace, target, appended.changes):
+        return False
+    appended.changes += (_REMOVE,)
+    return True
 
 
 def expect_others(compilation: Compilation) -> None:
@@ -84,25 +103,50 @@ def _is_none_of(found: Any, *others: Any) -> bool:
     return all(found is not each for each in others)
 
 
-class _Grown:
-    """The list with what the frame appends to it."""
+class _Changed:
+    """The list as the frame changes it."""
+
+    def __init__(self, changes: tuple[str, ...]) -> None:
+        self.changes = changes
 
     def __call__(self, found: Any, *appended: float) -> Any:
-        copy = found.copy()
-        copy.extend(appended)
+        copy, values = found.copy(), iter(appended)
+        for change in self.changes:
+            if change == _APPEND:
+                copy.append(next(values))
+            else:
+                del copy[0]
         return copy
 
 
 class _Length:
-    """How long it is then; added: how many numbers are."""
+    """How long it is then."""
 
-    def __init__(self, added: int) -> None:
-        self._added = added
+    def __init__(self, changes: tuple[str, ...]) -> None:
+        self._changes = changes
 
     def __call__(self, found: Any) -> int:
-        length = len(found) + self._added
-        most = getattr(found, "maxlen", None)
-        return length if most is None else min(length, most)
+        length, most = len(found), getattr(found, "maxlen", None)
+        for change in self._changes:
+            length += 1 if change == _APPEND else -1
+            length = length if most is None else min(length, most)
+        return length
+
+
+class _Holds:
+    """Is there an item in it where one is taken away?"""
+
+    def __init__(self, changes: tuple[str, ...]) -> None:
+        self._changes = changes
+
+    def __call__(self, found: Any) -> bool:
+        length, most = len(found), getattr(found, "maxlen", None)
+        for change in self._changes:
+            if change == _REMOVE and length == 0:
+                return False
+            length += 1 if change == _APPEND else -1
+            length = length if most is None else min(length, most)
+        return True
 
 
 class _Sliced:
@@ -115,7 +159,7 @@ class _Sliced:
         return found[self.part]
 
 
-_grown, _length = _Grown(), functools.cache(_Length)
+_changed, _length, _holds = functools.cache(_Changed), functools.cache(_Length), functools.cache(_Holds)
 _COPIES = (list, sorted)
 _ENDS = (0, -1)
 _NEEDS_NONE = (len, sum, *_COPIES)
@@ -255,7 +299,7 @@ def _copy_of(unread: Variable) -> Variable:
 def reads_list(number: Variable) -> bool:
     """Is it made of such a list?"""
     number = number.realize()
-    return number.function is _grown or any(is_late(each) and reads_list(each) for each in number.operands)
+    return isinstance(number.function, _Changed) or any(is_late(each) and reads_list(each) for each in number.operands)
 
 
 def _made(function: Callable[..., Any], given: Variable, kind: type) -> Variable:
@@ -268,16 +312,20 @@ def has_one(given: Variable) -> bool:
         part = given.function.part
         is_end = part.step is None and part.stop is None and part.start is not None and part.start < 0
         return is_end and has_one(given.operands[0])
-    if given.function is not _grown:
+    if not isinstance(given.function, _Changed):
         return has_one(given.operands[0])
-    unread, *appended = given.operands
-    if appended:
+    unread, changes = given.operands[0], given.function.changes
+    if changes.count(_APPEND) > changes.count(_REMOVE):
         return True
-    trace = late_numbers.trace_now()
-    found = inputs_at([unread.source], trace.compilation)
-    if found is None or not found[0]:
+    return _expect_item(late_numbers.trace_now(), unread, changes)
+
+
+def _expect_item(trace: Trace, unread: Variable, changes: tuple[str, ...]) -> bool:
+    """Let the code run only where an item is in the list behind the changes; False where none is now."""
+    held, holds = inputs_at([unread.source], trace.compilation), _holds((*changes, _REMOVE))
+    if held is None or not holds(*held):
         return False
-    install(trace.compilation, ("a number", unread.source), [unread.source], bool, "there is a number in the list")
+    install(trace.compilation, (holds, unread.source), [unread.source], holds, "there is an item in the list")
     return True
 
 
@@ -286,7 +334,7 @@ def _length_of(given: Variable) -> Variable:
     appended = None if trace is None else _appended(trace, given)
     if trace is None or appended is None:
         return None
-    return late_numbers.kind_of_variable()(_length(len(appended)), [given], int, frozenset({trace.line}))
+    return late_numbers.kind_of_variable()(_length(appended.changes), [given], int, frozenset({trace.line}))
 
 
 def numbers_of(given: Variable) -> Variable:
@@ -296,28 +344,29 @@ def numbers_of(given: Variable) -> Variable:
         return given if is_late(given) and given.kind in _KINDS and reads_list(given) else None
     trace = _trace_of(given)
     appended = None if trace is None else _appended(trace, given)
-    if trace is None or appended is None or not all(kind_of(each) is float for each in appended):
+    if trace is None or appended is None or not all(kind_of(each) is float for each in appended.values):
         return None
     found = inputs_at([given.source], trace.compilation)
     if found is None or not are_floats(found[0]):
         return None
     install(trace.compilation, ("floats", given.source), [given.source], are_floats, "there are floats in the list")
-    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in appended))
-    return late_numbers.kind_of_variable()(_grown, [given, *appended], given.peek_type(), lines)
+    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in appended.values))
+    changed, operands = _changed(appended.changes), [given, *appended.values]
+    return late_numbers.kind_of_variable()(changed, operands, given.peek_type(), lines)
 
 
-def _appended(trace: Trace, given: Variable) -> list[Variable] | None:
+def _appended(trace: Trace, given: Variable) -> _Appended | None:
     """What the frame has appended to the list by now; None where that is not known.
 
     Let the code run only where it is this one of the lists that the frame appends to.
     """
-    appended: list[Variable] | None = []
+    appended: _Appended | None = _Appended(given)
     guard_exact_type(given)
     late_numbers.expect_end(trace)
     for known in trace.compilation.of(AppendsThatWait).found.values():
         is_this = known.target.peek_value() is given.peek_value()
         if is_this:
-            appended = known.values if known.is_known else None
+            appended = known if known.is_known else None
         sources = [given.source, known.target.source]
         compare = operator.is_ if is_this else operator.is_not
         install(trace.compilation, ("which list", *sources), sources, compare, f"{compare.__name__} of two lists")

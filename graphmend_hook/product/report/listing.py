@@ -158,7 +158,7 @@ def _is_switch(change: Change) -> bool:
     if len(change.emitted) > 1 or not isinstance(switch, ast.If) or len(switch.orelse) != 1:
         return False
     original = switch.orelse[0]
-    return type(original) is type(change.statement) and _start(original) == _start(change.statement)
+    return isinstance(change.statement, type(original)) and _start(original) == _start(change.statement)
 
 
 def _is_head(change: Change) -> bool:

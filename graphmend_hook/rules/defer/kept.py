@@ -1,7 +1,8 @@
 """``self.losses.append(loss.item())``: a list that grows with each call, and that the trace need not look at.
 
 So it is with a deque, with ``self.log["loss"].append(...)``, with ``self.log.setdefault("loss", []).append(...)``, and
-with lists of the module's and of a function around; and with ``self.predictions.extend(best.tolist())``.
+with lists of the module's and of a function around; with ``self.predictions.extend(best.tolist())``; and with what
+makes room again, ``self.recent.popleft()`` and ``self.losses.pop(0)``.
 """
 
 from __future__ import annotations
@@ -38,10 +39,27 @@ if not GM.extended_behind(TARGET, VALUES):
 _EXTENDED = Template("if GM.tracing():\n    EXTENDED\nelse:\n    ORIGINAL")
 
 
+_REMOVE = """
+if GM.tracing():
+    TARGET = RECEIVER
+    if not GM.removed_behind(TARGET):
+        TARGET.{call}
+else:
+    ORIGINAL
+"""
+_REMOVED = {"pop": Template(_REMOVE.format(call="pop(0)")), "popleft": Template(_REMOVE.format(call="popleft()"))}
+
+
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
+    if place.inside_try or unsuitable(place, scope, CODE) is not None:
+        return None
+    removed = _removed_from(statement, place.function)
+    if removed is not None:
+        owner, method = removed
+        return Ready(_REMOVED[method].fill(statement, ORIGINAL=statement, RECEIVER=owner))
     found = appended_to(statement, place.function)
-    if found is None or place.inside_try or unsuitable(place, scope, CODE) is not None:
+    if found is None:
         return None
     owner, method, value = found
     if isinstance(value, ast.Constant):
@@ -61,6 +79,16 @@ def appended_to(statement: ast.Expr, function: Function) -> tuple[ast.expr, str,
         case ast.Call(ast.Attribute(owner, "append" | "extend" as method), [value], []):
             is_kept = not isinstance(value, ast.Starred) and _is_held(owner, function)
             return (owner, method, value) if is_kept else None
+    return None
+
+
+def _removed_from(statement: ast.Expr, function: Function) -> tuple[ast.expr, str] | None:
+    """What the first item is taken from, and how: ``self.recent.popleft()``, ``self.losses.pop(0)``."""
+    match statement.value:
+        case ast.Call(ast.Attribute(owner, "popleft"), [], []) if _is_held(owner, function):
+            return owner, "popleft"
+        case ast.Call(ast.Attribute(owner, "pop"), [ast.Constant(0)], []) if _is_held(owner, function):
+            return owner, "pop"
     return None
 
 

@@ -80,6 +80,16 @@ def extended_behind(target: Any, items: Any) -> bool:
     return True
 
 
+def removed_behind(target: Any) -> bool:
+    """Leave it for the epilogue to take the first item away; False where it has to be taken now."""
+    if not tracing() or effects_around() is not None:
+        return False
+    if refusal_here(False, (), False) or not _may_be_removed_from(target):
+        return False
+    append((queue.ITEM, remove_now, target, ()))
+    return True
+
+
 @question(otherwise=None)
 def _note_append(trace: Trace, target: Variable) -> None:
     state_lists.note_append(trace, target)
@@ -144,9 +154,29 @@ def _is_object(_trace: Trace, value: Variable) -> bool:
     return is_made or kind in ("TensorVariable", "NumpyNdarrayVariable") or is_late_list(value)
 
 
+def remove_now(target: Any, _values: Any) -> None:
+    """The removal, at its delivery."""
+    if type(target) is deque:
+        target.popleft()
+    else:
+        del target[0]
+
+
+@question(otherwise=False)
+def _may_be_removed_from(trace: Trace, target: Variable) -> bool:
+    return _waits(trace, target) and state_lists.note_removal(trace, target)
+
+
 @question(otherwise=False)
 def _may_wait(trace: Trace, target: Variable) -> bool:
     """Is it a list that the trace has not looked at?  If it does later, the frame is traced anew, without."""
+    if not _waits(trace, target):
+        return False
+    state_lists.note_append(trace, target)
+    return True
+
+
+def _waits(trace: Trace, target: Variable) -> bool:
     compilation = trace.compilation
     if not compilation.allows(_KEPT, trace.line) or trace.is_in_a_body:
         return False
@@ -156,7 +186,6 @@ def _may_wait(trace: Trace, target: Variable) -> bool:
     if id(found) in compilation.output.side_effects.id_to_variable:
         return False
     guard_type(trace, target)
-    state_lists.note_append(trace, target)
     compilation.of(Kept).found.append((found, trace.line))
     compilation.judge(Verdict.KEPT, _judge)
     compilation.before_end(_look)

@@ -15,7 +15,7 @@ from typing import TypeGuard
 from ...diagnostics import Refusal
 from ...source.deep_exits import LEFT, says_whether_left
 from ...source.names import NamesIn, unpacks, walk
-from ...source.scopes import Place
+from ...source.scopes import Function, Place
 from ...source.templates import OWN, Template, constant, expression, name
 from ...source.tensor_ops import WRITTEN_BY_METHODS
 from ..base import Declined
@@ -26,6 +26,7 @@ from .blocks import bound_for_certain, is_item, passing, returns, stays, stored_
 from .branch import Branch
 from .codes import (
     BOTH_RAISE,
+    BOUND_ON_ONE_SIDE,
     EFFECT_IN_SIDE,
     LEAVES_EARLY,
     OTHER_NAME,
@@ -441,12 +442,40 @@ def assigning(
 
     if needed is not None:
         names = sorted(bound & needed)
+        alone = {each for each in names if not all(is_bound(each, side) for side in falling if is_read(each, side))}
+        if handed_on := alone and alone & _handed_on(around.lowering.place.function, (*then, *orelse)):
+            raise Declined(
+                BOUND_ON_ONE_SIDE,
+                f"`{min(handed_on)}` is bound on one side only, and given away later; bind it before the branch",
+            )
     else:
         names = sorted(each for each in bound if all(is_bound(each, side) for side in falling if is_read(each, side)))
     around.perhaps -= (bound - {*names}) & around.behind  # the value at hand may be that of a step before
     for side in falling:
         side.give([given(each, side) for each in names], at)
     return branch_of(sides, names)
+
+
+def _handed_on(function: Function, sides: Iterable[ast.stmt]) -> set[str]:
+    """The names that the function reads, and does not ask then and there: Python fails where such a name is unbound.
+
+    sides: where they are bound.
+    """
+    nodes = {*walk(function.node)} - {*walk(*sides)}
+    asked = {operand for node in nodes for operand in _asked_by(node)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return {node.id for node in names if node not in asked} | function.flow.captured
+
+
+def _asked_by(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.UnaryOp(operand=value):
+            return [value]
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.AugAssign(value=value):
+            return [value]
+    return []
 
 
 def unread_at(at: ast.stmt, side: Side, spelling: str) -> ast.expr:

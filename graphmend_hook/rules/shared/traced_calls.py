@@ -114,7 +114,8 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
         for node in made:
             _fill(node)
         made = [each for node in made for each in predicated_draws.predicate(trace, node)]
-        made = [each for node in made for each in predicated_writes.write_to_copies(trace, node)]
+        own = memory_made(regions[-1].nodes(trace))
+        made = [each for node in made for each in predicated_writes.write_to_copies(trace, own, node)]
     own = memory_made(regions[-1].nodes(trace) if regions else [])
     predicated = trace.compilation.of(Regions).predicated
     writing = [node for node in made if node not in predicated and not computes_in(own, node)]
@@ -149,8 +150,9 @@ _FILLED: dict[Any, Any] = {torch.empty: torch.zeros, torch.empty_like: torch.zer
 
 def _fill(node: torch.fx.Node) -> None:
     """Let it give zeros, if it gives a tensor that holds anything: an infinity there would reach gradients as NaN."""
+    is_filled = torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory
     if node.op.startswith("call") and node.target in _FILLED and not {*node.kwargs} & {"memory_format", "out"}:
-        node.target = _FILLED[node.target]
+        node.target = node.target if is_filled else _FILLED[node.target]
 
 
 def _writes_what_is_saved(trace: Trace, node: torch.fx.Node, regions: Sequence[Region]) -> bool:
