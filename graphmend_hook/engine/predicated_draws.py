@@ -84,7 +84,7 @@ def _predicate(trace: Trace, node: torch.fx.Node) -> None:
 
 
 def _may_be_copied_to(node: torch.fx.Node) -> bool:
-    """Does it draw the same in a tensor like the one that it writes to?  By its strides, or by gradients, it may not."""
+    """Does it draw the same in a tensor like the one that it writes to?  By strides, or by gradients, it may not."""
     target, *others = node.all_input_nodes
     is_dense = all(torch._prims_common.is_non_overlapping_and_dense_or_false(fake) for fake in fakes_of(target))
     return is_dense and not any(fake.requires_grad for each in others for fake in fakes_of(each))

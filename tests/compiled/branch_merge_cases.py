@@ -97,7 +97,7 @@ def h5_no_element_is_as_in_python(x: torch.Tensor) -> torch.Tensor:
 # --- H10: names ------------------------------------------------------------------------------------------------------
 
 
-@case(declined="GM102-T03")
+@case(declined="-")
 def h10_bound_on_one_side_only(x: torch.Tensor) -> torch.Tensor:
     if x.sum() > 0:
         y = x + 1
@@ -123,7 +123,7 @@ def h10_may_be_unbound_where_it_is_read(x: torch.Tensor) -> torch.Tensor:
     return z
 
 
-@case(declined="GM102-T03", inputs=((UP,), (DOWN,)))
+@case(declined="-", inputs=((UP,), (DOWN,)))
 def h10_deleted_before_it_is_read(x: torch.Tensor) -> torch.Tensor:
     y = x + 1
     del y
