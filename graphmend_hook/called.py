@@ -2,7 +2,7 @@
 
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
-from .rules.defer.traced_kept import append_now, extended_behind, kept_behind, remove_now, removed_behind
+from .rules.defer.traced_kept import append_now, extended_behind, kept_behind, removed_behind
 from .rules.defer.traced_late import late, settled
 from .rules.defer.traced_prints import watch as _hear_prints
 from .rules.defer.traced_texts import number_of

@@ -1,8 +1,9 @@
 """A region: a stretch that is traced though Python might not get there, such as a side of a branch.
 
 Whoever opens one closes it where the stretch ends, and there it is judged what the trace has done in between.  A region
-may only compute, and store.  If it has changed anything else that Python could tell, or written, or drawn, if the graph
-ends in it, or tracing it fails, it is given up: the frame is traced anew, with the stretch as it was written.
+may only compute, and store.  If it has changed anything else that Python could tell, if the graph ends in it, or tracing
+it fails, it is given up: the frame is traced anew, with the stretch as it was written.  So too if it has written to older
+memory, or drawn, unless it does so only where it is taken (`predicated_writes`, `predicated_draws`).
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class Regions:
 
     met: how often a line was reached where one may begin.
     steps: the lines where a branch is a step of a loop that data ends, which stays as written if one is given up.
-    predicated: operations that write to older memory, and only where their region is taken (`predicated_writes`).
+    predicated: operations that write to older memory, or draw, and only where their region is taken.
     """
 
     open: list[Region] = field(default_factory=list)

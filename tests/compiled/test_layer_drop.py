@@ -1,4 +1,4 @@
-"""Why a layer that is dropped with a probability is left as it is: what `torch.cond` would make of it."""
+"""Why a layer that is dropped with a probability is selected: what `torch.cond` would make of it."""
 
 from __future__ import annotations
 

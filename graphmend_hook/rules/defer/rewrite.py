@@ -73,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 19
+    version = 20
     fallback = False
     triggers = (
         re.compile(rb"print\b"),

@@ -33,9 +33,9 @@ OTHER_NAME = of_rules(
 )
 BOUND_ON_ONE_SIDE = of_rules(
     "GM102-R05",
-    sentence="what is read later is bound on both sides, or before",
+    sentence="what is given away later is bound on both sides, or before",
     remedy="Bind the name on both sides, or before the branch.",
-    because="a name is bound on one side only and read later",
+    because="a name is bound on one side only, and returned, handed on or stored later",
 )
 LEAVES_EARLY = of_rules(
     "GM102-R06",
