@@ -1,9 +1,9 @@
 """A region: a stretch that is traced though Python might not get there, such as a side of a branch.
 
 Whoever opens one closes it where the stretch ends, and there it is judged what the trace has done in between.  A region
-may only compute, and store.  If it has changed anything else that Python could tell, if the graph ends in it, or tracing
-it fails, it is given up: the frame is traced anew, with the stretch as it was written.  So too if it has written to older
-memory, or drawn, unless it does so only where it is taken (`predicated_writes`, `predicated_draws`).
+may only compute, and store.  If it has changed anything else that Python could tell, if the graph ends in it, or
+tracing it fails, it is given up: the frame is traced anew, with the stretch as it was written.  So too if it has
+written to older memory, or drawn, unless it does so only where it is taken (`predicated_writes`, `predicated_draws`).
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ class WithoutGradients(Module):
         return self.before(y)
 
 
-class WritesToItsInput(Module):
+class WritesToItsInput(Module, left=True):
     def forward(self, x):
         x = self.before(x)
         y, _ = self.layer(x)
@@ -208,6 +208,29 @@ class OfAClassOfItsOwn(Module):
 
     def forward(self, x):
         return self.layer(self.before(x))
+
+
+class KeepsItsStateInABuffer(Module, left=True):
+    """Eager reads what the buffer was, since nothing that it has kept of it is needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer.requires_grad_(False)
+        self.register_buffer("held", torch.zeros(1, 3, 4))
+
+    def forward(self, x):
+        y, state = self.layer(self.before(x), self.held)
+        self.held.copy_(state.detach())
+        return y
+
+
+class ChangesAWeight(Module, left=True):
+    kind = nn.LSTM
+
+    def forward(self, x):
+        y, state = self.layer(x)
+        self.layer.weight_hh_l0.data.mul_(0.9)
+        return y + self.layer(x, state)[0]
 
 
 class OfTwoGRUs(Module, left=True):

@@ -108,6 +108,31 @@ def test_what_autograd_has_recorded_lives_no_longer_than_the_graph() -> None:
     assert len(recurrent_operator._kept) == before
 
 
+@pytest.mark.parametrize("name", ["OneGRU", "OneLSTM", "BothWays"])
+def test_gradients_of_gradients(name: str) -> None:
+    torch._dynamo.reset()
+    model, found = MENDED.CASES[name](), []
+    for called in (model, torch.compile(model, backend="eager")):
+        model.zero_grad()
+        x = torch.linspace(-1, 1, 60).reshape(3, 5, 4).requires_grad_()
+        y = called(x)[0]
+        (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (y.sum() + gradient.pow(2).sum()).backward()
+        found.append([x.grad, *(each.grad for each in model.parameters())])
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("name", ["OneGRU", "OneLSTM"])
+def test_many_gradients_at_once(name: str) -> None:
+    torch._dynamo.reset()
+    model, found = MENDED.CASES[name](), []
+    for called in (model, torch.compile(model, backend="eager")):
+        x = torch.linspace(-1, 1, 60).reshape(3, 5, 4).requires_grad_()
+        y = called(x)[0].sum((1, 2))
+        found.append(torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True)[0])
+    torch.testing.assert_close(*found)
+
+
 def moved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone()
 

@@ -8,7 +8,7 @@ operator that calls it (`recurrent_operator`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation
 from ..epilogue.deferral import has_interpreter, is_autocast, is_in_a_mode
-from ..facts.writes import operations
+from ..facts.writes import memory_of, operations, written_by
 from ..graph_end.order import Verdict
 from .question import at_connection
 from .recurrent_operator import Layer, Tensors, operator_for, parted
@@ -131,18 +131,32 @@ def _called_with(trace: Trace, layer: Layer, tensors: Tensors) -> Variable:
 
 
 def _judge_gradients(compilation: Compilation, module: torch.fx.GraphModule) -> None:
-    """Is what gives several gradients to one operand that operand's only use?
+    """Is what the layer is trained by, and has kept, as it was when its backward pass comes?"""
+    nodes = [*operations(module)]
+    for place, node in enumerate(nodes):
+        if node.target in (operator_for(draws=False), operator_for(draws=True)):
+            tensors, layer = parted(node.args)
+            kept = [*tensors.trained, *(node.users if layer.function == "lstm" else ())]
+            is_written = _is_written(kept, nodes[place + 1 :])
+            if layer.is_recorded and (is_written or _is_shared(tensors, layer)):
+                compilation.without(_RECURRENT.at(), reason="a tensor that it is trained by is used elsewhere")
+
+
+def _is_written(kept: Sequence[torch.fx.Node], later: Sequence[torch.fx.Node]) -> bool:
+    """Is one of them written to later?  Eager fails then, or goes back by other numbers."""
+    memory = memory_of(kept)
+    return any(not memory.isdisjoint(written_by(each)) for each in later)
+
+
+def _is_shared(tensors: Tensors, layer: Layer) -> bool:
+    """Is what gives several gradients to one operand not that operand's only use?
 
     Eager adds those up one after the other, among those of its other uses; the operator gives their sum.
     """
-    for node in operations(module):
-        if node.target in (operator_for(draws=False), operator_for(draws=True)):
-            tensors, layer = parted(node.args)
-            steps = not _is_one_step(tensors, layer)
-            several = [layer.bidirectional, *(False for _ in tensors.states), *(steps for _ in tensors.weights)]
-            for operand, *flags in zip(tensors.trained, layer.requires_grad, several, strict=True):
-                if layer.records and all(flags) and _is_used_elsewhere(operand):
-                    compilation.without(_RECURRENT.at(), reason="a tensor that it is trained by is used elsewhere")
+    steps = not _is_one_step(tensors, layer)
+    several = [layer.bidirectional, *(False for _ in tensors.states), *(steps for _ in tensors.weights)]
+    operands = zip(tensors.trained, layer.requires_grad, several, strict=True)
+    return any(all(flags) and _is_used_elsewhere(operand) for operand, *flags in operands)
 
 
 def _is_one_step(tensors: Tensors, layer: Layer) -> bool:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ...source.library_functions import NAMESPACE
+from .variables import PLAIN_TENSORS
 
 _OPERANDS = (
     "Tensor data, Tensor? batch_sizes, Tensor[] states, Tensor[] weights, str function, bool has_biases, "
@@ -219,6 +220,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     tensors, ctx.layer = parted(inputs)
     ticket = output[-1]
     ctx.states = len(tensors.states)
+    # Behind these are others, where no compiler makes a backward pass of this; else they are fakes.
+    ctx.tensors = tensors if type(tensors.data) in PLAIN_TENSORS else None
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(ticket)
     data = tensors.data.detach().clone()  # the program may write to it, where eager has kept a copy
@@ -230,17 +233,39 @@ def _gradients(context: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
     ticket, batch_sizes, data, *others = context.saved_tensors
     states, weights = others[: context.states], others[context.states :]
     layer, results = context.layer, gradients[: 1 + context.states]
-    found = iter(
-        getattr(torch.ops, NAMESPACE).recurrent_backward.default(
-            [each for each in results if each is not None],
-            [each is not None for each in results],
-            ticket,
-            *Tensors(data, batch_sizes, states, weights),
-            *layer,
-        )
-    )
+    given, are_given = [each for each in results if each is not None], [each is not None for each in results]
+    if torch.is_grad_enabled() or any(map(_is_batched, given)):
+        found = iter(_gradients_anew(layer, context.tensors, given, are_given))
+    else:
+        tensors = Tensors(data, batch_sizes, states, weights)
+        backward = getattr(torch.ops, NAMESPACE).recurrent_backward.default
+        found = iter(backward(given, are_given, ticket, *tensors, *layer))
     of_data, *of_others = [next(found) if requires_grad else None for requires_grad in layer.requires_grad]
     return of_data, None, of_others[: context.states], of_others[context.states :], *[None] * len(layer)
+
+
+def _is_batched(tensor: Tensor) -> bool:
+    """Does it stand for many, as with ``is_grads_batched``?"""
+    transforms = torch._C._functorch
+    return bool(transforms.is_batchedtensor(tensor) or transforms.is_legacy_batchedtensor(tensor))
+
+
+def _gradients_anew(
+    layer: Layer, tensors: Tensors | None, gradients: list[Tensor], are_given: list[bool]
+) -> list[Tensor]:
+    """The same, where they have gradients themselves, or many are asked for at once: of the layer, called once more."""
+    if tensors is None or layer.draws:
+        raise RuntimeError(
+            f"graphmend_hook: the gradients of torch.{layer.function} have no gradients themselves, and there can be "
+            "one of each only, where it draws; set dropout to 0, or leave the layer out of what is compiled"
+        )
+    with torch.enable_grad():
+        results = layer(tensors)
+    reached = [result for result, is_given in zip(results, are_given, strict=False) if is_given]
+    operands = [each for each, flag in zip(tensors.trained, layer.requires_grad, strict=True) if flag]
+    create_graph = torch.is_grad_enabled()
+    found = torch.autograd.grad(reached, operands, gradients, create_graph=create_graph, materialize_grads=True)
+    return [*found]
 
 
 @functools.cache
