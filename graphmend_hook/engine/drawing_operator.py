@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +19,18 @@ from ..source.library_functions import NAMESPACE
 
 _NAME = f"{NAMESPACE}::drawn"
 _libraries: list[torch.library.Library] = []
+
+
+@dataclass
+class Draws:
+    """How many operators that draw an attempt has: a compiler would merge two that are the same."""
+
+    count: int = 0
+
+    def number(self) -> int:
+        """Another one's own number."""
+        self.count += 1
+        return self.count
 
 
 class UnknownCallError(Exception):
@@ -130,8 +143,7 @@ def _fake(
 def operator() -> Any:
     """It gives a new tensor, with no gradient.
 
-    is_like_first: has it the shape, strides and dtype of the first of the tensors?  draw: a number of its own, since a
-    compiler would merge two draws that are the same.
+    is_like_first: has it the shape, strides and dtype of the first of the tensors?  draw: see `Draws`.
     """
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
     _libraries.append(library)  # the operator ends with it

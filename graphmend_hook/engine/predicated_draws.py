@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from .door.tracer import Trace
 from .door.variables import is_unbacked, is_wrapper, same_sizes
-from .drawing_operator import UnknownCallError, encoded, in_place, noise, operator
+from .drawing_operator import Draws, UnknownCallError, encoded, in_place, noise, operator
 from .epilogue.deferral import is_autocast
 from .facts.operations import facts_of, is_of_torch, written_nodes
 from .facts.writes import fakes_of
@@ -29,13 +28,6 @@ from .shelter import add, taken_at
 _SHAPED = frozenset({"multinomial", "normal", "rand_like", "randint_like", "randn_like"})
 _MADE = frozenset({"normal", "rand", "randint", "randn", "randperm"})  # of sizes
 _DROPOUT = (F.dropout, torch.dropout)
-
-
-@dataclass
-class _Count:
-    """How many there are in an attempt."""
-
-    of_draws: int = 0
 
 
 def predicate(trace: Trace, node: torch.fx.Node) -> list[torch.fx.Node]:
@@ -147,8 +139,6 @@ def _as_summand(trace: Trace, node: torch.fx.Node, mask: torch.fx.Node, dtype: t
 
 def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options: Any) -> torch.fx.Node:
     """What the operator gives that calls the function; raises UnknownCallError where it cannot."""
-    count = trace.compilation.of(_Count)
-    count.of_draws += 1
     call, tensors, numbers = encoded(function, args, options)
     name = getattr(function, "__name__", function)
     is_like = function is noise or (bool(tensors) and _are_alike(node, tensors[0]))
@@ -160,7 +150,7 @@ def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options:
     taken = taken_at(trace, node)
     if taken is None or taken.meta["example_value"].device.type != "cpu":
         raise UnknownCallError
-    drawn = add(trace, node, operator(), taken, call, tensors, numbers, is_like, count.of_draws)
+    drawn = add(trace, node, operator(), taken, call, tensors, numbers, is_like, trace.compilation.of(Draws).number())
     trace.compilation.of(Regions).predicated.add(drawn)
     return drawn
 

@@ -302,3 +302,25 @@ class DropsLayersWithStatistics(Module):
                 continue
             x = F.dropout(norm(layer(x)), 0.1, self.training)
         return x
+
+
+class DropsLayersAndCounts(Module):
+    """What it writes to has copies; `squeeze_` changes the shape of a tensor, which none has."""
+
+    def make(self) -> None:
+        self.register_buffer("count", torch.zeros(()))
+
+    def act(self, x):
+        self.count.add_(1)
+        for layer in self.layers:
+            if torch.rand([]) < self.p:
+                continue
+            y = layer(x).unsqueeze(1) * 2
+            x = y.squeeze_(1) if self.squeezes else y.squeeze(1)
+        return x
+
+    squeezes = False
+
+
+class DropsLayersAndSqueezes(DropsLayersAndCounts, left=True):
+    squeezes = True

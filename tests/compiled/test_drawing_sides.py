@@ -62,6 +62,23 @@ def test_what_cannot_be_known_is_no_worse_than_without_the_hook(name: str) -> No
     assert mended.graphs <= plain.graphs and mended.runs <= plain.runs
 
 
+@pytest.mark.parametrize("name", ["DropsLayersAndCounts", "DropsLayersAndSqueezes", "DropsLayersWithStatistics"])
+def test_a_hook_that_is_registered_later_is_heard(name: str) -> None:
+    outcomes = []
+    for compiles in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        model = (MENDED.CASES | MENDED.LEFT)[name]()
+        called, heard = torch.compile(model, backend="aot_eager") if compiles else model, []
+        for call in range(6):
+            if call == 2:
+                model.layers[0].weight.register_hook(lambda gradient: heard.append(gradient.sum()))  # noqa: B023
+            torch.manual_seed(call)
+            called(torch.randn(3, 4))[0].sum().backward()
+        outcomes.append([*heard, *(each.grad for each in model.parameters()), *model.buffers()])
+    torch.testing.assert_close(*outcomes)
+
+
 def test_an_unbound_name_fails_as_in_eager() -> None:
     torch._dynamo.reset()
     model = MENDED.LEFT["ReadsWhatMayBeUnbound"]()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.autograd import forward_ad
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation
+from ..drawing_operator import Draws
 from ..epilogue.deferral import has_interpreter, is_autocast, is_in_a_mode
 from ..facts.writes import memory_of, operations, written_by
 from ..graph_end.order import Verdict
@@ -31,13 +31,6 @@ _RECURRENT = Feature("a recurrent layer is an operator", Lifetime.CODE)
 _LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
 _FUNCTIONS = ("gru", "lstm", "rnn_relu", "rnn_tanh")  # of torch, which the layers call
 _DEVICES = ("cpu",)  # on which it was shown that the operator gives what eager gives
-
-
-@dataclass
-class _Layers:
-    """How many layers draw in an attempt."""
-
-    drawing: int = 0
 
 
 @at_connection
@@ -110,9 +103,7 @@ def _operation(trace: Trace, function: str, operands: list[Variable]) -> Variabl
     flags = [fake.requires_grad for fake in fakes]
     layer = Layer._make((function, *given, torch.is_grad_enabled(), flags, 0))
     if layer.draws:
-        layers = trace.compilation.of(_Layers)
-        layers.drawing += 1
-        layer = layer._replace(draw=layers.drawing)
+        layer = layer._replace(draw=trace.compilation.of(Draws).number())
     trace.compilation.judge(Verdict.RECURRENT, _judge_gradients)
     return _called_with(trace, layer, tensors)
 

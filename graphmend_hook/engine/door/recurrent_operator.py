@@ -58,8 +58,7 @@ class Layer(NamedTuple):
     """What else it is called with.
 
     function: its name in `torch`.  records: does autograd record what is done there?  requires_grad: does each of
-    `Tensors.trained` require a gradient?  draw: a number of its own if it draws, since a compiler would merge two calls
-    that are the same.
+    `Tensors.trained` require a gradient?  draw: a number of its own if it draws (`Draws`).
     """
 
     function: str

@@ -129,10 +129,11 @@ def see_switches(compilation: Compilation, module: torch.fx.GraphModule) -> None
     compilation.of(Plan).switches = any(name_of(node) in SWITCHING for node in operations(module))
 
 
-def may_run_again(compilation: Compilation, module: torch.fx.GraphModule, kept: Iterable[torch.fx.Node]) -> bool:
-    """Is there no operation of others, or that waits for them, and no write but to what is small, and is not `kept`?
+def let_run_again(compilation: Compilation, module: torch.fx.GraphModule, kept: Iterable[torch.fx.Node]) -> bool:
+    """See to it that the frame can be run again: what the graph writes to is copied before each call.
 
-    It is copied before each call, then.
+    False where that cannot be: it has operations of others, or that wait for them, or it writes to what is large, or is
+    to be `kept`.
     """
     nodes, written = [node for node in operations(module) if node.op.startswith("call")], _written(module)
     if not written:

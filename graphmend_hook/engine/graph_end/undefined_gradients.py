@@ -20,7 +20,7 @@ from ..attempt.attempt import Bet
 from ..attempt.compilation import Compilation
 from ..door.tracer import log
 from ..door.variables import without_hooks
-from ..epilogue.rerun import keep, may_run_again
+from ..epilogue.rerun import keep, let_run_again
 from ..facts.object_identity import asks_for_gradients, watch_gradients
 from ..facts.operations import fake_arguments
 from ..facts.writes import example_of, fakes_of, memory_of, storages_of, written_by
@@ -159,7 +159,7 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     if detached and asks_for_gradients(compilation):
         return False
     gated = [inputs[place] for places in gates.values() for place in places]
-    if gates and not may_run_again(compilation, module, gated):
+    if gates and not let_run_again(compilation, module, gated):
         return False  # as it has to be where a hook is registered later
     if gates:
         keep(compilation).otherwise.add(_lose)  # where it cannot be run again after all

@@ -269,19 +269,25 @@ def kind_of_variable() -> Any:
                 codegen(operand.source if is_unread(operand) else operand)
             codegen.extend_output(create_call_function(len(self.operands), False))
 
-    class UnboundVariable(LateVariable):
-        """Such a name, whatever else it may be: its `kind` is `Unbound`."""
-
-        _asked: Any = LateVariable.asked
-        as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = tp_getattro_impl = reconstruct = _asked
-
     for name, _ in inspect.getmembers(VariableTracker, inspect.isfunction):
         if _SLOT.fullmatch(name) and name not in vars(LateVariable):
             setattr(LateVariable, name, LateVariable.asked)  # for which Dynamo raises the program's TypeError
     for add in handlers:
         add(LateVariable)
-    LateVariable.unbound = UnboundVariable
     return LateVariable
+
+
+@functools.cache
+def _kind_of_unbound() -> Any:
+    """`UnboundVariable`."""
+
+    class UnboundVariable(kind_of_variable()):  # type: ignore[misc]
+        """Such a name, whatever else it may be: its `kind` is `Unbound`."""
+
+        as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = kind_of_variable().asked
+        tp_getattro_impl = reconstruct = as_proxy
+
+    return UnboundVariable
 
 
 def late_variable(function: Callable[..., Any], operands: list[Variable], kind: type) -> Variable:
@@ -407,7 +413,7 @@ def may_be_unbound(trace: Trace) -> bool:
 def unbound(trace: Trace) -> Any:
     """What stands for a name that may not be bound: whoever asks has the frame traced anew."""
     expect_end(trace)
-    return kind_of_variable().unbound(select, [], Unbound, frozenset({trace.line}))
+    return _kind_of_unbound()(select, [], Unbound, frozenset({trace.line}))
 
 
 @question(otherwise=None)
