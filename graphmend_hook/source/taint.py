@@ -21,6 +21,7 @@ _TENSOR_TYPE = re.compile(r"(?:typing\.)?(?:Optional\[)?(?:\w+\.)*(?:Float|Long|
 _SCALAR_TYPE = re.compile(r"(?:Optional\[)?(?:int|float|bool|str)\]?(?:\|(?:int|float|bool|None))*")
 # What hardly anything but a tensor has.
 _OF_TENSORS = tensor_ops.PREDICATES | tensor_ops.REDUCTIONS_TO_PYTHON | tensor_ops.OF_DISTRIBUTED
+_DRAWING = frozenset({"bernoulli", "rand", "rand_like", "randint", "randn", "random", "uniform"})
 _BUILTINS = frozenset(
     {"abs", "all", "any", "bool", "float", "int", "max", "min", "pow", "round", "sum"}
 )  # of a tensor: what its data decides
@@ -240,6 +241,14 @@ class Evidence:
         return bool(attributes) and (
             _compares_attribute(node, attributes) or not self._calculated.isdisjoint(_names_in(node))
         )
+
+    def is_drawn(self, node: ast.expr) -> bool:
+        """Does it ask for a number that is drawn, as layers ask that are dropped at random?"""
+        return _draws(node) or not self._of_draws.isdisjoint(_names_in(node))
+
+    @cached_property
+    def _of_draws(self) -> frozenset[str]:
+        return frozenset(target for target, value in self._bindings if _draws(value))
 
     @cached_property
     def _branches_on_data(self) -> list[ast.If]:
@@ -522,6 +531,10 @@ def is_comparison(node: ast.expr, known: Collection[str] = ()) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return is_comparison(node.left, known) or is_comparison(node.right, known)
     return False
+
+
+def _draws(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) and _bare_name(part.func) in _DRAWING for part in walk(node))
 
 
 def _is_of_python(node: ast.expr) -> bool:

@@ -48,7 +48,7 @@ def test_page_of_a_rule(rule: object, rules: Run) -> None:
 
 CODES = {
     "GM102-R05": """\
-GM102-R05: declined while rewriting, unless what is read later is bound on both sides, or before
+GM102-R05: declined while rewriting, unless what is given away later is bound on both sides, or before
   Bind the name on both sides, or before the branch.
 
   def f(x):

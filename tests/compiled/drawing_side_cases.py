@@ -219,10 +219,8 @@ class DrawsInAnOperand(Module, left=True):
 class DropsLayers(Module):
     def act(self, x):
         for layer in self.layers:
-            if self.training:
-                drawn = torch.rand([])
-                if drawn < self.p:
-                    continue
+            if self.training and torch.rand([]) < self.p:
+                continue
             x = F.dropout(layer(x), 0.1, self.training)
         return x
 

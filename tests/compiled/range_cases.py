@@ -91,6 +91,16 @@ def layer_dropped(x, p):
     return x
 
 
+def layer_that_may_fail(x, p):
+    """Nothing but the range of the draw decides: what may fail is in no side."""
+    for scale in range(1, 4):
+        drawn = torch.rand([])
+        if drawn < p - p:
+            continue
+        x = torch.linalg.inv(torch.diag(x.nan_to_num() + 3)).diagonal() * scale
+    return x
+
+
 # --- not decided -------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from graphmend_hook.engine.facts.whole_ranges import whole_range
 
 PLAIN, MENDED = both("range_cases")
 DECIDED = ["below_zero", "at_least_one", "kept_for_certain", "scaled", "of_many", "joined", "negated", "spread"]
-DECIDED += ["never", "whole", "layer_dropped", "drawn_by_python", "drawn_one_after_the_other"]
+DECIDED += ["never", "whole", "layer_dropped", "layer_that_may_fail", "drawn_by_python", "drawn_one_after_the_other"]
 UNDECIDED = [
     "rewritten",
     "rewritten_through_a_view",
@@ -75,7 +75,7 @@ def test_no_range_decides(name: str) -> None:
 
 def test_the_setting_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphmend_hook.engine.epilogue.queue.specialise", False)
-    compiled = torch.compile(MENDED.layer_dropped, backend=Counting("eager"), fullgraph=True)
+    compiled = torch.compile(MENDED.layer_that_may_fail, backend=Counting("eager"), fullgraph=True)
     with pytest.raises(torch._dynamo.exc.Unsupported):
         seen(compiled, 0)
 

@@ -741,6 +741,7 @@ STEADY: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
     "rad2deg": ((A,), torch.rad2deg),
     "rot90": ((A,), torch.rot90),
     "sinc": ((A,), torch.sinc),
+    "_safe_softmax": ((A,), lambda x: torch._safe_softmax(x, -1)),
     "softmin": ((A,), lambda x: F.softmin(x, -1)),
     "softshrink": ((A,), F.softshrink),
     "softsign": ((A,), F.softsign),
