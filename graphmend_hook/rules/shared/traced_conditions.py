@@ -84,6 +84,13 @@ def of_range(test: torch.Tensor) -> bool | None:
     return found
 
 
+def has_known_range(test: Any) -> bool:
+    """Does the range of its numbers decide the test?  Then nothing needs to be merged."""
+    if not in_trace() or number_tensors.has_tensor(test) or not has_truth(test):
+        return False
+    return queue.specialise and ranges.truth(test) is not None
+
+
 def tested(test: Any) -> Any:
     """What an exit asks that stands deeper in a loop: its truth, where the range of its numbers decides that."""
     found = of_range(test) if undecided(test) and has_truth(test) else None

@@ -22,7 +22,7 @@ from ...engine.region import Regions
 from ..defer.traced import record
 from ..defer.traced_texts import is_text_or_number
 from ..shared import traced_selection, traced_sides
-from ..shared.traced_conditions import compiling, has_truth, of_range, truth, undecided
+from ..shared.traced_conditions import compiling, has_known_range, has_truth, of_range, truth, undecided
 from ..shared.traced_export import watched
 from ..shared.traced_sides import Unspeculable
 from ..shared.traced_speculated import as_late
@@ -52,6 +52,8 @@ def select(
     sides: called with a list for their effects and with `arguments`; they return None where they raise.
     effects: where the effects go if this branch is inside another; else they are left for the end of the graph.
     """
+    if has_known_range(test):
+        return None
     return _selected(test, sides, arguments, effects, False)
 
 
