@@ -15,10 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..source.library_functions import NAMESPACE
+from .operators import define, defined
 
-_NAME = f"{NAMESPACE}::drawn"
-_libraries: list[torch.library.Library] = []
+_NAME = "drawn"
 
 
 @dataclass
@@ -111,9 +110,10 @@ def _decoded(value: Any, tensors: list[Tensor], numbers: list[int]) -> Any:
 
 
 def _called(call: str, tensors: list[Tensor], numbers: list[int], **more: Any) -> Tensor:
+    """What the call gives; more: options, in the place of its own."""
     home, name, args, options = json.loads(call)
     function = getattr(_HOMES[home], name) if home else _OURS[name]
-    found: Tensor = function(*_decoded(args, tensors, numbers), **_decoded(options, tensors, numbers), **more)
+    found: Tensor = function(*_decoded(args, tensors, numbers), **{**_decoded(options, tensors, numbers), **more})
     return found
 
 
@@ -127,9 +127,7 @@ def _run(
     if tensors:  # which may hold what it would fail on
         found = _called(call, [each.to("meta") for each in tensors], numbers)
     else:
-        home, name, args, options = json.loads(call)
-        options["dict"].pop("device", None)
-        found = _called(json.dumps([home, name, args, options]), [], numbers, device="meta")
+        found = _called(call, [], numbers, device="meta")
     return torch.zeros_like(found, device="cpu")
 
 
@@ -145,13 +143,7 @@ def operator() -> Any:
 
     is_like_first: has it the shape, strides and dtype of the first of the tensors?  draw: see `Draws`.
     """
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
-    _libraries.append(library)  # the operator ends with it
     operands = "Tensor taken, str call, Tensor[] tensors, SymInt[] numbers, bool is_like_first, int draw"
-    library.define(
-        f"drawn({operands}) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.nondeterministic_seeded)
-    )
-    library.impl("drawn", _run, "CompositeExplicitAutograd")
-    library.impl("drawn", torch.library.fallthrough_kernel, "Autograd")
-    torch.library.register_fake(_NAME, _fake, lib=library)
-    return getattr(torch.ops, NAMESPACE).drawn.default
+    library = define(_NAME, f"({operands}) -> Tensor", _run, _fake, torch.Tag.nondeterministic_seeded)
+    library.impl(_NAME, torch.library.fallthrough_kernel, "Autograd")
+    return defined(_NAME)

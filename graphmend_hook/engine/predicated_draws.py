@@ -7,9 +7,7 @@ generator can be left as it was; on a GPU the graph would have to wait for the p
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -37,14 +35,10 @@ def predicate(trace: Trace, node: torch.fx.Node) -> list[torch.fx.Node]:
     """
     before = node.prev
     _predicate(trace, node)
-    made = itertools.takewhile(lambda each: each is not before, _backwards(node))
-    return [*made][::-1]
-
-
-def _backwards(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
-    while True:
-        yield node
-        node = node.prev
+    made = [node]
+    while made[-1].prev is not before:
+        made.append(made[-1].prev)
+    return made[::-1]
 
 
 def _predicate(trace: Trace, node: torch.fx.Node) -> None:
@@ -67,10 +61,9 @@ def _predicate(trace: Trace, node: torch.fx.Node) -> None:
                 drawn = _drawn(trace, node, in_place, (target, node.target, *args), node.kwargs)
                 node.target, node.args, node.kwargs = "copy_", (target, drawn), {}
         elif not node.meta["example_value"].requires_grad:
-            drawn = _drawn(trace, node, node.target, node.args, node.kwargs)
-            node.op, node.target, node.args, node.kwargs = "call_function", drawn.target, drawn.args, {}
+            operands = _operands(trace, node, node.target, node.args, node.kwargs)
+            node.op, node.target, node.args, node.kwargs = "call_function", operator(), operands, {}
             trace.compilation.of(Regions).predicated.add(node)
-            trace.graph.erase_node(drawn)
     except UnknownCallError:
         return
 
@@ -139,6 +132,13 @@ def _as_summand(trace: Trace, node: torch.fx.Node, mask: torch.fx.Node, dtype: t
 
 def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options: Any) -> torch.fx.Node:
     """What the operator gives that calls the function; raises UnknownCallError where it cannot."""
+    drawn = add(trace, node, operator(), *_operands(trace, node, function, args, options))
+    trace.compilation.of(Regions).predicated.add(drawn)
+    return drawn
+
+
+def _operands(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options: Any) -> tuple[Any, ...]:
+    """Those of the operator that calls the function, right before the node, or in its place."""
     call, tensors, numbers = encoded(function, args, options)
     name = getattr(function, "__name__", function)
     is_like = function is noise or (bool(tensors) and _are_alike(node, tensors[0]))
@@ -150,9 +150,7 @@ def _drawn(trace: Trace, node: torch.fx.Node, function: Any, args: Any, options:
     taken = taken_at(trace, node)
     if taken is None or taken.meta["example_value"].device.type != "cpu":
         raise UnknownCallError
-    drawn = add(trace, node, operator(), taken, call, tensors, numbers, is_like, trace.compilation.of(Draws).number())
-    trace.compilation.of(Regions).predicated.add(drawn)
-    return drawn
+    return taken, call, tensors, numbers, is_like, trace.compilation.of(Draws).number()
 
 
 def _are_alike(node: torch.fx.Node, other: torch.fx.Node) -> bool:

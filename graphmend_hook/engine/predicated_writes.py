@@ -37,7 +37,7 @@ from .facts.writes import (
 )
 from .graph_end.order import Change, Compiler, Verdict, Wrapper
 from .predicates import read
-from .region import Region, Regions
+from .region import Region, Regions, memory_made
 from .shelter import add, taken_at
 
 
@@ -70,13 +70,15 @@ class _Writes:
     count: int = 0
 
 
-def write_to_copies(trace: Trace, own: set[int], node: torch.fx.Node) -> list[torch.fx.Node]:
+def write_to_copies(trace: Trace, node: torch.fx.Node) -> list[torch.fx.Node]:
     """Let the operation, if it keeps statistics, write to copies of them; gives it, and what writes those back.
 
-    own: the memory that the region has made: what it writes there stays as it is.
+    What it writes to memory that the region has made stays as it is.
     """
     written = written_nodes(node) if name_of(node) in KEEPING_STATISTICS and is_of_torch(node) else []
-    if memory_of(written) <= own or not all(has_plain_memory(fake) for each in written for fake in fakes_of(each)):
+    if not all(has_plain_memory(fake) for each in written for fake in fakes_of(each)):
+        return [node]
+    if not written or memory_of(written) <= memory_made(trace.compilation.of(Regions).open[-1].nodes(trace)):
         return [node]
     copies = {kept: add(trace, node, torch.clone, kept) for kept in written}
     node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: copies.get(each, each))

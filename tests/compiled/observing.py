@@ -68,6 +68,29 @@ def assert_alike(found: Sequence[Any], expected: Sequence[Any]) -> None:
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
+def assert_calls_alike(found: Iterable[list[Any]], expected: Iterable[list[Any]], **tolerance: float) -> None:
+    """Are they the same, call by call and part by part: tensors within the tolerance, and all else equal?"""
+    for one, other in zip(found, expected, strict=True):
+        for part, wanted in zip(one, other, strict=True):
+            if isinstance(wanted, torch.Tensor):
+                torch.testing.assert_close(part, wanted, **tolerance)
+            else:
+                assert part == wanted
+
+
+def assert_left(
+    seen: Callable[..., Iterable[list[Any]]], modules: Sequence[ModuleType], name: str, **tolerance: float
+) -> None:
+    """Is the case as in eager, with no more graphs than without the hook?  modules: the cases plain, and mended."""
+    countings = []
+    for module in modules:
+        countings.append(Counting("aot_eager"))
+        expected = seen(modules[0], modules[0].LEFT[name], None)
+        assert_calls_alike(seen(module, module.LEFT[name], countings[-1]), expected, **tolerance)
+    plain, mended = countings
+    assert mended.graphs <= plain.graphs and mended.runs <= plain.runs
+
+
 @dataclass
 class Observed:
     """What a call returned or raised, and every effect it had, in order."""

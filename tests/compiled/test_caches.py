@@ -95,3 +95,35 @@ def test_a_backward_pass_out_of_a_cache_writes_to_no_result(python: Any, write: 
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["True"] * 4
         assert "pickle" not in done.stderr  # a graph with a number of the state is kept in the caches, too
+
+
+RECURS = """
+import torch, library
+torch.manual_seed(0)
+model = library.Model()
+y = torch.compile(model)(torch.ones(2, 3, 4))
+y.sum().backward()
+print(y.sum().item(), [each.grad.abs().sum().item() for each in model.parameters()])
+"""
+RECURRENT = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x)[0].sin()
+"""
+
+
+@pytest.mark.slow
+def test_a_recurrent_layer_out_of_a_cache_is_trained(python: Any, write: Any, tmp_path: Any) -> None:
+    """The operators are there in a process that traces no backward pass."""
+    write("train.py", RECURS)
+    write("library.py", RECURRENT)
+    warm = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TORCHINDUCTOR_FX_GRAPH_CACHE": "1"}
+    warm["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "1"
+    first, again = (python("-m", "graphmend_hook", "train.py", **warm) for _ in range(2))
+    assert first.returncode == again.returncode == 0, first.stderr + again.stderr
+    assert first.stdout == again.stdout

@@ -25,7 +25,7 @@ from ..graph_end.order import Verdict
 from .question import at_connection
 from .recurrent_operator import Layer, Tensors, operator_for, parted
 from .tracer import Trace, covered_trace_at, is_caught
-from .variables import Variable, fake_of, is_known, is_plain_tensor
+from .variables import Variable, fake_of, is_known, is_plain_tensor, tensor_node
 
 _RECURRENT = Feature("a recurrent layer is an operator", Lifetime.CODE)
 _LAYERS = (nn.GRU, nn.LSTM, nn.RNN)
@@ -101,7 +101,9 @@ def _operation(trace: Trace, function: str, operands: list[Variable]) -> Variabl
         return None
     given = [option.as_python_constant() for option in options] + ([False] if batch_sizes is not None else [])
     flags = [fake.requires_grad for fake in fakes]
-    layer = Layer._make((function, *given, torch.is_grad_enabled(), flags, 0))
+    inputs = [tensor_node(weight).op == "placeholder" for weight in tensors.weights]
+    stays = [*(False for _ in (data, *tensors.states)), *inputs]
+    layer = Layer._make((function, *given, torch.is_grad_enabled(), flags, stays, 0))
     if layer.draws:
         layer = layer._replace(draw=trace.compilation.of(Draws).number())
     trace.compilation.judge(Verdict.RECURRENT, _judge_gradients)
@@ -128,7 +130,8 @@ def _judge_gradients(compilation: Compilation, module: torch.fx.GraphModule) -> 
         if node.target in (operator_for(draws=False), operator_for(draws=True)):
             tensors, layer = parted(node.args)
             kept = [*tensors.trained, *(node.users if layer.function == "lstm" else ())]
-            is_written = _is_written(kept, nodes[place + 1 :])
+            # Of an input that is written to, a compiler may give what it held before, and what it holds then.
+            is_written = _is_written(kept, nodes[place + 1 :]) or _is_written(tensors.weights, nodes[:place])
             if layer.is_recorded and (is_written or _is_shared(tensors, layer)):
                 compilation.without(_RECURRENT.at(), reason="a tensor that it is trained by is used elsewhere")
 

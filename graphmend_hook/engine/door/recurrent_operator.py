@@ -19,16 +19,16 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from ...source.library_functions import NAMESPACE
+from ..operators import define, defined, set_gradient
 from .variables import PLAIN_TENSORS
 
 _OPERANDS = (
     "Tensor data, Tensor? batch_sizes, Tensor[] states, Tensor[] weights, str function, bool has_biases, "
     "int num_layers, float dropout, bool train, bool bidirectional, bool batch_first, bool records, "
-    "bool[] requires_grad, int draw"
+    "bool[] requires_grad, bool[] stays, int draw"
 )
 _RESULTS = "(Tensor output, Tensor hidden, Tensor cell, Tensor ticket)"
-_libraries: list[torch.library.Library] = []
+_BACKWARD = "recurrent_backward"
 
 
 class Tensors(NamedTuple):
@@ -58,7 +58,9 @@ class Layer(NamedTuple):
     """What else it is called with.
 
     function: its name in `torch`.  records: does autograd record what is done there?  requires_grad: does each of
-    `Tensors.trained` require a gradient?  draw: a number of its own if it draws (`Draws`).
+    `Tensors.trained` require a gradient?  stays: is its memory the program's, and as it is until the backward pass?
+    A compiler may use that of others for something else, once the graph does not need it.  draw: a number of its own if
+    it draws (`Draws`).
     """
 
     function: str
@@ -70,12 +72,17 @@ class Layer(NamedTuple):
     batch_first: bool
     records: bool
     requires_grad: list[bool]
+    stays: list[bool]
     draw: int
 
     @property
     def is_recorded(self) -> bool:
         """Does a backward pass go through it?"""
         return self.records and any(self.requires_grad)
+
+    def trained(self, tensors: Tensors) -> list[Any]:
+        """Those that require a gradient."""
+        return [each for each, flag in zip(tensors.trained, self.requires_grad, strict=True) if flag]
 
     @property
     def draws(self) -> bool:
@@ -138,13 +145,11 @@ def parted(given: tuple[Any, ...]) -> tuple[Tensors, Layer]:
 def _call(layer: Layer, tensors: Tensors) -> tuple[list[Tensor], list[Tensor]]:
     """The results, and the operands that gradients are recorded of.
 
-    A compiler may use the memory of what an operator is given for something else, once the graph does not need it.
-    Weights are inputs of the graph, whose memory is the program's.  An operation of torch may choose its kernel by what
-    requires a gradient, even where none is recorded.
+    An operation of torch may choose its kernel by what requires a gradient, even where none is recorded.
     """
-    trained, weights = [each.detach() for each in tensors.trained], len(tensors.weights)
+    trained = [each.detach() for each in tensors.trained]
     if layer.is_recorded:
-        trained[:-weights] = [each.clone() for each in trained[:-weights]]
+        trained = [each if stays else each.clone() for each, stays in zip(trained, layer.stays, strict=True)]
     for operand, flag in zip(trained, layer.requires_grad, strict=True):
         operand.requires_grad_(flag)
     with _as_in_the_program(layer.records):
@@ -201,18 +206,24 @@ def _go_back(gradients: list[Tensor], are_given: list[bool], ticket: Tensor, *gi
             "cannot be computed again, since the layer has dropout; compile without hooks on saved tensors, or set "
             "dropout to 0"
         )
-    reached = [result for result, is_given in zip(results, are_given, strict=False) if is_given]
     retain = torch._C._autograd._get_current_graph_task_keep_graph()
-    found = torch.autograd.grad(reached, operands, gradients, retain_graph=retain, materialize_grads=True)
+    found = _back_through(results, are_given, operands, gradients, retain_graph=retain)
     return [
         _with_strides(one, torch.empty_like(each, device="meta")) for one, each in zip(found, operands, strict=True)
     ]
 
 
+def _back_through(
+    results: list[Tensor], are_given: list[bool], operands: list[Tensor], gradients: list[Tensor], **how: bool
+) -> list[Tensor]:
+    """The gradients of the operands, from those of the results that are given one."""
+    reached = [result for result, is_given in zip(results, are_given, strict=False) if is_given]
+    return [*torch.autograd.grad(reached, operands, gradients, materialize_grads=True, **how)]
+
+
 def _go_back_fake(_gradients: Any, _are_given: Any, _ticket: Any, *given: Any) -> list[Tensor]:
     tensors, layer = parted(given)
-    operands = zip(tensors.trained, layer.requires_grad, strict=True)
-    return [torch.empty_like(operand) for operand, flag in operands if flag]
+    return [torch.empty_like(operand) for operand in layer.trained(tensors)]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -237,8 +248,7 @@ def _gradients(context: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         found = iter(_gradients_anew(layer, context.tensors, given, are_given))
     else:
         tensors = Tensors(data, batch_sizes, states, weights)
-        backward = getattr(torch.ops, NAMESPACE).recurrent_backward.default
-        found = iter(backward(given, are_given, ticket, *tensors, *layer))
+        found = iter(_backward_operator()(given, are_given, ticket, *tensors, *layer))
     of_data, *of_others = [next(found) if requires_grad else None for requires_grad in layer.requires_grad]
     return of_data, None, of_others[: context.states], of_others[context.states :], *[None] * len(layer)
 
@@ -260,34 +270,22 @@ def _gradients_anew(
         )
     with torch.enable_grad():
         results = layer(tensors)
-    reached = [result for result, is_given in zip(results, are_given, strict=False) if is_given]
-    operands = [each for each, flag in zip(tensors.trained, layer.requires_grad, strict=True) if flag]
-    create_graph = torch.is_grad_enabled()
-    found = torch.autograd.grad(reached, operands, gradients, create_graph=create_graph, materialize_grads=True)
-    return [*found]
+    return _back_through(results, are_given, layer.trained(tensors), gradients, create_graph=torch.is_grad_enabled())
+
+
+@functools.cache
+def _backward_operator() -> Any:
+    operands = f"Tensor[] gradients, bool[] are_given, Tensor ticket, {_OPERANDS}"
+    define(_BACKWARD, f"({operands}) -> Tensor[]", _go_back, _go_back_fake)
+    return defined(_BACKWARD)
 
 
 @functools.cache
 def operator_for(*, draws: bool) -> Any:
     """The operator, of a layer that draws or of one that does not."""
-    if not _libraries:
-        _define(
-            "recurrent_backward",
-            f"(Tensor[] gradients, bool[] are_given, Tensor ticket, {_OPERANDS}) -> Tensor[]",
-            _go_back,
-            _go_back_fake,
-        )
     name = "drawing_recurrent" if draws else "recurrent"
     tags = (torch.Tag.nondeterministic_seeded,) if draws else ()
-    library = _define(name, f"({_OPERANDS}) -> {_RESULTS}", _run, _run_fake, *tags)
-    torch.library.register_autograd(f"{NAMESPACE}::{name}", _gradients, setup_context=_save, lib=library)
-    return getattr(getattr(torch.ops, NAMESPACE), name).default
-
-
-def _define(name: str, schema: str, run: Any, run_fake: Any, *tags: torch.Tag) -> torch.library.Library:
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
-    _libraries.append(library)  # the operator ends with it
-    library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
-    library.impl(name, run, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{NAMESPACE}::{name}", run_fake, lib=library)
-    return library
+    library = define(name, f"({_OPERANDS}) -> {_RESULTS}", _run, _run_fake, *tags)
+    set_gradient(library, name, _gradients, setup_context=_save)
+    _backward_operator()  # which a graph out of a cache calls, though no backward pass was traced here
+    return defined(name)

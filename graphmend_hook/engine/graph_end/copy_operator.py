@@ -10,21 +10,14 @@ from typing import Any
 
 import torch
 
-from ...source.library_functions import NAMESPACE
+from ..operators import define, defined, set_gradient
 
-_NAME = f"{NAMESPACE}::kept"
+_NAME = "kept"
 
 
 @functools.cache
 def operator() -> Any:
     """It gives a new tensor, whose gradient is the operand's."""
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
-    _libraries.append(library)  # the operator ends with it
-    library.define("kept(Tensor tensor) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl("kept", torch.clone, "CompositeExplicitAutograd")
-    torch.library.register_fake(_NAME, torch.clone, lib=library)
-    torch.library.register_autograd(_NAME, lambda _context, gradient: gradient, lib=library)
-    return getattr(torch.ops, NAMESPACE).kept.default
-
-
-_libraries: list[torch.library.Library] = []
+    library = define(_NAME, "(Tensor tensor) -> Tensor", torch.clone, torch.clone)
+    set_gradient(library, _NAME, lambda _context, gradient: gradient)
+    return defined(_NAME)

@@ -158,11 +158,10 @@ def _keep_absent(compilation: Compilation, module: torch.fx.GraphModule) -> bool
     detached.pop(_ALWAYS, None)
     if detached and asks_for_gradients(compilation):
         return False
-    gated = [inputs[place] for places in gates.values() for place in places]
-    if gates and not let_run_again(compilation, module, gated):
-        return False  # as it has to be where a hook is registered later
-    if gates:
-        keep(compilation).otherwise.add(_lose)  # where it cannot be run again after all
+    if gates:  # where a hook is registered later
+        if not let_run_again(compilation, module, [inputs[place] for places in gates.values() for place in places]):
+            return False
+        keep(compilation).otherwise.add(_lose)  # where it cannot after all
     placed = compilation.of(_Found)
     placed.gates, placed.detached, placed.count = gates, detached, len(results)
     alone = {inputs[place] for through, places in gates.items() if len(through) == 1 for place in places}

@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from ...source.library_functions import NAMESPACE
 from ..door.variables import Variable, is_unread
+from ..operators import define, defined
 from . import late_numbers
 
-_NAME = f"{NAMESPACE}::calculated"
+_NAME = "calculated"
 _OF_OPERATOR = (
     *("add", "sub", "mul", "truediv", "mod", "floordiv", "neg", "pos", "not_", "pow"),
     *("lt", "le", "gt", "ge", "eq", "ne"),
@@ -99,13 +99,5 @@ def _fake(formula: str, tensors: list[torch.Tensor], dtype: torch.dtype) -> torc
 @functools.cache
 def calculated() -> Any:
     """It gives a tensor () of that dtype: what the formula makes of the numbers that the tensors () hold."""
-    library = torch.library.Library(NAMESPACE, "FRAGMENT")
-    _libraries.append(library)  # the operator ends with it
-    schema = "calculated(str formula, Tensor[] tensors, ScalarType dtype) -> Tensor"
-    library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl("calculated", _calculate, "CompositeExplicitAutograd")
-    torch.library.register_fake(_NAME, _fake, lib=library)
-    return getattr(torch.ops, NAMESPACE).calculated.default
-
-
-_libraries: list[torch.library.Library] = []
+    define(_NAME, "(str formula, Tensor[] tensors, ScalarType dtype) -> Tensor", _calculate, _fake)
+    return defined(_NAME)

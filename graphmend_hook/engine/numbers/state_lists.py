@@ -126,11 +126,7 @@ class _Length:
         self._changes = changes
 
     def __call__(self, found: Any) -> int:
-        length, most = len(found), getattr(found, "maxlen", None)
-        for change in self._changes:
-            length += 1 if change == _APPEND else -1
-            length = length if most is None else min(length, most)
-        return length
+        return _lengths(found, self._changes)[-1]
 
 
 class _Holds:
@@ -140,13 +136,16 @@ class _Holds:
         self._changes = changes
 
     def __call__(self, found: Any) -> bool:
-        length, most = len(found), getattr(found, "maxlen", None)
-        for change in self._changes:
-            if change == _REMOVE and length == 0:
-                return False
-            length += 1 if change == _APPEND else -1
-            length = length if most is None else min(length, most)
-        return True
+        return min(_lengths(found, self._changes)) >= 0
+
+
+def _lengths(found: Any, changes: tuple[str, ...]) -> list[int]:
+    """How long the list is, and behind each change; below 0 where an item is taken away from nothing."""
+    lengths, most = [len(found)], getattr(found, "maxlen", None)
+    for change in changes:
+        length = lengths[-1] + (1 if change == _APPEND else -1)
+        lengths.append(length if most is None else min(length, most))
+    return lengths
 
 
 class _Sliced:

@@ -52,15 +52,13 @@ _REMOVED = {"pop": Template(_REMOVE.format(call="pop(0)")), "popleft": Template(
 
 def match(place: Place, statement: ast.Expr, scope: ModuleScope) -> Ready | None:
     """The append to what an object holds, which may wait for the end of the graph; None for anything else."""
-    if place.inside_try or unsuitable(place, scope, CODE) is not None:
+    removed, found = _removed_from(statement, place.function), appended_to(statement, place.function)
+    if (removed is None and found is None) or place.inside_try or unsuitable(place, scope, CODE) is not None:
         return None
-    removed = _removed_from(statement, place.function)
-    if removed is not None:
+    if found is None:
+        assert removed is not None
         owner, method = removed
         return Ready(_REMOVED[method].fill(statement, ORIGINAL=statement, RECEIVER=owner))
-    found = appended_to(statement, place.function)
-    if found is None:
-        return None
     owner, method, value = found
     if isinstance(value, ast.Constant):
         return None

@@ -469,12 +469,10 @@ def _handed_on(function: Function, sides: Iterable[ast.stmt]) -> set[str]:
 
 def _asked_by(node: ast.AST) -> list[ast.expr]:
     match node:
-        case ast.Attribute(value=value) | ast.Subscript(value=value) | ast.UnaryOp(operand=value):
+        case ast.Attribute(value) | ast.Subscript(value) | ast.UnaryOp(operand=value) | ast.AugAssign(value=value):
             return [value]
         case ast.BinOp(left=left, right=right):
             return [left, right]
-        case ast.AugAssign(value=value):
-            return [value]
     return []
 
 

@@ -114,8 +114,7 @@ def why_not_made(trace: Trace, start: int) -> tuple[str, ...]:
         for node in made:
             _fill(node)
         made = [each for node in made for each in predicated_draws.predicate(trace, node)]
-        own = memory_made(regions[-1].nodes(trace))
-        made = [each for node in made for each in predicated_writes.write_to_copies(trace, own, node)]
+        made = [each for node in made for each in predicated_writes.write_to_copies(trace, node)]
     own = memory_made(regions[-1].nodes(trace) if regions else [])
     predicated = trace.compilation.of(Regions).predicated
     writing = [node for node in made if node not in predicated and not computes_in(own, node)]

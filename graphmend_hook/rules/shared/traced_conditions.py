@@ -76,9 +76,7 @@ def of_range(test: torch.Tensor) -> bool | None:
 
     The graph makes sure of it, and so keeps a draw that nothing else uses.
     """
-    if number_tensors.has_tensor(test):
-        return None
-    found: bool | None = ranges.truth(test) if in_trace() and queue.specialise else None
+    found = _by_range(test)
     if found is not None and not ranges.is_drawn_before(test):
         assert_in_graph(truth(test) if found else ~truth(test), "graphmend_hook: a random number is out of its range")
     return found
@@ -86,9 +84,14 @@ def of_range(test: torch.Tensor) -> bool | None:
 
 def has_known_range(test: Any) -> bool:
     """Does the range of its numbers decide the test?  Then nothing needs to be merged."""
-    if not in_trace() or number_tensors.has_tensor(test) or not has_truth(test):
-        return False
-    return queue.specialise and ranges.truth(test) is not None
+    return has_truth(test) and _by_range(test) is not None
+
+
+def _by_range(test: Any) -> bool | None:
+    if number_tensors.has_tensor(test) or not (in_trace() and queue.specialise):
+        return None
+    found: bool | None = ranges.truth(test)
+    return found
 
 
 def tested(test: Any) -> Any:

@@ -61,6 +61,8 @@ def select_returned(
     test: torch.Tensor, sides: tuple[Side, Side], arguments: tuple[Any, ...], effects: list[Effect] | None
 ) -> tuple[Any, ...] | None:
     """The same of sides that return: where the caller drops what the function gives, it is either's."""
+    if has_known_range(test):
+        return None
     return _selected(test, sides, arguments, effects, is_dropped())
 
 
