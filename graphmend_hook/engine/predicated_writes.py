@@ -181,11 +181,16 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     unused = memory_of(node for node in inputs if node not in used and any(f.requires_grad for f in fakes_of(node)))
     results = memory_of(module.graph.output_node().all_input_nodes)
     uncertain = set[int]().union(*(written_by(node) for node in order if not _writes_for_certain(node)))
+    predicated = {write.node for write in compilation.of(_Writes).found}
+    always = set[int]().union(*(written_by(node) for node in order if node not in predicated))
     for write in compilation.of(_Writes).found:
         memory = written_by(write.node)
         older = [node for node in inputs if not memory.isdisjoint(storages_of(node))]
         others = memory_of(node for node in inputs if node not in older)
-        has_alias = len(older) > 1 or not all(map(_is_dense, older)) or not memory.isdisjoint(results)
+        # An input that nothing else writes to is handed in as a copy (`_give_conditions`): what the graph gives of the
+        # same memory would be an alias of the copy.
+        is_given = not memory.isdisjoint(results) and memory.isdisjoint(always)
+        has_alias = len(older) > 1 or not all(map(_is_dense, older)) or is_given
         is_kept = any(order[node] < order[write.node] and may_save(node, memory) for node in trained)
         is_seen = write.is_recorded and not memory.isdisjoint(unused)
         may_be_alone = not memory.isdisjoint(uncertain)  # an operation that may write nothing stands beside it

@@ -10,6 +10,7 @@ from .names import DEFINITIONS, NamesIn, free_names, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
 _TRY = (ast.Try, getattr(ast, "TryStar", ast.Try))  # ``except*`` came with Python 3.11
 
 
@@ -33,6 +34,7 @@ class Flow:
         self._bound: dict[int, Names] = {}
         self._needed: dict[int, Names] = {}
         self._unbinds = bool(_deleted(node))
+        self._unsure = _NONE  # names that may be unbound behind what may have swallowed an exception
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
         self._forward(node.body, frozenset(argument.arg for argument in arguments if argument))
         self.captured = _captured(node)
@@ -40,6 +42,10 @@ class Flow:
 
     def bound_before(self, statement: ast.stmt) -> Names:
         return self._bound.get(id(statement), _NONE)
+
+    def bound_in_sides(self, statement: ast.stmt) -> Names:
+        """The same where control reaches a side of the `if`, whose test has been evaluated."""
+        return self.bound_before(statement) | self._read_by(statement)
 
     def needed_after(self, statement: ast.stmt) -> Names:
         return self._needed.get(id(statement), _NONE) | self.captured
@@ -53,8 +59,18 @@ class Flow:
             if bound is None:
                 return None
             self._bound[id(statement)] = bound
-            bound = self._after(statement, bound)
+            if self._unsure:
+                bound = self._after(statement, bound | self._read_by(statement))
+            else:
+                bound = self._after(statement, bound)
         return bound
+
+    def _read_by(self, statement: ast.stmt) -> Names:
+        """The names that may have been unbound, and are bound once the statement, or its test, has been evaluated."""
+        node: ast.expr | None = None
+        if isinstance(statement, (ast.If, *_SIMPLE)):
+            node = statement.test if isinstance(statement, ast.If) else statement.value
+        return self._unsure & _read_for_certain(node) if node is not None else _NONE
 
     def _after(self, statement: ast.stmt, bound: Names) -> Names | None:
         if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
@@ -72,6 +88,7 @@ class Flow:
             end = self._forward(statement.body, bound | names.bound)
             if end is not None and _keeps_exceptions(statement):
                 return end
+            self._unsure |= end or _NONE
             return _both(end, bound - self._deleted(statement))  # control may come from anywhere in the body
         if isinstance(statement, _TRY):
             return self._after_try(statement, bound)
@@ -192,6 +209,27 @@ def _deleted(root: ast.stmt) -> Names:
             found.add(node.id)
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found.add(node.name)
+    return frozenset(found)
+
+
+def _read_for_certain(node: ast.expr) -> Names:
+    """The names that are read whatever an expression comes to: not those of what Python might not get to."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        match part := waiting.pop():
+            case ast.Name(ctx=ast.Load()):
+                found.add(part.id)
+            case ast.BoolOp():
+                waiting.append(part.values[0])
+            case ast.IfExp():
+                waiting.append(part.test)
+            case ast.Compare():
+                waiting += (part.left, part.comparators[0])
+            case ast.Lambda() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+                pass
+            case _:
+                waiting += ast.iter_child_nodes(part)
     return frozenset(found)
 
 

@@ -231,7 +231,9 @@ class Evidence:
 
     def _of_implied(self, node: ast.expr) -> Taint:
         """Does it ask for a count or a flag that a branch on data has set: ``if self.bad_epochs >= patience``?"""
-        is_asked = isinstance(node, (ast.Attribute, ast.BoolOp, ast.Compare, ast.Name, ast.UnaryOp))
+        is_asked = isinstance(
+            node, (ast.Attribute, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Name, ast.UnaryOp)
+        )
         return Taint.OPEN if is_asked and self._asks_implied(node) else Taint.NO
 
     def _asks_implied(self, node: ast.expr) -> bool:
@@ -272,9 +274,22 @@ class Evidence:
             if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and node in sides):
                 if _is_of_python(node.value):
                     found |= {target.id for target in _targets(node) if isinstance(target, ast.Name)}
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
-                found.add(getattr(node.func.value, "id", ""))
-        return frozenset(found - {""})
+                elif isinstance(node, ast.Assign):
+                    pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
+                    found |= {name for name, value in pairs if _is_of_python(value)}
+            elif (appended := _appended(node)) is not None:
+                found.add(appended[0])
+        return frozenset(found | self._filled)
+
+    @cached_property
+    def _filled(self) -> set[str]:
+        """The names of lists to which what may be data is appended: ``residuals.append(r.item())``."""
+        appended = [
+            _appended(each.value)
+            for each in self.function.statements
+            if self._scope.may_hold(b".append", each) and isinstance(each, ast.Expr)
+        ]
+        return {name for name, value in filter(None, appended) if self.of(value) is not Taint.NO}
 
     @cached_property
     def _calculated(self) -> frozenset[str]:
@@ -296,7 +311,7 @@ class Evidence:
 
     def _decides_by(self, test: ast.expr, known: Collection[str]) -> bool:
         asked = {part.attr for part in walk(test) if isinstance(part, ast.Attribute)}
-        return self.of(test) is not Taint.NO or not asked.isdisjoint(known)
+        return (self.of(test) or self._of_open_test(test)) is not Taint.NO or not asked.isdisjoint(known)
 
     @cached_property
     def _shaped(self) -> frozenset[str]:
@@ -364,7 +379,8 @@ class Evidence:
     def _compares_made(self, node: ast.Compare) -> bool:
         """Does it compare what a function has made of data: ``epoch = clamp(step.item() - 3)``, ``if epoch <= 0``?"""
         operands = (node.left, *node.comparators)
-        is_asked = any(isinstance(each, ast.Name) and each.id in self._made for each in operands)
+        names = {each.id for each in operands if isinstance(each, ast.Name)}
+        is_asked = not (names.isdisjoint(self._made) and names.isdisjoint(self._answers))
         return is_asked and all(isinstance(op, COMPARED) for op in node.ops)
 
     def _compares_answer(self, node: ast.Compare) -> bool:
@@ -547,6 +563,14 @@ def _is_of_python(node: ast.expr) -> bool:
 def _reads_number(node: ast.expr) -> bool:
     """Is a number of a tensor read in it?"""
     return any(isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "item" for part in walk(node))
+
+
+def _appended(node: ast.AST) -> tuple[str, ast.expr] | None:
+    """The name of the list in ``numbers.append(number)``, and the number; None of anything else."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(spelling), "append"), [value], []):
+            return spelling, value
+    return None
 
 
 def _targets(store: ast.Assign | ast.AugAssign) -> list[ast.expr]:

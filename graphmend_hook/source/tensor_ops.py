@@ -302,6 +302,8 @@ FAILS_ON_NUMBERS = {
     **{"cross_entropy": (1, "target"), "nll_loss": (1, "target"), "embedding": (0, "input"), "one_hot": (0, "tensor")},
     **dict.fromkeys(("gather", "index_select", "scatter", "scatter_add"), (2, "index")),
 }
+# They fail on some square matrices, their first operands, and on nothing else where the shapes fit.
+FAILS_ON_MATRICES = _names("cholesky inverse linalg_cholesky linalg_inv linalg_solve")
 
 # Classes of tensors whose operations do what they do on plain tensors, and may talk to other processes.
 DISTRIBUTED = frozenset({"torch.distributed.tensor.DTensor"})

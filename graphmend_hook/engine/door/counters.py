@@ -14,7 +14,7 @@ import dis
 import functools
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -24,7 +24,7 @@ import torch
 from ..attempt.attempt import Feature, Lifetime
 from ..attempt.compilation import Compilation, NotTracingError, compilation_of, is_break_or_failure
 from .frame_guards import name_of
-from .tracer import is_covered
+from .tracer import is_covered, traced_code
 from .variables import answer_before
 
 _SHUFFLING = ("SWAP", "ROT_TWO", "COPY", "DUP_TOP")  # what stands on the stack twice, or in another order
@@ -44,9 +44,13 @@ class _Counted:
 
 @dataclass
 class _Met:
-    """What a frame remembers: the values of numbers when it was compiled, by the expression that guards have."""
+    """What a frame remembers: the values of numbers when it was compiled, by the expression that guards have.
+
+    functions: those that were traced by the time that a number was asked for.
+    """
 
     values: dict[str, set[float]] = field(default_factory=dict)
+    functions: set[CodeType] = field(default_factory=set)
 
 
 def watch() -> None:
@@ -113,9 +117,14 @@ def varies(frame: Any, source: Any, value: float) -> bool:
     """
     if not is_covered(frame):
         return False
-    met = compilation_of(frame.output).memory.of(_Met).values.setdefault(name_of(source), set())
+    compilation = compilation_of(frame.output)
+    known = compilation.memory.of(_Met)
+    met = known.values.setdefault(name_of(source), set())
     met.add(value)
-    return len(met) > _MOST_VALUES or (len(met) > 1 and is_assigned(frame, source))
+    if len(met) == 1 or len(met) > _MOST_VALUES or is_assigned(frame, source):
+        return len(met) > 1
+    known.functions |= traced_code(compilation)
+    return _is_assigned_in(known.functions, source)
 
 
 def let_vary(root: Any, source: Any, value: float, compilation: Compilation) -> None:
@@ -166,12 +175,23 @@ def is_assigned(frame: Any, source: Any) -> bool:
 
     Or to an item, where it is one.
     """
-    name = outside_name(source) or getattr(source, "member", None) or (_ITEM if hasattr(source, "index") else None)
+    name = _assigned_name(source)
     while name is not None and frame is not None:
         if is_covered(frame) and name in _assigned(frame.f_code):
             return True
         frame = frame.parent
     return False
+
+
+def _is_assigned_in(functions: Iterable[CodeType], source: Any) -> bool:
+    name = _assigned_name(source)
+    return name not in (None, _ITEM) and any(name in _assigned(code) for code in functions)
+
+
+def _assigned_name(source: Any) -> str | None:
+    """What code names that assigns to the number, or to an item of what it is an item of."""
+    member: str | None = getattr(source, "member", None)
+    return outside_name(source) or member or (_ITEM if hasattr(source, "index") else None)
 
 
 def outside_name(source: Any) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.autograd import forward_ad
+from torch.nn.utils.rnn import PackedSequence
 
 from ..attempt.as_written import is_as_written
 from ..attempt.attempt import Feature, Lifetime
@@ -51,12 +52,21 @@ def _but_for_layers(wrap: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     @functools.wraps(wrap)
     def wrap_module(builder: Any, value: Any) -> Any:
         trace = covered_trace_at(builder.tx) if isinstance(value, _LAYERS) else None
-        if trace is None or _is_told(trace):
+        if trace is None or _is_told(trace) or _has_packed(trace):
             return wrap(builder, value)
         with torch._dynamo.config.patch(allow_rnn=True):  # it is read in this call alone
             return wrap(builder, value)
 
     return wrap_module
+
+
+def _has_packed(trace: Trace) -> bool:
+    """Is the frame given a packed sequence?  Stock leaves it to eager then, as a whole.
+
+    To pack and to unpack end the graph, so a layer between the two would be a graph by itself.
+    """
+    held = trace.output.root_tx.f_locals.values()
+    return any(isinstance(each, PackedSequence) for each in held)
 
 
 def _is_told(trace: Trace) -> bool:

@@ -75,6 +75,19 @@ def fake_of(variable: Variable) -> Any:
     return python_of(variable)
 
 
+def is_made_here(variable: Variable) -> bool:
+    """Is it an object of a class, a named tuple perhaps, that traced code has made?"""
+    variable = variable.realize()
+    is_new = type(variable.mutation_type).__name__ == "AttributeMutationNew"
+    is_known = (is_new and not _is_frozen(variable)) or type(variable).__name__ == "NamedTupleVariable"
+    return variable.source is None and is_known
+
+
+def _is_frozen(variable: Variable) -> bool:
+    """Is it an object of a frozen dataclass, which generated code makes in another way?"""
+    return bool(getattr(getattr(type_of(variable), "__dataclass_params__", None), "frozen", False))
+
+
 def tensor_node(variable: Variable) -> torch.fx.Node:
     """The node of the graph that a tensor is, or a symbolic number."""
     node: torch.fx.Node = variable.realize().as_proxy().node

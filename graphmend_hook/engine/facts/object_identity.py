@@ -25,9 +25,15 @@ Look = Callable[[Compilation, list[Variable]], None]
 _OF_GRADIENTS = frozenset({"requires_grad", "is_leaf", "grad_fn", "grad", "retains_grad", "output_nr"})
 
 
+_OF_KINDS = frozenset({"__class__", "_is_param", *_OF_GRADIENTS})
+
+
 @dataclass
 class _Looks:
+    """Who is told of a question which object a tensor is, and of one of what kind it is."""
+
     looks: list[Look] = field(default_factory=list)
+    of_kinds: list[Look] = field(default_factory=list)
 
 
 @dataclass
@@ -38,11 +44,20 @@ class _Asked:
 
 def before_questions(compilation: Compilation, look: Look) -> None:
     """Call `look` with the tensors first, wherever the rest of the attempt asks which objects they are."""
-    looks = compilation.of(_Looks).looks
-    if not looks:
+    _tell(compilation, compilation.of(_Looks).looks, look)
+
+
+def before_kinds(compilation: Compilation, look: Look) -> None:
+    """The same where it asks of what kind a tensor is: a parameter, say."""
+    _tell(compilation, compilation.of(_Looks).of_kinds, look)
+
+
+def _tell(compilation: Compilation, told: list[Look], look: Look) -> None:
+    known = compilation.of(_Looks)
+    if not (known.looks or known.of_kinds):
         _watch(compilation)
-    if look not in looks:
-        looks.append(look)
+    if look not in told:
+        told.append(look)
 
 
 def watch_gradients(compilation: Compilation) -> None:
@@ -124,15 +139,25 @@ def _called(
 ) -> None:
     if function.fn in (operator.is_, operator.is_not, id, hash):
         _asked(compilation, *operands)
+    elif function.fn in (isinstance, type):
+        _asked_of_kind(compilation, operands[0])
 
 
 def _read(compilation: Compilation, tensor: Variable, _translator: Any, name: str, *_: Any, **_named: Any) -> None:
     if name in OF_THE_OBJECT or not hasattr(torch.Tensor, name):
         _asked(compilation, tensor)
+    if name in _OF_KINDS:
+        _asked_of_kind(compilation, tensor)
 
 
 def _handled(compilation: Compilation, _owner: Any, variable: Variable, *_: Any, **_named: Any) -> None:
     _asked(compilation, variable)
+
+
+def _asked_of_kind(compilation: Compilation, operand: Variable) -> None:
+    if _is_of_the_program(compilation) and is_tensor(operand):
+        for look in compilation.of(_Looks).of_kinds:
+            look(compilation, [operand])
 
 
 def _asked(compilation: Compilation, *operands: Variable) -> None:
