@@ -1,8 +1,16 @@
 """The names that rewritten code may call, each from where it is defined; `runtime` has them once torch is imported."""
 
+from .engine.door.held_contexts import watch as _enter_held_contexts
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
-from .rules.defer.traced_kept import append_now, extended_behind, kept_behind, removed_behind
+from .rules.defer.traced_kept import (
+    append_now,
+    extended_behind,
+    holds_under_name,
+    kept_behind,
+    removed_behind,
+    updated_behind,
+)
 from .rules.defer.traced_late import late, settled
 from .rules.defer.traced_prints import watch as _hear_prints
 from .rules.defer.traced_texts import number_of

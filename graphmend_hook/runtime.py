@@ -10,7 +10,7 @@ import builtins
 import sys
 from types import ModuleType
 
-ABI = 47  # part of the cache key; raised when rewritten code calls something new here, or in another way
+ABI = 48  # part of the cache key; raised when rewritten code calls something new here, or in another way
 connected = False  # are the functions below in place?
 announced = False  # and has Dynamo been told of them?
 

@@ -17,7 +17,7 @@ from ..door.question import at_connection
 from ..door.tracer import Trace
 from ..door.unguarded import guard_exact_type, guard_type
 from ..door.variables import Variable, is_unread, unread_kinds
-from . import bounds, known_numbers, late_numbers
+from . import bounds, choices, known_numbers, late_numbers
 from .late_numbers import (
     NUMBERS,
     OF_NUMBERS,
@@ -50,6 +50,7 @@ _LEFT = (
     *(operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor),
     *(operator.lshift, operator.ilshift, operator.rshift, operator.irshift),
 )
+_OF_TRUTHS = (operator.and_, operator.or_)  # as Dynamo joins the answers for ``state in (...)``
 ADDITIONS = (operator.add, operator.iadd)
 _LITTLE = 1 << 256  # a float may be greater
 REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
@@ -74,7 +75,7 @@ def add_handlers(kind: Any) -> None:
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_computed, function)
-    every = _all_kinds()
+    every = late_numbers.all_kinds()
     for function in (operator.is_, operator.is_not):
         for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
             handlers[function, one, other] = functools.partial(_identified, function)
@@ -104,6 +105,11 @@ def _looked_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variabl
     from torch._dynamo.variables.builtin import BuiltinVariable
 
     held = args[0].realize()
+    chosen = choices.item(translator, held, args[1])
+    if chosen is None:
+        chosen = choices.part(translator, held, args[1])
+    if chosen is not None:
+        return chosen
     place = _of_table(args[1]) if held.is_tensor() else known_numbers.constant_of(Trace(translator), args[1])
     return BuiltinVariable(operator.getitem).call_function(translator, [held, place or give_up(args[1])], {})
 
@@ -184,16 +190,6 @@ def _as_tensor(value: Variable) -> Variable:
     return late_numbers.tensors.resolved(value.realize()) if late_numbers.may_be_number_or_tensor(value) else value
 
 
-def _all_kinds() -> list[type]:
-    """The kinds of variables that Dynamo has."""
-    from torch._dynamo.variables.base import VariableTracker
-
-    found = [VariableTracker]
-    for kind in found:
-        found += [each for each in kind.__subclasses__() if each not in found]
-    return found
-
-
 def _type(translator: Any, args: list[Variable], _kwargs: dict[str, Variable]) -> Any:
     """``type(x)``: of a `Real` only this package's own code, which asks whether it is something else, is told."""
     from torch._dynamo.variables.builtin import BuiltinVariable
@@ -225,10 +221,14 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
 
 def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
     """``self.step % 10``: by a constant it does not fail."""
+    if (chosen := choices.applied(function, looked_at(args))) is not None:
+        return chosen
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(function, translator, [args[0], by], kwargs)
     given = looked_at(args)
+    if function in _OF_TRUTHS and all(map(_is_truth_of_choice, given)):
+        return late_variable(function, given, bool)
     known = known_numbers.applied(Trace(translator), function, given)
     if known is not None:
         return known
@@ -239,6 +239,17 @@ def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[
             kinds = {type(real(1) ** exponent) for real in _numbers_of(kind_of(args[0]))}
             return late_variable(function, given, kinds.pop() if len(kinds) == 1 else Real)
     give_up(next(arg for arg in args if is_late(arg)))
+
+
+def _is_truth_of_choice(given: Variable) -> bool:
+    """Is it a truth, made of what the data chooses from constants: ``state in ("large", "small")``?
+
+    Of other numbers Python asks as well whether they are the very ones, as of what is no number.
+    """
+    if not is_late(given):
+        return not is_unread(given) and given.is_python_constant() and type(given.as_python_constant()) is bool
+    joined = given.realize().function in _OF_TRUTHS and all(map(_is_truth_of_choice, given.realize().operands))
+    return kind_of(given) is bool and (joined or choices.is_choice(given))
 
 
 def looked_at(args: list[Variable]) -> list[Variable]:
@@ -275,7 +286,8 @@ def _is_none_late(function: Any, one: Variable, other: Variable) -> Any:
     from torch._dynamo.variables.constant import ConstantVariable
 
     chosen, asked = (one, other) if kind_of(one) is Either else (other, one)
-    if not asked.is_constant_none() or any(kind_of(side) is Either for side in chosen.operands[1:]):
+    is_of_two = chosen.function is select and not any(kind_of(side) is Either for side in chosen.operands[1:])
+    if not asked.is_constant_none() or not is_of_two:
         give_up(chosen)
     predicate, *sides = chosen.operands
     answers = [ConstantVariable.create((kind_of(side) is type(None)) is (function is operator.is_)) for side in sides]
@@ -308,7 +320,7 @@ def _computed(function: Any, translator: Any, args: list[Variable], _kwargs: dic
         return given[0]
     if len(given) == 1 and function is float and issubclass(kind_of(given[0]), float):  # of numpy
         return late_variable(float, given, float)
-    made = made_of(trace, function, given)
+    made = made_of(trace, function, given) or choices.applied(function, given)
     if made is None:
         give_up(next(filter(is_late, given)))
     return made
@@ -316,7 +328,7 @@ def _computed(function: Any, translator: Any, args: list[Variable], _kwargs: dic
 
 def made_of(trace: Trace, function: Any, given: list[Variable]) -> Any:
     """The late number that the function makes of these numbers; None where it might fail on others."""
-    kinds = [*map(kind_of, given)]
+    kinds, given = [*map(kind_of, given)], late_numbers.collapsed(trace, given)
     if is_deep(given):
         return None
     if not {*kinds} <= {*OF_NUMBERS} or not all(map(is_number, given)):

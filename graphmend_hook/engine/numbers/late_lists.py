@@ -293,7 +293,20 @@ def _item(_translator: Any, args: list[Variable], _kwargs: object) -> Any:
     index = args[1].as_python_constant() if args[1].is_python_constant() else None
     if parts is None or kind not in OF_NUMBERS or index not in _ITEMS or type(index) is not int:
         late_numbers.give_up(args[0])
-    return late_variable(of_list(_ITEMS[index]), parts, kind)
+    return _end_of(parts, index) or late_variable(of_list(_ITEMS[index]), parts, kind)
+
+
+def _end_of(parts: Sequence[Variable], index: int) -> Variable:
+    """The first or the last number that is in the list, as the data chooses; None where the graph cannot say so."""
+    pairs = [*zip(parts[::2], parts[1::2], strict=True)][:: -1 if index < 0 else 1]
+    certain = next(place for place, (is_in, _) in enumerate(pairs) if _is_certain(is_in))
+    trace, (_, made) = late_numbers.trace_now(), pairs[certain]
+    for is_in, number in pairs[:certain][::-1]:
+        predicate = late_numbers.tensors.tensor_of(trace, is_in.realize())
+        if predicate is None or not late_numbers.may_be_chosen(trace, number, made):
+            return None
+        made = late_numbers.chosen(trace, predicate, number, made)
+    return made
 
 
 def predicates_of(given: Variable) -> list[Variable] | None:

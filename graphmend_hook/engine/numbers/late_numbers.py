@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 import re
 import types
 from collections.abc import Callable, Collection, Iterable
@@ -42,7 +43,7 @@ OF_NUMBERS = (*NUMBERS, Real)  # the kinds of numbers
 
 
 class Either:
-    """The kind of what may be None, as the data decides, else a tensor or a number: only ``is None`` may be asked."""
+    """The kind of what may be None, a tensor, a number or a text, as data decides: ``is None`` may be asked."""
 
 
 class Unbound:
@@ -71,6 +72,7 @@ TENSORS = (Made, Filled, Single)
 ASKED = "the program asks for a number that is read behind the graph"
 _MOST_DEPTH = 64  # of numbers that are made of numbers: Dynamo's generator of code calls itself for each
 _MOST_WEIGHT = 1 << 9  # of the same: ``t = t * t`` makes twice as many
+_MANY = 1 << 6  # of the same: a tensor of the graph takes their place
 
 
 def _item(tensor: torch.Tensor) -> Any:
@@ -125,6 +127,12 @@ class Tensors(Protocol):
 
     def supposed(self, trace: Trace, number: Variable) -> bool | None: ...
 
+    def tensor_of(self, trace: Trace, number: Variable) -> Variable: ...
+
+    def collapsed(self, trace: Trace, number: Variable) -> Variable: ...
+
+    def may_expect_false(self, trace: Trace, predicate: Variable) -> bool: ...
+
 
 class State(Protocol):
     """What is known of numbers that are made of the program's state (`state_numbers`, which rests on this module)."""
@@ -136,6 +144,16 @@ class State(Protocol):
     def input_of(self, trace: Trace, number: Variable) -> Variable: ...
 
 
+class Choices(Protocol):
+    """What the data chooses from constants (`choices`, which rests on this module)."""
+
+    def collapsed(self, trace: Trace, value: Variable) -> Variable: ...
+
+    def has(self, value: Variable, method: str) -> bool: ...
+
+    def called(self, value: Variable, method: str, args: list[Variable]) -> Variable: ...
+
+
 class Known(Protocol):
     """What is known before the graph (`known_numbers`, which rests on this module)."""
 
@@ -145,6 +163,7 @@ class Known(Protocol):
 tensors: Tensors = None  # type: ignore[assignment]  # they put themselves here
 state: State = None  # type: ignore[assignment]
 known: Known = None  # type: ignore[assignment]
+choices: Choices = None  # type: ignore[assignment]
 handlers: list[Callable[[Any], None]] = []  # of other modules: each lets functions of Dynamo's take a late number
 # The methods without arguments that a late value has, by its kind: what calls one, and the kind of what that gives.
 methods: dict[type, dict[str, tuple[Callable[..., Any], type]]] = {}
@@ -206,6 +225,7 @@ def kind_of_variable() -> Any:
             self.depth: int = 1 + max((each.depth for each in late), default=0)
             self.weight: int = 1 + sum(each.weight for each in late)  # what is used twice counts twice
             self.tensor: Variable = None  # of the graph, once it has one
+            self.most: int | None = None  # of a whole number that is read from that tensor: what it is at most
 
         def python_type(self) -> type:
             return self.kind
@@ -243,12 +263,13 @@ def kind_of_variable() -> Any:
             if name in methods.get(self.kind, ()) and not args and not kwargs:
                 function, kind = methods[self.kind][name]
                 return LateVariable(function, [self], kind, self.lines)
-            give_up(self)
+            made = None if kwargs else choices.called(self, name, args)
+            return made or give_up(self)
 
         def var_getattr(self, translator: Any, name: str) -> Any:
             if self.kind is NumberOrTensor:
                 return tensors.resolved(self).var_getattr(translator, name)
-            if name not in ("__round__", "append", *methods.get(self.kind, ())):
+            if name not in ("__round__", "append", *methods.get(self.kind, ())) and not choices.has(self, name):
                 give_up(self)
             return super().var_getattr(translator, name)
 
@@ -256,7 +277,7 @@ def kind_of_variable() -> Any:
             """What `var_getattr` does, since torch 2.15."""
             if self.kind is NumberOrTensor:
                 return tensors.resolved(self).tp_getattro_impl(translator, name)
-            if name not in ("append", *methods.get(self.kind, ())):
+            if name not in ("append", *methods.get(self.kind, ())) and not choices.has(self, name):
                 give_up(self)
             return GetAttrVariable(self, name)
 
@@ -287,7 +308,31 @@ def _kind_of_unbound() -> Any:
         as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = kind_of_variable().asked
         tp_getattro_impl = reconstruct = as_proxy
 
+    refuse_identity(UnboundVariable)
     return UnboundVariable
+
+
+def refuse_identity(kind: Any) -> None:
+    """Let nobody be told whether such a variable is the very object."""
+    from torch._dynamo.variables.builtin import BuiltinVariable
+
+    def refuse(_translator: Any, args: list[Variable], _kwargs: object) -> NoReturn:
+        give_up(next(each.realize() for each in args if isinstance(each.realize(), kind)))
+
+    for function in (operator.is_, operator.is_not):
+        for other in all_kinds():
+            BuiltinVariable.call_function_handler_cache[function, kind, other] = refuse
+            BuiltinVariable.call_function_handler_cache[function, other, kind] = refuse
+
+
+def all_kinds() -> list[type]:
+    """The kinds of variables that Dynamo has."""
+    from torch._dynamo.variables.base import VariableTracker
+
+    found = [VariableTracker]
+    for kind in found:
+        found += [each for each in kind.__subclasses__() if each not in found]
+    return found
 
 
 def late_variable(function: Callable[..., Any], operands: list[Variable], kind: type) -> Variable:
@@ -300,6 +345,17 @@ def is_deep(operands: Iterable[Variable]) -> bool:
     """Are they made of numbers that are made of numbers, so that a code generator would go too deep, or make much?"""
     late = [each.realize() for each in operands if is_late(each)]
     return any(each.depth >= _MOST_DEPTH for each in late) or sum(each.weight for each in late) >= _MOST_WEIGHT
+
+
+def collapsed(trace: Trace, operands: list[Variable]) -> list[Variable]:
+    """The same numbers; where they are made of many, those of the tensors that stand for them in the graph.
+
+    So a loop may count under a test, ``n = select(p, n + 1, n)``, which uses each number twice.
+    """
+    if sum(each.weight for each in operands if is_late(each)) < _MANY:
+        return operands
+    numbers = [tensors.collapsed(trace, each) if is_late(each) else each for each in operands]
+    return [choices.collapsed(trace, each) if is_late(each) else each for each in numbers]
 
 
 def trace_now() -> Trace:
@@ -380,12 +436,22 @@ def late_of(trace: Trace, tensor: Variable, warns: bool = False) -> Variable:
     dtype = _dtype(tensor)
     kind = bool if dtype is torch.bool else float if dtype.is_floating_point else int
     expect_end(trace)
-    return kind_of_variable()(_float if warns else _item, [tensor.realize()], kind, frozenset({trace.line}))
+    return read_from(tensor.realize(), kind, frozenset({trace.line}), _float if warns else _item)
+
+
+def read_from(tensor: Variable, kind: type, lines: frozenset[Any], reading: Callable[..., Any] = _item) -> Variable:
+    """The number that a tensor () of the graph holds."""
+    return kind_of_variable()(reading, [tensor], kind, lines)
 
 
 @question(otherwise=False)
 def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
     """Are both numbers, or both texts, which generated code can load, and may the choice wait for the graph's end?"""
+    return may_be_chosen(trace, left, right)
+
+
+def may_be_chosen(trace: Trace, left: Variable, right: Variable) -> bool:
+    """The same, of the statement at hand."""
     is_plain = may_wait_here(trace) and _is_plain(left) and _is_plain(right)
     kinds = {kind_of(left), kind_of(right)}
     if is_plain and (len(kinds) == 1 or kinds <= {float, int, Real}):
@@ -394,13 +460,13 @@ def may_be_selected(trace: Trace, left: Variable, right: Variable) -> bool:
 
 
 def _may_be_either(value: Variable) -> bool:
-    """Is it None, a number, or a tensor?"""
+    """Is it None, a number, a text, or a tensor?"""
     if is_unread(value):
-        return may_stay_unread(value)
+        return may_stay_unread(value, (*NUMBERS, str))
     value = value.realize()
     if value.is_tensor():
         return is_plain_tensor(value)
-    return value.is_constant_none() or (is_number(value) and kind_of(value) in (*OF_NUMBERS, Either))
+    return value.is_constant_none() or (is_number(value) and kind_of(value) in (*OF_NUMBERS, str, Either))
 
 
 @question(otherwise=False)
@@ -419,10 +485,16 @@ def unbound(trace: Trace) -> Any:
 @question(otherwise=None)
 def selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Any:
     """What Python has once the graph has run: `left` where the predicate, a tensor () of bool, holds, else `right`."""
+    return chosen(trace, predicate, left, right)
+
+
+def chosen(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> Variable:
+    """The same, of the statement at hand."""
     given = [each if is_unread(each) else each.realize() for each in (left, right)]
     for each in filter(is_unread, given):
         guard_type(trace, each)
-    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in given))
+    given = collapsed(trace, given)
+    lines = frozenset({trace.line}).union(*(each.lines for each in given if is_late(each)))
     expect_end(trace)
     kinds = {*map(kind_of, given)}
     kind = kinds.pop() if len(kinds) == 1 else Real if kinds <= {float, int, Real} else Either
@@ -513,7 +585,17 @@ def is_late_number(_trace: Trace, value: Variable) -> bool:
 @question(otherwise=False)
 def has_text(_trace: Trace, value: Variable) -> bool:
     """Is it a late number, and none that may be a tensor?  That may be written to before its text is made."""
-    return is_late(value) and kind_of(value) not in (Either, NumberOrTensor, Unbound, list)
+    kind = kind_of(value) if is_late(value) else list
+    return kind not in (Either, NumberOrTensor, Unbound, list) or (kind is Either and not may_be_tensor(value))
+
+
+def may_be_tensor(value: Variable) -> bool:
+    """May such a value be a tensor?"""
+    value = value if is_unread(value) else value.realize()
+    if is_late(value):
+        is_either = kind_of(value) in (Either, NumberOrTensor) and value.function is select
+        return is_either and any(map(may_be_tensor, value.operands[1:]))
+    return not is_unread(value) and bool(value.is_tensor())
 
 
 def is_late_list(value: Variable) -> bool:

@@ -66,6 +66,7 @@ _BOUND = 1 << 53  # of one of the state: as many as there are of them in a progr
 _OF_GRAPH = (late_numbers.select, late_lists.listed, late_lists.counted)
 _SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+_JOINING = {operator.and_: torch.logical_and, operator.or_: torch.logical_or}
 _OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max})
 # Methods and functions that may be given a number as such a tensor, beside a tensor that comes first.
 _TAKING = frozenset({"add", "sub", "mul", "div", "masked_fill", "where"})
@@ -82,6 +83,7 @@ class _Numbers:
     given: those that operations of the program are given, with the lines of the numbers; nonzero: that are never zero.
     failing: predicates, tensors () of bool, that are true where a region divides by zero, say: guards behind it.
     symbols: those that operations of the program are given, by the tensors that they are read from; lines: of these.
+    are_handed_in: are whole numbers of the state inputs of the graph, which the trace does not look at?
     """
 
     given: dict[torch.fx.Node, frozenset[Any]] = field(default_factory=dict)
@@ -89,6 +91,7 @@ class _Numbers:
     failing: list[Variable] = field(default_factory=list)
     symbols: dict[torch.fx.Node, Variable] = field(default_factory=dict)
     lines: set[Any] = field(default_factory=set)
+    are_handed_in: bool = False
 
 
 class _NoTensorError(Exception):
@@ -101,6 +104,22 @@ def tensor_of(trace: Trace, number: Variable) -> Variable:
         return _tensor_of(trace, number)
     except _NoTensorError:
         return None
+
+
+def collapsed(trace: Trace, number: Variable) -> Variable:
+    """The number of the tensor that is the late number; the number itself where it has none."""
+    numbers = trace.compilation.of(_Numbers)
+    numbers.are_handed_in = True
+    try:
+        made = tensor_of(trace, number) if number.kind in (bool, float, int) else None
+    finally:
+        numbers.are_handed_in = False
+    if made is None:
+        return number
+    read = late_numbers.read_from(made, number.kind, number.lines)
+    read.tensor = made
+    read.most = _most(trace, number) if number.kind is int else None
+    return read
 
 
 def whole_of(trace: Trace, number: Variable, kind: type) -> Variable:
@@ -181,10 +200,10 @@ def _made(trace: Trace, number: Variable) -> Variable:
     if function is late_numbers.same:
         return _whole(trace, operands[0], kind)
     kinds = {late_numbers.kind_of(each) for each in operands}
-    if function in (bool, operator.not_, operator.and_) and kinds == {bool}:
-        part, *others = [_part(trace, each) for each in operands]
-        if others:
-            return call(trace, torch.logical_and, part, *others)
+    if function in _JOINING and kinds == {bool}:
+        return call(trace, _JOINING[function], *(_whole(trace, each, bool) for each in operands))
+    if function in (bool, operator.not_) and kinds == {bool}:
+        (part,) = [_part(trace, each) for each in operands]
         return part if function is bool else call(trace, torch.logical_not, part)
     is_whole = kinds == {int} and function in _OF_WHOLE and all(_fits(trace, each) for each in operands)
     if kinds != {float} and not is_whole and not (kinds <= {float, int, Real} and all(map(_is_exact, operands))):
@@ -248,6 +267,8 @@ def _most(trace: Trace, operand: Variable) -> int:
             return abs(operand.as_python_constant())  # type: ignore[no-any-return]
         return _BOUND if _is_within(trace, operand, _BOUND) else _MOST + 1
     function, parts = operand.function, operand.operands
+    if operand.most is not None:
+        return operand.most  # type: ignore[no-any-return]
     if late_numbers.is_reading(function):
         dtype = fake_of(parts[0]).dtype
         return _MOST + 1 if dtype.is_floating_point else 1 if dtype is torch.bool else -torch.iinfo(dtype).min or _MOST
@@ -274,7 +295,8 @@ def _part(trace: Trace, operand: Variable) -> Variable:
     if late_numbers.is_late(operand):
         return _tensor_of(trace, operand)
     if late_numbers.kind_of(operand) is not float:
-        return operand.realize()
+        is_input = is_unread(operand) and operand.peek_type() is int and trace.compilation.of(_Numbers).are_handed_in
+        return late_numbers.state.input_of(trace, operand) if is_input else operand.realize()
     changes = is_unread(operand) and any(
         asks(trace.translator, operand.source) for asks in (counters.is_counter, counters.is_assigned)
     )

@@ -349,7 +349,7 @@ def numbers_of(given: Variable) -> Variable:
     if found is None or not are_floats(found[0]):
         return None
     install(trace.compilation, ("floats", given.source), [given.source], are_floats, "there are floats in the list")
-    lines = frozenset({trace.line}).union(*(getattr(each, "lines", ()) for each in appended.values))
+    lines = frozenset({trace.line}).union(*(each.lines for each in appended.values if is_late(each)))
     changed, operands = _changed(appended.changes), [given, *appended.values]
     return late_numbers.kind_of_variable()(changed, operands, given.peek_type(), lines)
 

@@ -82,17 +82,17 @@ def _let_floats_wait(builder: Any) -> None:
 
 @dataclass
 class _Inputs:
-    """The inputs of the graph that are floats of the state, by the expression that guards have for each."""
+    """The inputs of the graph that are numbers of the state, by the expression that guards have for each."""
 
     found: dict[str, Variable] = field(default_factory=dict)
 
 
 def input_of(trace: Trace, number: Variable) -> Variable:
-    """The tensor () in which the graph is handed a float that the frame changes."""
+    """The tensor () in which the graph is handed a number that the frame changes; a whole one has to be bounded."""
     name, found = name_of(number.source), trace.compilation.of(_Inputs).found
     if name not in found:
         guard_exact_type(number)
-        found[name] = number_input(trace, number.source, float, f"graphmend_state_{len(found)}")
+        found[name] = number_input(trace, number.source, number.peek_type(), f"graphmend_state_{len(found)}")
     return found[name]
 
 
@@ -186,6 +186,8 @@ def _is_state(number: Variable, function: Callable[..., Any], translator: Any) -
     if function in _GROWING:
         is_part = getattr(source, "base", None) is not None and (hasattr(source, "member") or hasattr(source, "index"))
         return is_part or outside_name(source) is not None
+    if hasattr(source, "index"):  # an item, of which nobody knows whether it is the one that is assigned
+        return is_assigned(translator, source)
     at = translator.current_instruction.positions
     return at is not None and getattr(source, "member", "") == growing(translator.f_code).get(at)
 

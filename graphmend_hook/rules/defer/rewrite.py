@@ -73,7 +73,7 @@ class Defer:
     """Rewrites effect statements; see the module's docstring."""
 
     name = "defer"
-    version = 20
+    version = 21
     fallback = False
     triggers = (
         re.compile(rb"print\b"),
@@ -82,6 +82,8 @@ class Defer:
         re.compile(rb"logging\.getLogger"),
         re.compile(rb"from\s+logging\s+import"),
         re.compile(rb"\.append\("),
+        re.compile(rb"\.update\("),
+        re.compile(rb"\+=\s*\["),
         re.compile(rb"\b(?:absl|structlog|tqdm)\b"),
     )
 
@@ -89,6 +91,8 @@ class Defer:
         statement = place.statement
         if isinstance(statement, ast.Expr):
             return calls.effect_of(place, scope) or kept.match(place, statement, scope)
+        if isinstance(statement, ast.AugAssign):
+            return kept.match_sum(place, statement, scope)
         if not isinstance(statement, (ast.Assign, ast.Return)) or not isinstance(statement.value, ast.Call):
             return None
         call = statement.value

@@ -5,16 +5,19 @@ Dynamo inlines these functions and folds their tests.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from ...engine.attempt.attempt import Feature, Lifetime
 from ...engine.attempt.compilation import Compilation
+from ...engine.door.frame_guards import install, may_be_relied_on
 from ...engine.door.question import question
 from ...engine.door.tracer import SourceLine, Trace
 from ...engine.door.unguarded import can_be_loaded, guard_type, is_unread_plain
-from ...engine.door.variables import Variable, is_unread
+from ...engine.door.variables import Variable, is_made_here, is_unread
 from ...engine.epilogue import queue
 from ...engine.epilogue.deferral import tracing
 from ...engine.graph_end.order import Verdict
@@ -62,7 +65,7 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
 
 def extended_behind(target: Any, items: Any) -> bool:
     """The same of ``target.extend(items)``: an append of each, if these are numbers and texts of a list made here."""
-    if not tracing() or not _is_made_here(items):
+    if not tracing() or not _is_list_made_here(items):
         return False
     if not all([_is_plain(item) for item in items]):  # noqa: C419  Dynamo: no generators
         return False
@@ -78,6 +81,48 @@ def extended_behind(target: Any, items: Any) -> bool:
         append((queue.ITEM, append_now, target, kept(item)))
         state_lists.note_value(target, item)
     return True
+
+
+def updated_behind(target: Any, items: Any) -> bool:
+    """The same of ``target.update(items)``, of a set or a counter."""
+    if not tracing() or effects_around() is not None:
+        return False
+    is_made = _is_list_made_here(items) and all([_is_plain(item) for item in items])  # noqa: C419  Dynamo: no generators
+    if not is_made or refusal_here(False, (*items,), False) or not _may_be_updated(target):
+        return False
+    append((queue.ITEM, update_now, target, kept((*items,))))
+    return True
+
+
+def update_now(target: Any, values: Any) -> None:
+    """The update, at its delivery."""
+    target.update(values[0])
+
+
+@question(otherwise=False)
+def _may_be_updated(trace: Trace, target: Variable) -> bool:
+    """Is it a set, or a counter that can count on, which is guarded?"""
+    if not may_be_relied_on() or not _waits(trace, target, (Counter, set)) or not _counts(target.peek_value()):
+        return False
+    install(trace.compilation, ("counts", target.source), [target.source], _counts, "a counter holds numbers")
+    return True
+
+
+def _counts(found: Any) -> bool:
+    return not isinstance(found, Counter) or all(type(count) in (int, float) for count in found.values())
+
+
+@question(otherwise=False)
+def holds_under_name(trace: Trace, owner: Variable, attribute: str, target: Variable) -> bool:
+    """Does the object hold that value under the name, so that nobody would see it stored there once more?"""
+    found, kind = getattr(owner.realize(), "value", None), owner.python_type()
+    if not is_unread(target) or target.peek_type() not in _LISTS:  # Dynamo adds nothing to what is a list in part
+        return False
+    is_stored = kind.__setattr__ in (object.__setattr__, torch.nn.Module.__setattr__)
+    is_stored = is_stored and not hasattr(getattr(kind, attribute, None), "__set__")
+    is_changed = attribute in trace.output.side_effects.store_attr_mutations.get(owner.realize(), {})
+    own = getattr(found, "__dict__", {})
+    return is_stored and not is_changed and own.get(attribute) is target.peek_value()
 
 
 def removed_behind(target: Any) -> bool:
@@ -96,7 +141,7 @@ def _note_append(trace: Trace, target: Variable) -> None:
 
 
 @question(otherwise=False)
-def _is_made_here(_trace: Trace, items: Variable) -> bool:
+def _is_list_made_here(_trace: Trace, items: Variable) -> bool:
     """Is it a list or a tuple that traced code has made, with something in it, and not too much?"""
     if is_unread(items):
         return False
@@ -146,11 +191,11 @@ def append_now(target: Any, values: Any) -> None:
 
 @question(otherwise=False)
 def _is_object(_trace: Trace, value: Variable) -> bool:
-    """Is it a tensor, an array, a list that exists behind the graph, or a dict or list that traced code has made?"""
+    """Is it a tensor, an array, a list that exists behind the graph, or an object that traced code has made?"""
     if is_unread(value):
         return False
     value, kind = value.realize(), type(value.realize()).__name__
-    is_made = kind in ("ConstDictVariable", "ListVariable") and value.source is None
+    is_made = (kind in ("ConstDictVariable", "ListVariable") and value.source is None) or is_made_here(value)
     return is_made or kind in ("TensorVariable", "NumpyNdarrayVariable") or is_late_list(value)
 
 
@@ -176,11 +221,11 @@ def _may_wait(trace: Trace, target: Variable) -> bool:
     return True
 
 
-def _waits(trace: Trace, target: Variable) -> bool:
+def _waits(trace: Trace, target: Variable, kinds: tuple[type, ...] = _LISTS) -> bool:
     compilation = trace.compilation
     if not compilation.allows(_KEPT, trace.line) or trace.is_in_a_body:
         return False
-    if not is_unread(target) or target.peek_type() not in _LISTS or not can_be_loaded(target.source):
+    if not is_unread(target) or target.peek_type() not in kinds or not can_be_loaded(target.source):
         return False
     found = target.peek_value()
     if id(found) in compilation.output.side_effects.id_to_variable:

@@ -86,7 +86,7 @@ class Speculation:
         names = [function.names.bound | function.names.defined for function in place.function.lineage()]
         self._own, self._locals = names[0], frozenset().union(*names)
         self._outside: frozenset[str] = around._outside if around else self._scope.bound_outside(place.function)
-        before = place.function.flow.bound_before(place.statement) | self._outside
+        before = place.function.flow.bound_in_sides(place.statement) | self._outside
         self.bound: frozenset[str] = around.bound | around.assigned if around else before
         self.perhaps: frozenset[str] = frozenset()  # may be bound, which the trace will see
         self.assigned: set[str] = set()

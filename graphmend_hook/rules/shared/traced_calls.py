@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ...engine import predicated_draws, predicated_writes
 from ...engine.door.question import in_trace, question
-from ...engine.door.tracer import Trace, log
+from ...engine.door.tracer import Trace, is_caught, log
 from ...engine.door.variables import (
     at_most,
     is_much,
@@ -48,7 +48,7 @@ from ...engine.numbers import number_tensors
 from ...engine.numbers.captured_tensors import call
 from ...engine.numbers.runtime_asserts import IN_SIDE
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
-from ...engine.shelter import add, is_trained, shelter, taken_at
+from ...engine.shelter import Shelters, add, is_trained, shelter, taken_at
 from ...source import tensor_ops
 from ...source.tensor_ops import SPECULABLE, STEADY, operation
 from ..where.codes import COSTS_TOO_MUCH, GRADIENTS_DIFFER, HARMFUL, MAY_FAIL, WRITES
@@ -201,7 +201,7 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
         is_known = selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
         return is_known or _finds_something(trace, node)
     is_known = _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
-    return is_known or _looks_where_taken(trace, node)
+    return is_known or _looks_where_taken(trace, node) or _solves_where_taken(trace, node)
 
 
 def _cannot_fail(node: torch.fx.Node) -> bool:
@@ -327,6 +327,31 @@ def _looks_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
     instead = {place: add(trace, node, torch.where, taken, place, 0) for place in new}
     node.args, node.kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: instead.get(each, each))
     known.update(instead.values())
+    return True
+
+
+def _solves_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
+    """Let the operation, which fails on some matrices, be given one on which it does not where no region is taken."""
+    matrix = node.args[0] if node.args else None
+    fake = tensor_of(matrix)
+    if name_of(node) not in tensor_ops.FAILS_ON_MATRICES or not is_of_torch(node) or "out" in node.kwargs:
+        return False
+    if fake is None or is_wrapper(fake) or fake.dim() < 2 or not all(type(size) is int for size in fake.shape):
+        return False
+    size = fake.shape[-1]
+    taken = taken_at(trace, node) if fake.numel() * size <= _MOST_WORK["cpu"] else None
+    if taken is None or taken.meta["example_value"].device != fake.device or fake.shape[-2] != size:
+        return False
+    if is_caught(trace):
+        return False  # an exception of the graph comes to no handler
+    ones = add(trace, node, torch.Tensor.to, add(trace, node, torch.eye, size), fake.device, fake.dtype)
+    sheltered = add(trace, node, torch.where, taken, matrix, ones)
+    if sheltered.meta["example_value"].stride() != fake.stride():
+        return False
+    node.args = (sheltered, *node.args[1:])
+    trace.compilation.of(Shelters).safe.add(sheltered)
+    if is_trained(sheltered):
+        expect_unwritten(trace, (matrix,), sheltered, is_kept=True)
     return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ from ...engine.door.variables import (
     type_of,
 )
 from ...engine.facts.gradient_flow import may_save, recorded
-from ...engine.facts.object_identity import before_questions
+from ...engine.facts.object_identity import before_kinds, before_questions
 from ...engine.facts.operations import facts_of, name_of, written_nodes
 from ...engine.facts.selections import empty_unless
 from ...engine.facts.truths import selects_all
@@ -52,13 +52,13 @@ from ..where.codes import GRADIENTS_DIFFER, HARMFUL, SIDES_DIFFER
 
 REPLACED = Feature("another tensor stands for one that is written to in a region")  # by the region's place
 _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
+_SELECTED = {torch.Tensor, torch.nn.Parameter}
 
 
 @question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _differ_in_values(*given) else _DIFFERENT)
 def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
     """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
-    kind, other = type_of(left), type_of(right)
-    if kind is not other or kind is not torch.Tensor or not all(map(_is_strided, (left, right))):
+    if not {type_of(left), type_of(right)} <= _SELECTED or not all(map(_is_strided, (left, right))):
         return _DIFFERENT
     may_be_undefined = not (trace.compilation.is_saved or trace.is_in_a_body or conditions(trace) is None)
     fakes = map(fake_of, (predicate, left, right))
@@ -107,7 +107,7 @@ def _differ_in_values(
     predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, in_gradients_too: bool = False
 ) -> bool:
     """Do the tensors differ in their values only?  in_gradients_too: or in whether they require a gradient."""
-    if type(left) is not type(right) or isinstance(left, torch.nn.Parameter) or predicate.device != left.device:
+    if predicate.device != left.device:
         return False
     if left.dtype is not right.dtype or left.device != right.device or left.layout is not right.layout:
         return False
@@ -187,19 +187,36 @@ def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Var
     fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
     if len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) != 1:
         return False
-    _expect(trace, (left, right), selected, trace.compilation.of(Regions).last)
+    is_parameter = torch.nn.Parameter in (type_of(left), type_of(right))
+    _expect(trace, (left, right), selected, trace.compilation.of(Regions).last, is_part=is_parameter)
+    if is_parameter:
+        before_kinds(trace.compilation, _judge_kind)
     return True
 
 
-@question(otherwise=False)
-def are_apart_or_same(_trace: Trace, results: Variable) -> bool:
-    """Does none of the results of a side share the memory of another, but the same tensor?
+@question(otherwise=None)
+def expect_apart(trace: Trace, results: Variable, selected: Variable) -> None:
+    """Of results of a side that share memory nobody may be given two: each that is selected has memory of its own.
 
-    Of those that are selected each would have memory of its own.
+    results, selected: those of one side, and what stands for each of them, as tuples.
     """
-    nodes = {tensor_node(item) for item in results.items if item.is_tensor()}
-    memories = [memory for node in nodes for memory in memory_of([node])]
-    return len(memories) == len({*memories})
+    groups: dict[int, dict[torch.fx.Node, torch.fx.Node]] = {}
+    for result, other in _pairs(results, selected):
+        for memory in memory_of([tensor_node(result)]):
+            groups.setdefault(memory, {})[tensor_node(result)] = tensor_node(other)
+    shared = [{*group.values()} for group in groups.values() if len(group) > 1]
+    reads, nodes = trace.compilation.of(Reads), set[torch.fx.Node]().union(*shared)
+    of_branch = [read for read in reads.found if read.selected in nodes]
+    reads.shared += [(of_branch[-1], group) for group in shared if of_branch]
+
+
+def _pairs(results: Variable, selected: Variable) -> Iterator[tuple[Variable, Variable]]:
+    """The tensors of a side, in tuples too, each with what stands for it."""
+    for result, other in zip(results.items, selected.items, strict=True):
+        if result.is_tensor() and other.is_tensor():
+            yield result, other
+        elif all(type(each.realize()).__name__ == "TupleVariable" for each in (result, other)):
+            yield from _pairs(result.realize(), other.realize())
 
 
 def _trained_alone(trace: Trace, left: Variable, right: Variable) -> str:
@@ -404,6 +421,10 @@ def _judge_writes(compilation: Compilation, module: torch.fx.GraphModule) -> Non
             _trace_without_read(
                 compilation, read, "a tensor that a branch selects may be written in place behind a graph break"
             )
+    given = {*module.graph.output_node().all_input_nodes}
+    for read, group in compilation.of(Reads).shared:
+        if sum(not _may_be(node).isdisjoint(given) for node in group) > 1:
+            _trace_without_read(compilation, read, "two tensors that share memory are selected, and given to others")
 
 
 def _written_out_of_order(node: torch.fx.Node) -> list[torch.Tensor]:
@@ -430,6 +451,18 @@ def _judge_question(compilation: Compilation, tensors: list[Variable]) -> None:
             reason = "the program asks which object a tensor is that a branch selects"
             _trace_without_read(compilation, selected[0], reason)
         met |= found
+
+
+def _judge_kind(compilation: Compilation, tensors: list[Variable]) -> None:
+    """The data decides whether what is selected is a parameter; so the program may not ask of what kind it is."""
+    asked = tensor_node(tensors[0])
+    for read in compilation.of(Reads).found:
+        if read.selected is asked and any(map(_is_parameter, read.sources)):
+            _trace_without_read(compilation, read, "the program asks whether what a branch selects is a parameter")
+
+
+def _is_parameter(node: torch.fx.Node) -> bool:
+    return any(isinstance(fake, torch.nn.Parameter) for fake in fakes_of(node))
 
 
 def _handed_on(node: torch.fx.Node) -> Iterable[torch.fx.Node]:
@@ -495,6 +528,10 @@ def _trained(root: torch.fx.Node, made: set[torch.fx.Node]) -> set[torch.fx.Node
 
 @dataclass
 class Reads:
-    """What branches have selected from tensors that may not be written to later."""
+    """What branches have selected from tensors that may not be written to later.
+
+    shared: what stands for results of a side that share memory, with one of the reads of that branch.
+    """
 
     found: list[_Read] = field(default_factory=list)
+    shared: list[tuple[_Read, set[torch.fx.Node]]] = field(default_factory=list)

@@ -185,7 +185,7 @@ class Value:
     """Rewrites reads of numbers out of tensors; see the module's docstring."""
 
     name = "value"
-    version = 37
+    version = 38
     fallback = True
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -231,7 +231,8 @@ def known(value: Any, place: str = "") -> Any:
         return value if number is None else number
     if isinstance(value, torch.Tensor):
         place = "" if place == "int" else place
-        number = item(value, not place and value.is_floating_point()) if not place or _is_taken(value, place) else None
+        may_wait = not place and (value.is_floating_point() or capture.is_given_up(value))
+        number = item(value, may_wait) if not place or _is_taken(value, place) else None
         return value if number is None else number
     if type(value) is tuple:
         return tuple([known(part, place) for part in value])

@@ -374,7 +374,7 @@ def _check(found: Exits) -> None:
         raise Declined(OTHER_STATEMENT, "the loop can be left in several ways")
     if shared := found.bound & flow.captured:
         raise Declined(LEAVES_EARLY, f"the loop assigns to `{min(shared)}`, which other functions can see")
-    if missing := (found.bound & found.needed) - flow.bound_before(found.exits[0]) - found.perhaps:
+    if missing := (found.bound & found.needed) - flow.bound_in_sides(found.exits[0]) - found.perhaps:
         raise Declined(BOUND_ON_ONE_SIDE, f"`{min(missing)}` is bound behind the exit only, and read later")
 
 
@@ -384,7 +384,7 @@ def _step(found: Exits, scope: ModuleScope) -> list[ast.stmt]:
     lowering = Lowering(found.place, scope)
     rests, step = Step(lowering, found), Step(lowering, found)
     names = sorted(found.bound & found.needed)
-    rests.bound |= found.place.function.flow.bound_before(at) | {*found.own}
+    rests.bound |= found.place.function.flow.bound_in_sides(at) | {*found.own}
     step.bound |= {*found.own}
     step.reads.add(found.target)
     step.slots |= stored_in(loop.body)

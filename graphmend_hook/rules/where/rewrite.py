@@ -82,7 +82,7 @@ class Where:
     """Rewrites branches that bind, return or store; see the module's docstring."""
 
     name = "where"
-    version = 34
+    version = 35
     fallback = False
     triggers = (re.compile(rb"\btorch\b"),)
 

@@ -17,11 +17,12 @@ from ...engine.door.question import in_trace, question
 from ...engine.door.tracer import Trace, gives_for_nothing
 from ...engine.door.variables import Variable, type_of
 from ...engine.epilogue import deferral
-from ...engine.numbers import late_lists, late_numbers, number_or_tensor, number_tensors
+from ...engine.numbers import capture, choices, late_lists, late_numbers, number_or_tensor, number_tensors
 from ...engine.region import Regions
-from ..defer.traced import record
+from ..defer.traced import effects_around, record
 from ..defer.traced_texts import is_text_or_number
 from ..shared import traced_selection, traced_sides
+from ..shared.traced_calls import begun, judged
 from ..shared.traced_conditions import compiling, has_known_range, has_truth, of_range, truth, undecided
 from ..shared.traced_export import watched
 from ..shared.traced_sides import Unspeculable
@@ -149,6 +150,45 @@ def _store(values: tuple[Any, ...], before: list[Any]) -> None:
             traced_sides.store(place, values[place])
 
 
+def call_one_of(
+    tests: tuple[torch.Tensor, ...],
+    functions: tuple[Callable[..., Any], ...],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> tuple[Any, ...] | None:
+    """What the function gives whose test is the first that holds, else the last one; see `choices.call_with`."""
+    given = (tests, functions, arguments, options)
+    return _selected(tests[0], (_call_first, _call_another), given, effects_around(), False)
+
+
+def _call_first(
+    _effects: list[Effect],
+    _tests: tuple[torch.Tensor, ...],
+    functions: tuple[Callable[..., Any], ...],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> tuple[Any, ...]:
+    return (judged(begun(), functions[0](*arguments, **options)),)
+
+
+def _call_another(
+    effects: list[Effect],
+    tests: tuple[torch.Tensor, ...],
+    functions: tuple[Callable[..., Any], ...],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+) -> tuple[Any, ...]:
+    if len(functions) == 2:
+        return _call_first(effects, tests, functions[1:], arguments, options)
+    outcome = call_one_of(tests[1:], functions[1:], arguments, options)
+    if outcome is None:
+        raise Unspeculable(INNER_BRANCH)
+    return outcome
+
+
+choices.call_with(call_one_of)
+
+
 def _guard_what_fails() -> None:
     for fails in number_tensors.failing():
         if not guards.expect_false(fails):
@@ -198,11 +238,12 @@ def _merged(
         return kept
     if is_dropped:
         return (left[0], *_merged(predicate, left[1:], right[1:], False))
-    if in_trace() and not (traced_selection.are_apart_or_same(left) and traced_selection.are_apart_or_same(right)):
-        raise Unspeculable(SIDES_DIFFER)
     selected: list[tuple[Any, Any, Any]] = []
     found = tuple([_merge(predicate, a, b, selected) for a, b in zip(left, right)])  # noqa: B905  Dynamo: no strict=
     selected.clear()  # Dynamo keeps the list, and with it would be the tensors that nobody has any more
+    if in_trace():
+        traced_selection.expect_apart(left, found)
+        traced_selection.expect_apart(right, found)
     return found
 
 
@@ -265,6 +306,9 @@ def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tu
         is_same = traced_selection.is_same_if_empty(predicate, left, right)
         if is_same:
             return left if is_same > 0 else right
+        number = _chosen_number(predicate, left, right)
+        if number is not None:
+            return number
     elif not is_late and _is_same(left, right):
         return left
     if not deferral.tracing() or deferral.is_transformed():
@@ -282,6 +326,19 @@ def _merge_values(predicate: torch.Tensor, left: Any, right: Any, known: list[tu
         raise Unspeculable(VALUES_DIFFER)
     expect_success()
     return late_numbers.selected(predicate.clone(), left, right)
+
+
+def _chosen_number(predicate: torch.Tensor, left: Any, right: Any) -> Any:
+    """A symbol for one of two whole numbers, of which only the graph knows one at least; None where there is none."""
+    if type(left) is not int or type(right) is not int or traced_sides.is_in_region():
+        return None
+    numbers = [torch.scalar_tensor(each, dtype=torch.int64, device=predicate.device) for each in (left, right)]
+    chosen = torch.where(predicate, *numbers)
+    if not capture.begin(chosen):
+        return None
+    number = chosen.item()
+    capture.end()
+    return number
 
 
 def _is_same(left: Any, right: Any) -> bool:
