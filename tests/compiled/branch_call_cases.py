@@ -350,7 +350,7 @@ class looks_up_what_may_not_be_there(Owner):
         return h
 
 
-@case(declined="GM102-T04")
+@case(declined="GM102-T02")
 class factors_what_may_not_be_definite(Owner):
     def forward(self, x: Tensor) -> Tensor:
         h = x @ x.T

@@ -142,7 +142,7 @@ case()(h7_two_names_of_one_object)
 
 def inverted(h: torch.Tensor) -> torch.Tensor:
     if h.sum() > 0:
-        h = torch.linalg.inv(torch.diag(h)).diagonal()
+        h = torch.linalg.eigvalsh(torch.diag(h))
     return h * 2
 
 
@@ -252,7 +252,7 @@ def h9_shapes_that_do_not_fit(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return z
 
 
-@case(declined="GM102-T04", inputs=((torch.eye(2),), (-torch.eye(2),)))
+@case(declined="GM102-T02", inputs=((torch.eye(2),), (-torch.eye(2),)))
 def h9_cholesky(x: torch.Tensor) -> torch.Tensor:
     if (x.diagonal() > 0).all():
         y = torch.linalg.cholesky(x)

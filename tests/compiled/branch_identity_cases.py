@@ -333,4 +333,4 @@ class h6_a_parameter_stays_one(torch.nn.Module):
         return x + self.w
 
 
-case(declined="GM102-T02", inputs=((DOWN,), (UP,), (DOWN,)))(h6_a_parameter_stays_one)
+case(declined="GM102-T11", inputs=((DOWN,), (UP,), (DOWN,)))(h6_a_parameter_stays_one)

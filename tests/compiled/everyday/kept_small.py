@@ -1,0 +1,1254 @@
+"""Small modules of one feature each: what is kept, counted, updated and left."""
+
+import contextlib
+import logging
+import re
+import time
+import warnings
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+log = logging.getLogger("everyday.kept_small")
+CASES = {}
+
+
+def xs(n=12, d=8, scale=3.0):
+    return lambda: [(torch.randn(4, d) * (1 + scale * (i % 2)),) for i in range(n)]
+
+
+def case(calls=None):
+    def add(kind):
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+        CASES[name] = {"build": kind, "calls": calls or xs(), "source": "tests"}
+        return kind
+
+    return add
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.scale = 8.0
+        self.n = 0
+        self.hist = []
+        self.d = {}
+        self.c = Counter()
+        self.ema = None
+        self.bad = 0
+        self.register_buffer("buf", torch.zeros(8))
+        self.register_buffer("steps", torch.zeros(4, dtype=torch.long))
+
+
+@case()
+class BoolResult(M):
+    def check(self, norm):
+        if norm > 10.0:
+            self.scale = max(self.scale / 2, 1.0)
+            return True
+        return False
+
+    def forward(self, x):
+        h = self.fc(x)
+        norm = h.norm().item()
+        if self.check(norm):
+            self.bad += 1
+            log.info("skipped, scale %s", self.scale)
+            return h * 0
+        self.n += 1
+        return h * 2
+
+
+@case()
+class BoolResultExpr(M):
+    def is_bad(self, h):
+        return bool((h.abs() > 5).any()) or bool(torch.isnan(h).any())
+
+    def forward(self, x):
+        h = self.fc(x)
+        if self.is_bad(h):
+            self.bad += 1
+            h = h.clamp(-5, 5)
+        return h
+
+
+@case()
+class FlagName(M):
+    def forward(self, x):
+        h = self.fc(x)
+        big = False
+        if h.abs().max() > 5:
+            big = True
+            h = h / 2
+        if big:
+            self.bad += 1
+        return h
+
+
+@case()
+class FlagName2(M):
+    def forward(self, x):
+        h = self.fc(x)
+        state = "ok"
+        if h.abs().max() > 5:
+            state = "big"
+        if state == "big":
+            h = h / 2
+            log.info("state %s", state)
+        return h
+
+
+@case()
+class StringKey(M):
+    def choose(self, x):
+        return "large" if x.std().item() > 2.0 else "small"
+
+    def forward(self, x):
+        name = self.choose(x)
+        self.d[name] = self.d.get(name, 0) + 1
+        return self.fc(x)
+
+
+@case()
+class CounterOfNames(M):
+    def forward(self, x):
+        self.d["a"] = self.d.get("a", 0) + 1
+        return self.fc(x)
+
+
+@case()
+class CounterUpdate(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.c.update(y.argmax(-1).tolist())
+        return y
+
+
+@case()
+class CounterItem(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.c["seen"] += 1
+        self.c["big"] += int((y > 1).sum())
+        return y
+
+
+@case()
+class ListIadd(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist += [y.mean().item()]
+        return y
+
+
+@case()
+class ListOfDicts(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist.append({"mean": y.mean().item(), "n": len(x)})
+        return y
+
+
+@dataclass
+class Stats:
+    mean: float
+    std: float
+    big: bool = False
+
+
+@case()
+class ListOfDataclasses(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist.append(Stats(y.mean().item(), y.std().item()))
+        return y
+
+
+@case()
+class ListOfDataclassesSide(M):
+    def forward(self, x):
+        y = self.fc(x)
+        s = Stats(y.mean().item(), y.std().item())
+        if y.max() > 3:
+            s.big = True
+        self.hist.append(s)
+        return y
+
+
+@case()
+class ListOfTuples(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist.append((self.n, y.mean().item()))
+        self.n += 1
+        return y
+
+
+@case()
+class ListOfTensors(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist.append(y.mean().detach())
+        return y
+
+
+@case()
+class OutlierEma(M):
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        value = loss.item()
+        if self.ema is not None and value > 1.3 * self.ema:
+            self.bad += 1
+            log.warning("skipping %.3f %.3f", value, self.ema)
+            return loss * 0.0
+        self.ema = value if self.ema is None else 0.9 * self.ema + 0.1 * value
+        return loss
+
+
+@case()
+class OutlierEmaWrite(M):
+    def forward(self, x):
+        h = self.fc(x)
+        loss = h.pow(2).mean()
+        value = loss.item()
+        if self.ema is not None and value > 1.3 * self.ema:
+            self.bad += 1
+            return loss * 0.0
+        self.ema = value if self.ema is None else 0.9 * self.ema + 0.1 * value
+        with torch.no_grad():
+            self.buf.mul_(0.9).add_(h.mean(0), alpha=0.1)
+        return loss
+
+
+@case()
+class ResetsSteps(M):
+    @torch.no_grad()
+    def forward(self, x):
+        h = torch.tanh(self.fc(x))
+        self.steps += 1
+        done = (h.abs().max(-1).values > 0.95) | (self.steps >= 4)
+        if done.any():
+            self.n += int(done.sum())
+            self.steps[done] = 0
+            h[done] = 0.0
+        return h
+
+
+@case()
+class ExitWithReason(M):
+    def forward(self, x):
+        reason, k = "last", 0
+        for _ in range(4):
+            k += 1
+            x = x + 0.5 * torch.tanh(self.fc(x))
+            if x.abs().max() > 4:
+                reason = "big"
+                break
+        self.d[reason] = self.d.get(reason, 0) + 1
+        self.n += k
+        return x
+
+
+@case()
+class Patience(M):
+    def forward(self, x):
+        patient, last = 0, None
+        for i in range(5):
+            x = x + 0.5 * torch.tanh(self.fc(x))
+            labels = x.argmax(-1)
+            if last is not None and torch.all(labels.eq(last)):
+                patient += 1
+            else:
+                patient = 0
+            last = labels
+            if patient == 2:
+                break
+        return x
+
+
+@case()
+class Residuals(M):
+    def forward(self, x):
+        res, best, lowest = [], x, 1e8
+        with torch.no_grad():
+            for k in range(6):
+                z = torch.tanh(self.fc(x))
+                res.append((z - x).norm().item() / (1e-5 + z.norm().item()))
+                x = z
+                if res[-1] < lowest:
+                    lowest, best = res[-1], z
+                if res[-1] < 0.2:
+                    break
+        self.hist = res
+        return best
+
+
+@case()
+class FixedPointCount(M):
+    def forward(self, x):
+        self.n = 0
+        u = torch.zeros_like(x)
+        for i in range(20):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            self.n += 1
+            if err.item() < 1e-1:
+                break
+        else:
+            log.info("did not converge, err %.3f", err.item())
+        return u
+
+
+@case()
+class PowerIteration(M):
+    def forward(self, x):
+        with torch.no_grad():
+            for _ in range(5):
+                v = F.normalize(self.fc.weight.t() @ (self.buf + 1), dim=0)
+                new_u = F.normalize(self.fc.weight @ v, dim=0)
+                delta = (new_u - self.buf).norm()
+                self.buf.copy_(new_u)
+                if delta < 1e-1:
+                    break
+        return self.fc(x) * self.buf
+
+
+@case()
+class SolveInSide(M):
+    def forward(self, x):
+        s = x.T @ x + torch.eye(8)
+        b = self.fc(x).mean(0)
+        m = b @ torch.linalg.solve(s, b)
+        if m > 0.05:
+            k = torch.linalg.solve(s, b.unsqueeze(-1)).squeeze(-1)
+            b = b + k
+        return b
+
+
+@case()
+class NoisyPasses(M):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4))
+
+    def forward(self, x):
+        probs = self.net(x).softmax(-1)
+        if probs.max(-1).values.mean() >= 0.42:
+            return probs, torch.zeros(())
+        samples = torch.stack([self.net(x).softmax(-1) for _ in range(3)])
+        return samples.mean(0), samples.var(0).sum()
+
+
+@case()
+class ExplainedVariance(M):
+    def forward(self, x):
+        y = self.fc(x)
+        a, b = y.detach().mean(-1).cpu().numpy(), x.mean(-1).cpu().numpy()
+        var = np.var(b)
+        self.ev = float("nan") if var == 0 else float(1 - np.var(b - a) / var)
+        return y
+
+
+@case()
+class LogsDict(M):
+    def log(self, name, value, on_step=True):
+        if isinstance(value, torch.Tensor):
+            value = value.detach()
+        if name not in self.d:
+            self.d[name] = {"sum": 0.0, "n": 0}
+        self.d[name]["sum"] += value
+        self.d[name]["n"] += 1
+
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        self.log("loss", loss)
+        self.log("step", float(self.n))
+        self.n += 1
+        return loss
+
+
+@case()
+class MetricsOfLists(M):
+    def __init__(self):
+        super().__init__()
+        self.m = defaultdict(list)
+
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        self.m["loss"].append(loss.item())
+        self.m["big"].append(bool(loss > 1))
+        if self.n % 4 == 3:
+            log.info("mean %.3f", sum(self.m["loss"]) / len(self.m["loss"]))
+            self.m.clear()
+        self.n += 1
+        return loss
+
+
+@case()
+class ReadsClock(M):
+    def __init__(self):
+        super().__init__()
+        self.spent = defaultdict(float)
+
+    def forward(self, x):
+        t = time.perf_counter()
+        y = self.fc(x)
+        self.n += (time.perf_counter() - t) > 1e6
+        return y
+
+
+class Elapsed:
+    def __enter__(self):
+        self.start = time.time()
+        return self
+
+    def __exit__(self, *exc):
+        self.elapsed = time.time() - self.start
+
+
+@case()
+class WatchWith(M):
+    def forward(self, x):
+        with Elapsed() as w:
+            y = self.fc(x)
+        if w.elapsed > 1e6:
+            log.info("slow")
+        return y
+
+
+@case()
+class IntSize(M):
+    def forward(self, x):
+        n = int((x[0] > 0).sum())
+        if n > 4:
+            n = 4
+        return self.fc(x)[:, :n].sum()
+
+
+@case()
+class ACount(M):
+    def forward(self, x):
+        self.n = 0
+        u = torch.zeros_like(x)
+        for i in range(6):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            self.n += 1
+            if err.item() < 1e-1:
+                break
+        return u
+
+
+@case()
+class AElse(M):
+    def forward(self, x):
+        u = torch.zeros_like(x)
+        for i in range(6):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            if err.item() < 1e-1:
+                break
+        else:
+            log.info("did not converge, err %.3f", err.item())
+        return u
+
+
+@case()
+class APlain(M):
+    def forward(self, x):
+        u = torch.zeros_like(x)
+        for i in range(6):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            if err.item() < 1e-1:
+                break
+        return u
+
+
+@case()
+class APlain20(M):
+    def forward(self, x):
+        u = torch.zeros_like(x)
+        for i in range(20):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            if err.item() < 1e-1:
+                break
+        return u
+
+
+@case()
+class APlain30Nograd(M):
+    @torch.no_grad()
+    def forward(self, x):
+        u = torch.zeros_like(x)
+        for i in range(30):
+            u1 = u
+            u = torch.tanh(self.fc(u) + x)
+            err = (u - u1).abs().sum(-1).mean()
+            if err.item() < 1e-1:
+                break
+        return u
+
+
+@case()
+class AReason(M):
+    def forward(self, x):
+        reason = "last"
+        for _ in range(4):
+            x = x + 0.5 * torch.tanh(self.fc(x))
+            if x.abs().max() > 4:
+                reason = "big"
+                break
+        self.last = reason
+        return x
+
+
+@case()
+class AReasonNone(M):
+    def forward(self, x):
+        k = 0
+        for _ in range(4):
+            k += 1
+            x = x + 0.5 * torch.tanh(self.fc(x))
+            if x.abs().max() > 4:
+                break
+        self.n += k
+        return x
+
+
+@case()
+class BList(M):
+    def forward(self, x):
+        res = []
+        with torch.no_grad():
+            for k in range(6):
+                z = torch.tanh(self.fc(x))
+                res.append((z - x).norm().item())
+                x = z
+                if res[-1] < 0.2:
+                    break
+        self.hist = res
+        return x
+
+
+@case()
+class BListNoexit(M):
+    def forward(self, x):
+        res, lowest, best = [], 1e8, x
+        with torch.no_grad():
+            for k in range(4):
+                z = torch.tanh(self.fc(x))
+                res.append((z - x).norm().item())
+                x = z
+                if res[-1] < lowest:
+                    lowest, best = res[-1], z
+        self.hist = res
+        return best
+
+
+@case()
+class BExitValue(M):
+    def forward(self, x):
+        lowest, best = 1e8, x
+        with torch.no_grad():
+            for k in range(4):
+                z = torch.tanh(self.fc(x))
+                r = (z - x).norm().item() / (1e-5 + z.norm().item())
+                x = z
+                if r < lowest:
+                    lowest, best = r, z
+                if r < 0.2:
+                    break
+        return best
+
+
+@case()
+class CWriteItem(M):
+    @torch.no_grad()
+    def forward(self, x):
+        h = torch.tanh(self.fc(x))
+        done = h.abs().max(-1).values > 0.95
+        if done.any():
+            h[done] = 0.0
+        return h
+
+
+@case()
+class CWriteSteps(M):
+    @torch.no_grad()
+    def forward(self, x):
+        h = torch.tanh(self.fc(x))
+        self.steps += 1
+        done = (h.abs().max(-1).values > 0.95) | (self.steps >= 4)
+        if done.any():
+            self.steps[done] = 0
+        return h
+
+
+@case()
+class CWriteSteps2(M):
+    @torch.no_grad()
+    def forward(self, x):
+        h = torch.tanh(self.fc(x))
+        done = h.abs().max(-1).values > 0.95
+        if done.any():
+            self.n += int(done.sum())
+            self.steps[done] = 0
+        return h
+
+
+@case()
+class InvInSide(M):
+    def forward(self, x):
+        s = x.T @ self.fc(x) + torch.eye(8)
+        if x.mean() > 0:
+            s = torch.linalg.inv(s)
+        return s.sum()
+
+
+@case(lambda: [(torch.randn(4, 8) * (1 + i % 2) + (0.5 if i % 3 else -0.5), i % 3 == 0) for i in range(12)])
+class SingularUntaken(M):
+    def forward(self, x, bad):
+        s = self.fc.weight @ self.fc.weight.T + torch.eye(8)
+        s = s * (0.0 if bad else 1.0)
+        if x.mean() > 0:
+            s = torch.inverse(s)
+        return s.sum() + self.fc(x).sum()
+
+
+@case(lambda: [(torch.randn(4, 8) + (0.5 if i % 3 else -0.5), i > 8) for i in range(12)])
+class SingularTaken(M):
+    def forward(self, x, bad):
+        s = self.fc.weight @ self.fc.weight.T + torch.eye(8)
+        self.n += 1
+        s = s * (0.0 if bad else 1.0)
+        if x.mean() > 0:
+            self.hist.append(x.mean().item())
+            s = torch.inverse(s)
+        return s.sum() + self.fc(x).sum()
+
+
+@case()
+class CholInSide(M):
+    def forward(self, x):
+        s = x.T @ x + torch.eye(8)
+        if x.mean() > 0:
+            low = torch.linalg.cholesky(s)
+        else:
+            low = s * 0.5
+        return low.sum() + self.fc(x).mean()
+
+
+@case()
+class SolveTransposed(M):
+    def forward(self, x):
+        s = (x.T @ self.fc(x) + 3 * torch.eye(8)).T
+        b = x.mean(0)
+        if x.mean() > 0:
+            b = torch.linalg.solve(s, b)
+        return b
+
+
+def ids():
+    return [
+        (
+            (
+                torch.randint(1, 12, (3, 8))
+                * (
+                    torch.arange(8)[None]
+                    < (torch.randint(2, 9, (3,)) if i != 6 else torch.ones(3, dtype=torch.long))[:, None]
+                )
+            ),
+        )
+        for i in range(12)
+    ]
+
+
+class E(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(12, 8)
+        self.head = nn.Linear(8, 12)
+        self.cap = 5
+        self.k = 0
+
+
+@case(ids)
+class Trims(E):
+    def forward(self, i):
+        n = (i != 0).sum(-1).max().item()
+        i = i[:, :n]
+        return self.head(self.embed(i)).sum()
+
+
+@case(ids)
+class TrimsCapped(E):
+    def forward(self, i):
+        n = (i != 0).sum(-1).max().item()
+        if n > self.cap:
+            n = self.cap
+        i = i[:, :n]
+        return self.head(self.embed(i)).sum()
+
+
+@case(ids)
+class TrimsMin(E):
+    def forward(self, i):
+        n = min((i != 0).sum(-1).max().item(), self.cap)
+        i = i[:, :n]
+        return self.head(self.embed(i)).sum()
+
+
+@case(ids)
+class TrimsLoss(E):
+    def forward(self, i):
+        n = (i != 0).sum(-1).max().item()
+        i = i[:, :n]
+        logits, labels = self.head(self.embed(i))[:, :-1], i[:, 1:]
+        return F.cross_entropy(logits.reshape(-1, 12), labels.reshape(-1), ignore_index=0, reduction="sum")
+
+
+@case(ids)
+class TrimsLossIf(E):
+    def forward(self, i):
+        n = (i != 0).sum(-1).max().item()
+        i = i[:, :n]
+        logits, labels = self.head(self.embed(i))[:, :-1], i[:, 1:]
+        m = (labels != 0).sum()
+        if m == 0:
+            return logits.sum() * 0.0
+        return F.cross_entropy(logits.reshape(-1, 12), labels.reshape(-1), ignore_index=0, reduction="sum") / m
+
+
+@case(ids)
+class TrimsSchedule(E):
+    def forward(self, i):
+        n = (i != 0).sum(-1).max().item()
+        cap = int(3 + self.k / 12 * 5)
+        self.k += 1
+        if n > cap:
+            n = cap
+        i = i[:, :n]
+        return self.head(self.embed(i)).sum()
+
+
+class Sc:
+    def __init__(self):
+        self.scale, self.window, self.it, self.last = 64.0, 3, 0, -1
+
+    def over(self, n):
+        if n == float("inf") or n != n:
+            self.scale = max(self.scale / 2.0, 1.0)
+            self.last = self.it
+            self.it += 1
+            return True
+        return False
+
+    def update(self):
+        if (self.it - self.last) % self.window == 0:
+            self.scale *= 2.0
+        self.it += 1
+
+
+@case(lambda: [(torch.randn(4, 8) * (float("inf") if i in (3, 4, 9) else 0.5),) for i in range(12)])
+class Scaler(M):
+    def __init__(self):
+        super().__init__()
+        self.s = Sc()
+
+    def forward(self, x):
+        y = self.fc(x)
+        if self.s.over(y.norm().item()):
+            self.bad += 1
+            return y * 0
+        self.s.update()
+        return y * 0.5
+
+
+@case()
+class GoodSteps(M):
+    def forward(self, x):
+        y = self.fc(x)
+        if y.abs().max() > 2:
+            self.n = 0
+        else:
+            self.n += 1
+        if self.n % 3 == 0:
+            self.scale *= 2
+        return y
+
+
+@case()
+class GoodSteps2(M):
+    def __init__(self):
+        super().__init__()
+        self.every = 3
+
+    def forward(self, x):
+        y = self.fc(x)
+        if y.abs().max() > 2:
+            self.n = 0
+        else:
+            self.n += 1
+        if self.n > 0 and self.n % self.every == 0:
+            log.info("good %d", self.n)
+        return y
+
+
+@case()
+class GoodSteps3(M):
+    def tick(self):
+        if self.n // 2 > 1:
+            self.scale = self.scale / 2
+
+    def forward(self, x):
+        y = self.fc(x)
+        if y.abs().max() > 2:
+            self.n = 0
+        else:
+            self.n += 1
+        self.tick()
+        return y
+
+
+@contextlib.contextmanager
+def evaluating(m):
+    was = m.training
+    m.eval()
+    try:
+        yield m
+    finally:
+        m.train(was)
+
+
+@contextlib.contextmanager
+def plain():
+    yield 1
+
+
+@case()
+class CmPlain(M):
+    def forward(self, x):
+        with plain():
+            y = self.fc(x)
+        if y.mean() > 0:
+            y = y * 2
+        return y
+
+
+@case()
+class CmEval(M):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+
+    def forward(self, x):
+        with evaluating(self.net):
+            y = self.net(x)
+        if y.mean() > 0:
+            y = y * 2
+        return y
+
+
+@case()
+class CmEvalExit(M):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+
+    def forward(self, x):
+        with evaluating(self.net):
+            y = self.net(x)
+        if y.mean() > 0:
+            return y
+        return self.net(x)
+
+
+@case()
+class CmLogInside(M):
+    def forward(self, x):
+        with plain():
+            y = self.fc(x)
+            log.info("mean %.3f", y.mean().item())
+            if y.mean() > 0:
+                y = y * 2
+        return y
+
+
+@contextlib.contextmanager
+def timed(d, name):
+    t = time.perf_counter()
+    yield
+    d[name] = d.get(name, 0) + 1
+    if time.perf_counter() - t > 100:
+        print("slow")
+
+
+@case()
+class CmTimed(M):
+    def forward(self, x):
+        with timed(self.d, "fc"):
+            y = self.fc(x)
+        return y
+
+
+class Watch:
+    def __init__(self):
+        self.spent, self.counts = defaultdict(float), defaultdict(int)
+
+    def __call__(self, name):
+        self.current = name
+        return self
+
+    def __enter__(self):
+        self._start = time.time()
+
+    def __exit__(self, *exc):
+        self.counts[self.current] += 1
+        self.dt = time.time() - self._start
+        if self.dt > 100:
+            print("slow")
+        del self.dt, self._start
+
+
+@case()
+class Stages(M):
+    def __init__(self):
+        super().__init__()
+        self._w = Watch()
+
+    def forward(self, x):
+        with self._w("a"):
+            y = self.fc(x)
+        with self._w("b"):
+            y = F.relu(y)
+        return y
+
+
+class Timer:
+    def start(self):
+        self.t = time.perf_counter()
+
+    def stop(self):
+        return time.perf_counter() - self.t
+
+
+@case()
+class TimerMethods(M):
+    def __init__(self):
+        super().__init__()
+        self.tm = Timer()
+
+    def forward(self, x):
+        self.tm.start()
+        y = self.fc(x)
+        if self.tm.stop() > 100:
+            log.info("slow")
+        del self.tm.t
+        return y
+
+
+@case()
+class ElapsedAttr(M):
+    def forward(self, x):
+        t0 = time.time()
+        y = self.fc(x)
+        self.ok = (time.time() - t0) < 100
+        return y
+
+
+@case()
+class Fps(M):
+    def __init__(self):
+        super().__init__()
+        self._last = None
+
+    def forward(self, x):
+        now = time.time()
+        y = self.fc(x)
+        if self._last is not None and now - self._last > 1000:
+            log.info("slow step")
+        self._last = None
+        return y
+
+
+@case()
+class NoGradAndAutocast(M):
+    def forward(self, x):
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+            t = self.fc(x).softmax(-1)
+            if t.max() > 0.9:
+                t = t * 0.9
+        return F.mse_loss(self.fc(x), t)
+
+
+@case()
+class Suppresses(M):
+    def forward(self, x):
+        y = self.fc(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if y.mean() > 0:
+                y = y * 2
+        return y
+
+
+@case()
+class SuppressKey(M):
+    def forward(self, x):
+        y = self.fc(x)
+        with contextlib.suppress(KeyError):
+            y = y + self.d["none"]
+        if y.mean() > 0:
+            y = y * 2
+        return y
+
+
+@case()
+class Nullctx(M):
+    def forward(self, x):
+        ctx = torch.no_grad() if self.training else contextlib.nullcontext()
+        with ctx:
+            m = self.fc(x).mean().item()
+        self.hist.append(m)
+        return self.fc(x)
+
+
+class Held:
+    def __init__(self):
+        self.depth, self.entered = 0, []
+
+    def __enter__(self):
+        self.depth += 1
+        self.entered.append(self.depth)
+        return self
+
+    def __exit__(self, kind, *exc):
+        self.depth -= 1
+        return False
+
+
+@case()
+class HeldPlain(M):
+    def __init__(self):
+        super().__init__()
+        self.h = Held()
+
+    def forward(self, x):
+        with self.h as h:
+            y = self.fc(x) * h.depth
+            with self.h:
+                y = y + self.h.depth
+        if y.mean() > 0:
+            y = y * 2
+        return y
+
+
+class Swallows(Held):
+    def __exit__(self, kind, *exc):
+        self.depth -= 1
+        return kind is ValueError
+
+
+@case()
+class HeldSwallows(M):
+    def __init__(self):
+        super().__init__()
+        self.h = Swallows()
+
+    def forward(self, x):
+        y = x
+        with self.h:
+            y = self.fc(x)
+            if self.h.depth == 1 and len(x) == 4:
+                raise ValueError("a")
+        return y
+
+
+@case()
+class HeldRaises(M):
+    def __init__(self):
+        super().__init__()
+        self.h = Held()
+
+    def forward(self, x):
+        with self.h:
+            y = self.fc(x)
+            if y.abs().max() > 2:
+                raise ValueError(f"too large {y.abs().max().item():.2f}")
+        return y
+
+
+@case()
+class HeldBreak(M):
+    def __init__(self):
+        super().__init__()
+        self.h = Held()
+
+    def forward(self, x):
+        y = self.fc(x)
+        with self.h:
+            print("depth", self.h.depth, y.mean() > 0)
+            y = y * 2
+        return y
+
+
+@case()
+class StoresAlias(M):
+    def forward(self, x):
+        y = self.fc(x)
+        if y.mean() > 0:
+            y = y * 2
+            self.last = y.detach()
+        else:
+            self.last = y.detach()
+        return y
+
+
+@case()
+class StepAlias(M):
+    def forward(self, x):
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            self.last = x.detach()
+            if x.abs().max() < 0.9:
+                break
+        return x
+
+
+@case()
+class SomeSteps(M):
+    def forward(self, x):
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            if x.mean() > 0:
+                self.n += 1
+            if x.abs().max() > 0.9:
+                self.flag = True
+                break
+        return x
+
+
+@case()
+class ReturnsCounted(M):
+    def forward(self, x):
+        for _ in range(3):
+            x = torch.tanh(self.fc(x))
+            if x.abs().max() > 0.9:
+                self.n += 1
+                return x
+        return x * 2
+
+
+@case()
+class CountsTruths(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.c.update((y.mean(-1) > 0).tolist())
+        return y
+
+
+@case()
+class CountsFloats(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.c.update(y.mean(-1).round().tolist())
+        return y
+
+
+@case()
+class UpdatesSet(M):
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def forward(self, x):
+        y = self.fc(x)
+        self.seen.update(y.argmax(-1).float().tolist())
+        return y
+
+
+@case()
+class CounterThatFails(M):
+    def __init__(self):
+        super().__init__()
+        self.c = Counter({1: "a", 2: 3})
+
+    def forward(self, x):
+        y = self.fc(x)
+        self.n += 1
+        self.c.update(y.argmax(-1).tolist())
+        self.n += 1
+        return y
+
+
+class KindOfList(list):
+    pass
+
+
+@case()
+class AddsToKindOfList(M):
+    def __init__(self):
+        super().__init__()
+        self.hist = KindOfList()
+
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist += [y.mean().item()]
+        return y
+
+
+@dataclass(frozen=True)
+class Record:
+    step: int
+    loss: float
+
+
+@case()
+class AppendsFrozen(M):
+    def forward(self, x):
+        y = self.fc(x)
+        self.hist.append(Record(self.n, y.mean().item()))
+        self.n += 1
+        return y
+
+
+@case()
+class PowerThatWouldBeLarge(M):
+    def forward(self, x):
+        y = self.fc(x)
+        k = 2
+        if y.abs().max() > 50:
+            k = 2**31
+        self.last = 2**k
+        return y
+
+
+@case()
+class HeldContextInTry(M):
+    def __init__(self):
+        super().__init__()
+        self.h = Held()
+
+    def forward(self, x):
+        self.n += 1
+        try:
+            with self.h:
+                y = self.fc(x)
+                if self.n % 2:
+                    raise KeyError("a")
+        except KeyError as error:
+            y = x * 2
+            self.last = str(error)
+        return y
