@@ -52,6 +52,7 @@ ONE_GRAPH = frozenset(
         "bool_result_expr",
         "branch_name",
         "branch_name_log",
+        "caller_catches",
         "chol_in_side",
         "cholesky_jitter",
         "chosen_functions",

@@ -6,6 +6,7 @@ guard can tell has the frame traced as it was written.
 
 from __future__ import annotations
 
+import dis
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,13 @@ from typing import Any
 
 import torch
 
+from ...source.tensor_ops import FAILS_ON_MATRICES
 from ..door import frame_guards
 from ..door.missing_guards import BREAKS, LEFT, Read, reads_of, sources_of, which_are_the_same
-from ..door.tracer import Trace
+from ..door.tracer import Trace, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
+from ..facts.operations import name_of
 from ..graph_end.order import Verdict
 from .as_written import mending
 from .compilation import Compilation, memory_of
@@ -102,7 +105,7 @@ def _jumps_back(frame: Any) -> Iterator[Any]:
     return (each for each in behind if each.opname in JUMP_OPNAMES and each.argval < at)
 
 
-def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
+def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     output = compilation.output
     reads = reads_of(output)
     if getattr(output.root_tx, BREAKS, False):
@@ -110,6 +113,8 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
     unknown = [read.what for read in reads if read.fact is None]
     if any(type(each).__name__ == "RandomVariable" for each in _outside(compilation)):
         unknown.append("a generator of random numbers")
+    if any(map(_may_fail, module.graph.nodes)) and any(map(_has_handlers, traced_code(compilation))):
+        unknown.append("an exception that a graph raises, which comes to no handler")
     reason = unknown[0] if unknown else "" if _guard(compilation, [*reads]) else "what is read cannot be guarded"
     if not reason:
         return
@@ -118,6 +123,17 @@ def _judge(compilation: Compilation, _module: torch.fx.GraphModule) -> None:
         compilation.without(bet, reason=reason)
     if compilation.code in compilation.memory.of(_Left).codes:
         compilation.leave_to_eager(reason)
+
+
+def _may_fail(node: torch.fx.Node) -> bool:
+    """Does the operation fail on some matrices?"""
+    return node.op.startswith("call") and name_of(node) in FAILS_ON_MATRICES
+
+
+@functools.cache
+def _has_handlers(code: CodeType) -> bool:
+    """Is there an ``except`` with a class in the code?"""
+    return any("EXC_MATCH" in each.opname or "EG_MATCH" in each.opname for each in dis.get_instructions(code))
 
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:

@@ -1252,3 +1252,37 @@ class HeldContextInTry(M):
             y = x * 2
             self.last = str(error)
         return y
+
+
+def singular_now_and_then():
+    full, none = torch.ones(4, 4), torch.zeros(4, 4)
+    return [(full if i % 3 == 0 else none + torch.randn(4, 4), torch.randn(4, 4)) for i in range(12)]
+
+
+@case(singular_now_and_then)
+class InvertsInTry(M):
+    def forward(self, a, b):
+        y = b * 1
+        try:
+            if a.sum() < 17:
+                y = torch.linalg.inv(a) @ b
+        except RuntimeError:
+            self.n += 1
+        return y
+
+
+@case(singular_now_and_then)
+class CallerCatches(M):
+    def inverted(self, a, b):
+        y = b * 1
+        if a.sum() < 17:
+            y = torch.linalg.inv(a) @ b
+        return y
+
+    def forward(self, a, b):
+        try:
+            y = self.inverted(a, b)
+        except RuntimeError:
+            self.n += 1
+            y = b * 2
+        return y
