@@ -59,10 +59,7 @@ class Flow:
             if bound is None:
                 return None
             self._bound[id(statement)] = bound
-            if self._unsure:
-                bound = self._after(statement, bound | self._read_by(statement))
-            else:
-                bound = self._after(statement, bound)
+            bound = self._after(statement, bound | self._read_by(statement) if self._unsure else bound)
         return bound
 
     def _read_by(self, statement: ast.stmt) -> Names:

@@ -272,11 +272,8 @@ class Evidence:
         sides = {node for branch in branches for node in walk(*branch.body, *branch.orelse)}
         for node in (*around, *sides):
             if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and node in sides):
-                if _is_of_python(node.value):
-                    found |= {target.id for target in _targets(node) if isinstance(target, ast.Name)}
-                elif isinstance(node, ast.Assign):
-                    pairs = [pair for target in node.targets for pair in _pairs(target, node.value)]
-                    found |= {name for name, value in pairs if _is_of_python(value)}
+                pairs = [pair for target in _targets(node) for pair in _pairs(target, node.value)]
+                found |= {name for name, value in pairs if _is_of_python(value)}
             elif (appended := _appended(node)) is not None:
                 found.add(appended[0])
         return frozenset(found | self._filled)

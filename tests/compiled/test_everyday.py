@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="what is one graph is said of torch 2.13"
 )
 STEMS = ("meters", "states", "loops", "losses", "libraries", "reports", "scripts", "repositories", "threads")
-STEMS += ("training", "bookkeeping", "reported", "researched", "kept_small", "chosen_small")
+STEMS += ("training", "bookkeeping", "reported", "researched", "small")
 CALLS = 6
 # The last of six calls runs one graph, and at most two have been compiled.
 ONE_GRAPH = frozenset(

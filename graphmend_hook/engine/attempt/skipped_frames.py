@@ -6,7 +6,6 @@ guard can tell has the frame traced as it was written.
 
 from __future__ import annotations
 
-import dis
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ import torch
 from ...source.tensor_ops import FAILS_ON_MATRICES
 from ..door import frame_guards
 from ..door.missing_guards import BREAKS, LEFT, Read, reads_of, sources_of, which_are_the_same
-from ..door.tracer import Trace, traced_code
+from ..door.tracer import Trace, has_handlers, traced_code
 from ..door.trust import Mechanism, works
 from ..door.variables import Variable, type_of
 from ..facts.operations import name_of
@@ -113,7 +112,7 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
     unknown = [read.what for read in reads if read.fact is None]
     if any(type(each).__name__ == "RandomVariable" for each in _outside(compilation)):
         unknown.append("a generator of random numbers")
-    if any(map(_may_fail, module.graph.nodes)) and any(map(_has_handlers, traced_code(compilation))):
+    if any(map(_may_fail, module.graph.nodes)) and any(map(has_handlers, traced_code(compilation))):
         unknown.append("an exception that a graph raises, which comes to no handler")
     reason = unknown[0] if unknown else "" if _guard(compilation, [*reads]) else "what is read cannot be guarded"
     if not reason:
@@ -128,12 +127,6 @@ def _judge(compilation: Compilation, module: torch.fx.GraphModule) -> None:
 def _may_fail(node: torch.fx.Node) -> bool:
     """Does the operation fail on some matrices?"""
     return node.op.startswith("call") and name_of(node) in FAILS_ON_MATRICES
-
-
-@functools.cache
-def _has_handlers(code: CodeType) -> bool:
-    """Is there an ``except`` with a class in the code?"""
-    return any("EXC_MATCH" in each.opname or "EG_MATCH" in each.opname for each in dis.get_instructions(code))
 
 
 def _guard(compilation: Compilation, reads: list[Read]) -> bool:

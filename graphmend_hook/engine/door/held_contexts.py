@@ -13,7 +13,7 @@ from typing import Any
 from ..attempt.budget import is_spent_at
 from .question import at_connection
 from .tracer import covered_trace_at, is_caught
-from .variables import Variable, is_unread
+from .variables import Variable
 
 
 @at_connection
@@ -39,8 +39,7 @@ def _is_held(variable: Variable) -> bool:
     """Is it an object of the program with both methods, as its class has them?"""
     from torch._dynamo.variables.user_defined import UserDefinedObjectVariable
 
-    if is_unread(variable):
-        variable = variable.realize()
+    variable = variable.realize()
     kind = variable.value_type if type(variable) is UserDefinedObjectVariable else None
     return all(isinstance(getattr(kind, name, None), FunctionType) for name in ("__enter__", "__exit__"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import itertools
 import logging
 import sys
@@ -248,6 +249,14 @@ def _catches(names: list[str]) -> bool:
     """May an exception end in the handler?  It goes on from a ``finally``, unless a ``return`` is in there."""
     bare = names[1:2] == ["POP_TOP"]
     return bare or not {"CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"}.isdisjoint(names)
+
+
+def has_handlers(code: CodeType) -> bool:
+    """May an exception end in the code, other than in a `with`?"""
+    names = [each.opname for each in dis.get_instructions(code)]
+    begun = (names[place:] for place, each in enumerate(names) if each == "PUSH_EXC_INFO")
+    handlers = [[*itertools.takewhile(lambda each: each != "RERAISE", handler)] for handler in begun]
+    return any("WITH_EXCEPT_START" not in handler and _catches(handler) for handler in handlers)
 
 
 def _tells(frame: Any, target: Any, names: list[str]) -> bool:

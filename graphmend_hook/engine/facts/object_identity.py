@@ -155,12 +155,14 @@ def _handled(compilation: Compilation, _owner: Any, variable: Variable, *_: Any,
 
 
 def _asked_of_kind(compilation: Compilation, operand: Variable) -> None:
-    if _is_of_the_program(compilation) and is_tensor(operand):
-        for look in compilation.of(_Looks).of_kinds:
-            look(compilation, [operand])
+    _told(compilation, compilation.of(_Looks).of_kinds, [operand])
 
 
 def _asked(compilation: Compilation, *operands: Variable) -> None:
+    _told(compilation, compilation.of(_Looks).looks, [*operands])
+
+
+def _told(compilation: Compilation, looks: list[Look], operands: list[Variable]) -> None:
     if _is_of_the_program(compilation) and all(map(is_tensor, operands)):
-        for look in compilation.of(_Looks).looks:
-            look(compilation, [*operands])
+        for look in looks:
+            look(compilation, operands)

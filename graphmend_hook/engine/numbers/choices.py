@@ -66,7 +66,7 @@ def _constants(value: Variable) -> list[Any] | None:
     while waiting:
         if is_unread(one := waiting.pop()) and one.peek_type() is not str:
             return None
-        if (one := one.realize()) in seen:  # a text of the state is guarded from now on
+        if (one := one.realize()) in seen:
             continue
         seen.add(one)
         if not is_late(one) and one.is_python_constant():
@@ -78,7 +78,7 @@ def _constants(value: Variable) -> list[Any] | None:
             continue
         else:
             return None
-        found |= {(type(each), repr(each)): each for each in constants}  # 0.0 is equal to -0.0
+        found |= {_spelling(each): each for each in constants}
         if len(found) > _MOST or any(type(each) is float and math.isnan(each) for each in constants):
             return None  # Python asks of what is no number whether it is the very one
     return [*found.values()]
@@ -89,16 +89,17 @@ def collapsed(trace: Trace, value: Variable) -> Variable:
     if not is_choice(value):
         return value
     value, constants = value.realize(), _constants(value) or []
-    places = mapped(value, lambda constant: _constant(_place_of(constant, constants)))
+    spellings = [*map(_spelling, constants)]
+    places = mapped(value, lambda constant: _constant(spellings.index(_spelling(constant))))
     place = late_numbers.tensors.collapsed(trace, places) if is_late(places) else None
     if place is None or place is places:
         return value
     return late_numbers.kind_of_variable()(_Table(tuple(constants)), [place], value.kind, value.lines)
 
 
-def _place_of(constant: Any, constants: list[Any]) -> int:
-    spelling = type(constant), repr(constant)
-    return next(place for place, each in enumerate(constants) if (type(each), repr(each)) == spelling)
+def _spelling(constant: Any) -> tuple[type, str]:
+    """What tells constants apart, of which some are equal: 0.0 and -0.0, 1 and True."""
+    return type(constant), repr(constant)
 
 
 def applied(function: Callable[..., Any], given: Sequence[Variable]) -> Variable:
@@ -108,21 +109,18 @@ def applied(function: Callable[..., Any], given: Sequence[Variable]) -> Variable
         return None
     if not all(each is chosen[0] or each.is_python_constant() for each in given):
         return None
-    others = [None if each is chosen[0] else each.as_python_constant() for each in given]
-    place = next(place for place, each in enumerate(given) if each is chosen[0])
 
     def on(constant: Any) -> Variable:
-        from torch._dynamo.variables.constant import ConstantVariable
-
-        if _may_be_large(function, constant, others):
+        values = [constant if each is chosen[0] else each.as_python_constant() for each in given]
+        if _may_be_large(function, values):
             raise _NoChoiceError
         try:
-            made = function(*others[:place], constant, *others[place + 1 :])
+            made = function(*values)
         except Exception:  # what the program would meet
             raise _NoChoiceError from None
         if type(made) not in PLAIN:
             raise _NoChoiceError
-        return ConstantVariable.create(made)
+        return _constant(made)
 
     try:
         return mapped(chosen[0].realize(), on)
@@ -130,9 +128,9 @@ def applied(function: Callable[..., Any], given: Sequence[Variable]) -> Variable
         return None
 
 
-def _may_be_large(function: Callable[..., Any], constant: Any, others: Sequence[Any]) -> bool:
-    """May the function take long for a constant that the data might never choose: ``2 ** k``, ``"-" * k``?"""
-    return function in _GROWING and any(type(each) is int and abs(each) > _LITTLE for each in (constant, *others))
+def _may_be_large(function: Callable[..., Any], values: Sequence[Any]) -> bool:
+    """May the function take long for constants that the data might never choose: ``2 ** k``, ``"-" * k``?"""
+    return function in _GROWING and any(type(each) is int and abs(each) > _LITTLE for each in values)
 
 
 def mapped(value: Variable, on: Callable[[Any], Variable]) -> Variable:
@@ -156,11 +154,17 @@ def _mapped_anew(value: Variable, on: Callable[[Any], Variable], known: dict[Var
         predicate, *sides = value.operands
         left, right = (_mapped(each.realize(), on, known) for each in sides)
         return _chosen(trace, predicate, left, right, value.lines)
-    made, *others = [on(constant) for constant in value.function.constants]
-    (place,) = value.operands
-    for number, other in enumerate(others, 1):
-        is_there = captured_tensors.call(trace, operator.eq, late_numbers.tensors.tensor_of(trace, place), number)
-        made = _chosen(trace, is_there, other, made, value.lines)
+    made = [on(constant) for constant in value.function.constants]
+    place = late_numbers.tensors.tensor_of(trace, value.operands[0])
+    tests = [captured_tensors.call(trace, operator.eq, place, number) for number in range(1, len(made))]
+    return _one_of(trace, tests, made, value.lines)
+
+
+def _one_of(trace: Trace, tests: Sequence[Variable], values: Sequence[Variable], lines: frozenset[Any]) -> Variable:
+    """What the data chooses from the values: tests: of each but the first whether it is that."""
+    made = values[0]
+    for test, other in zip(tests, values[1:], strict=True):
+        made = _chosen(trace, test, other, made, lines)
     return made
 
 
@@ -180,8 +184,7 @@ def _are_one(left: Variable, right: Variable) -> bool:
         return True
     if any(is_unread(each) or is_late(each) or not each.is_python_constant() for each in (left, right)):
         return False
-    one, other = left.as_python_constant(), right.as_python_constant()
-    return type(one) is type(other) and repr(one) == repr(other)  # 0.0 is equal to -0.0
+    return _spelling(left.as_python_constant()) == _spelling(right.as_python_constant())
 
 
 def has(text: Variable, method: str) -> bool:
@@ -197,14 +200,18 @@ def called(text: Variable, method: str, args: Sequence[Variable]) -> Variable:
 
 
 def item(translator: Any, held: Variable, key: Variable) -> Variable:
-    """``table[key]``; None where it may fail, or not be a number or a text."""
+    """``table[key]``; None where it may fail, or be anything else than a number, a text, a module or a function.
+
+    Of modules and functions, ``self.experts[k]``, one is called then.
+    """
     found = _places(translator, held, key)
     if found is None:
         return None
-    constants, tests = found
-    (made, *others), trace = _items(translator, held, constants), late_numbers.trace_now()
-    for test, other in zip(tests[1:], others, strict=True):
-        made = _chosen(trace, test, other, made, key.realize().lines)
+    (constants, tests), lines = found, key.realize().lines
+    items = _items(translator, held, constants)
+    made = _one_of(late_numbers.trace_now(), tests[1:], items, lines)
+    if made is None and all(map(_is_called, items)):
+        return _kind_of_part()(tests[:-1], [each.realize() for each in items], lines)
     return made
 
 
@@ -225,16 +232,6 @@ def store(translator: Any, held: Variable, key: Variable, value: Variable) -> bo
         else:
             held.call_method(translator, "__setitem__", given, {})
     return True
-
-
-def part(translator: Any, held: Variable, key: Variable) -> Variable:
-    """``self.experts[k]``, of modules or functions: one of them is called then; None where it may be anything else."""
-    found = _places(translator, held, key)
-    if found is None:
-        return None
-    constants, tests = found
-    parts = [each.realize() for each in _items(translator, held, constants)]
-    return _kind_of_part()(tests[:-1], parts, key.realize().lines) if all(map(_is_called, parts)) else None
 
 
 def _items(translator: Any, held: Variable, places: Sequence[Any]) -> list[Variable]:
@@ -325,7 +322,7 @@ def call_with(caller: Callable[..., Any]) -> None:
 def _kind_of_part() -> Any:
     """`PartVariable`."""
 
-    class PartVariable(late_numbers.kind_of_variable()):  # type: ignore[misc]
+    class PartVariable(late_numbers.kind_of_unbound()):  # type: ignore[misc]
         """One of several modules or functions: the first whose test holds, else the last.  It may only be called."""
 
         def __init__(self, tests: list[Variable], parts: list[Variable], lines: frozenset[Any]) -> None:
@@ -341,10 +338,7 @@ def _kind_of_part() -> Any:
             found = translator.inline_user_function_return(caller, given, {})
             return late_numbers.give_up(self) if found.is_constant_none() else found.items[0]
 
-        as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = late_numbers.kind_of_variable().asked
-        tp_getattro_impl = reconstruct = as_proxy
-
-    late_numbers.refuse_identity(PartVariable)
+    late_numbers.answer_identity(PartVariable, late_numbers.refuse_identity)
     return PartVariable
 
 

@@ -75,10 +75,7 @@ def add_handlers(kind: Any) -> None:
     for function in _OF_TWO:
         for one, other in [*((kind, other) for other in others), *((other, kind) for other in others[1:])]:
             handlers[function, one, other] = functools.partial(_computed, function)
-    every = late_numbers.all_kinds()
-    for function in (operator.is_, operator.is_not):
-        for one, other in [*((kind, other) for other in every), *((other, kind) for other in every)]:
-            handlers[function, one, other] = functools.partial(_identified, function)
+    late_numbers.answer_identity(kind, _identified)
     for function in (operator.is_, operator.is_not):
         for unread in unread_kinds():
             for key in ((function, unread, ConstantVariable), (function, ConstantVariable, unread)):
@@ -92,7 +89,7 @@ def add_handlers(kind: Any) -> None:
         handlers[round, kind, places] = _rounded
     handlers[type, kind] = _type
     _let_slices_ask()
-    for other in every:
+    for other in late_numbers.all_kinds():
         handlers[operator.getitem, other, kind] = _looked_up
         handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
 
@@ -105,10 +102,7 @@ def _looked_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variabl
     from torch._dynamo.variables.builtin import BuiltinVariable
 
     held = args[0].realize()
-    chosen = choices.item(translator, held, args[1])
-    if chosen is None:
-        chosen = choices.part(translator, held, args[1])
-    if chosen is not None:
+    if (chosen := choices.item(translator, held, args[1])) is not None:
         return chosen
     place = _of_table(args[1]) if held.is_tensor() else known_numbers.constant_of(Trace(translator), args[1])
     return BuiltinVariable(operator.getitem).call_function(translator, [held, place or give_up(args[1])], {})
@@ -221,12 +215,12 @@ def _is_instance(function: Any, translator: Any, args: list[Variable], _kwargs: 
 
 def _divided(function: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
     """``self.step % 10``: by a constant it does not fail."""
-    if (chosen := choices.applied(function, looked_at(args))) is not None:
+    given = looked_at(args)
+    if (chosen := choices.applied(function, given)) is not None:
         return chosen
     by = args[1].realize()
     if function in REMAINDERS and by.is_python_constant() and by.as_python_constant():
         return _computed(function, translator, [args[0], by], kwargs)
-    given = looked_at(args)
     if function in _OF_TRUTHS and all(map(_is_truth_of_choice, given)):
         return late_variable(function, given, bool)
     known = known_numbers.applied(Trace(translator), function, given)

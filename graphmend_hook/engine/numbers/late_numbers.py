@@ -299,7 +299,7 @@ def kind_of_variable() -> Any:
 
 
 @functools.cache
-def _kind_of_unbound() -> Any:
+def kind_of_unbound() -> Any:
     """`UnboundVariable`."""
 
     class UnboundVariable(kind_of_variable()):  # type: ignore[misc]
@@ -308,21 +308,23 @@ def _kind_of_unbound() -> Any:
         as_proxy = bool_impl = nb_bool_impl = call_method = var_getattr = kind_of_variable().asked
         tp_getattro_impl = reconstruct = as_proxy
 
-    refuse_identity(UnboundVariable)
+    answer_identity(UnboundVariable, refuse_identity)
     return UnboundVariable
 
 
-def refuse_identity(kind: Any) -> None:
-    """Let nobody be told whether such a variable is the very object."""
+def answer_identity(kind: Any, answer: Callable[..., Any]) -> None:
+    """Let that function say whether a variable of the kind is the very object, and whether it is another one."""
     from torch._dynamo.variables.builtin import BuiltinVariable
-
-    def refuse(_translator: Any, args: list[Variable], _kwargs: object) -> NoReturn:
-        give_up(next(each.realize() for each in args if isinstance(each.realize(), kind)))
 
     for function in (operator.is_, operator.is_not):
         for other in all_kinds():
-            BuiltinVariable.call_function_handler_cache[function, kind, other] = refuse
-            BuiltinVariable.call_function_handler_cache[function, other, kind] = refuse
+            for key in ((function, kind, other), (function, other, kind)):
+                BuiltinVariable.call_function_handler_cache[key] = functools.partial(answer, function)
+
+
+def refuse_identity(_function: Any, _translator: Any, args: list[Variable], _kwargs: object) -> NoReturn:
+    """Nobody is told, of an `Unbound`."""
+    give_up(next(each.realize() for each in args if kind_of(each) is Unbound))
 
 
 def all_kinds() -> list[type]:
@@ -479,7 +481,7 @@ def may_be_unbound(trace: Trace) -> bool:
 def unbound(trace: Trace) -> Any:
     """What stands for a name that may not be bound: whoever asks has the frame traced anew."""
     expect_end(trace)
-    return _kind_of_unbound()(select, [], Unbound, frozenset({trace.line}))
+    return kind_of_unbound()(select, [], Unbound, frozenset({trace.line}))
 
 
 @question(otherwise=None)

@@ -65,9 +65,7 @@ def kept_behind(target: Any, values: tuple[Any, ...], is_new: bool) -> bool:
 
 def extended_behind(target: Any, items: Any) -> bool:
     """The same of ``target.extend(items)``: an append of each, if these are numbers and texts of a list made here."""
-    if not tracing() or not _is_list_made_here(items):
-        return False
-    if not all([_is_plain(item) for item in items]):  # noqa: C419  Dynamo: no generators
+    if not tracing() or not _is_list_of_plain(items):
         return False
     if effects_around() is not None:
         for item in items:
@@ -87,8 +85,7 @@ def updated_behind(target: Any, items: Any) -> bool:
     """The same of ``target.update(items)``, of a set or a counter."""
     if not tracing() or effects_around() is not None:
         return False
-    is_made = _is_list_made_here(items) and all([_is_plain(item) for item in items])  # noqa: C419  Dynamo: no generators
-    if not is_made or refusal_here(False, (*items,), False) or not _may_be_updated(target):
+    if not _is_list_of_plain(items) or refusal_here(False, (*items,), False) or not _may_be_updated(target):
         return False
     append((queue.ITEM, update_now, target, kept((*items,))))
     return True
@@ -138,6 +135,11 @@ def removed_behind(target: Any) -> bool:
 @question(otherwise=None)
 def _note_append(trace: Trace, target: Variable) -> None:
     state_lists.note_append(trace, target)
+
+
+def _is_list_of_plain(items: Any) -> bool:
+    """Is it a list, made here, of numbers and texts?"""
+    return _is_list_made_here(items) and all([_is_plain(item) for item in items])  # noqa: C419  Dynamo: no generators
 
 
 @question(otherwise=False)

@@ -336,14 +336,14 @@ def _solves_where_taken(trace: Trace, node: torch.fx.Node) -> bool:
     fake = tensor_of(matrix)
     if name_of(node) not in tensor_ops.FAILS_ON_MATRICES or not is_of_torch(node) or "out" in node.kwargs:
         return False
+    if is_caught(trace):
+        return False  # an exception of the graph comes to no handler
     if fake is None or is_wrapper(fake) or fake.dim() < 2 or not all(type(size) is int for size in fake.shape):
         return False
     size = fake.shape[-1]
     taken = taken_at(trace, node) if fake.numel() * size <= _MOST_WORK["cpu"] else None
     if taken is None or taken.meta["example_value"].device != fake.device or fake.shape[-2] != size:
         return False
-    if is_caught(trace):
-        return False  # an exception of the graph comes to no handler
     ones = add(trace, node, torch.Tensor.to, add(trace, node, torch.eye, size), fake.device, fake.dtype)
     sheltered = add(trace, node, torch.where, taken, matrix, ones)
     if sheltered.meta["example_value"].stride() != fake.stride():

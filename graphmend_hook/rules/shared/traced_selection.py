@@ -55,7 +55,7 @@ _DIFFERENT: tuple[str, ...] = (SIDES_DIFFER,)
 _SELECTED = {torch.Tensor, torch.nn.Parameter}
 
 
-@question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _differ_in_values(*given) else _DIFFERENT)
+@question(otherwise=_DIFFERENT, elsewhere=lambda *given: () if _may_be_selected(*given) else _DIFFERENT)
 def why_not_selected(trace: Trace, predicate: Variable, left: Variable, right: Variable) -> tuple[str, ...]:
     """Why neither of the two tensors can be selected by data: a code, and what about; () where it can be."""
     if not {type_of(left), type_of(right)} <= _SELECTED or not all(map(_is_strided, (left, right))):
@@ -101,6 +101,12 @@ def _is_strided(tensor: Variable) -> bool:
     node = tensor_node(tensor)
     example = fake_of(tensor) if node.meta.get("grapharg") is None else example_of(node)
     return example is None or example.layout is torch.strided
+
+
+def _may_be_selected(predicate: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> bool:
+    """The same where no trace watches what becomes of a parameter."""
+    is_one_kind = type(left) is type(right) and not isinstance(left, torch.nn.Parameter)
+    return is_one_kind and _differ_in_values(predicate, left, right)
 
 
 def _differ_in_values(
@@ -187,7 +193,7 @@ def stands_for_both(trace: Trace, selected: Variable, left: Variable, right: Var
     fakes = map(fake_of, (selected, left, right))  # strides may be symbols, which have to be the same ones
     if len({(str(fake.stride()), fake.is_conj(), fake.is_neg()) for fake in fakes}) != 1:
         return False
-    is_parameter = torch.nn.Parameter in (type_of(left), type_of(right))
+    is_parameter = any(_is_parameter(tensor_node(each)) for each in (left, right))
     _expect(trace, (left, right), selected, trace.compilation.of(Regions).last, is_part=is_parameter)
     if is_parameter:
         before_kinds(trace.compilation, _judge_kind)

@@ -180,10 +180,8 @@ def _call_another(
 ) -> tuple[Any, ...]:
     if len(functions) == 2:
         return _call_first(effects, tests, functions[1:], arguments, options)
-    outcome = call_one_of(tests[1:], functions[1:], arguments, options)
-    if outcome is None:
-        raise Unspeculable(INNER_BRANCH)
-    return outcome
+    given = (tests[1:], functions[1:], arguments, options)
+    return nested(tests[1], (_call_first, _call_another), given, effects)  # type: ignore[no-any-return]
 
 
 choices.call_with(call_one_of)
