@@ -13,6 +13,7 @@ from .rules.defer.traced_kept import (
 )
 from .rules.defer.traced_late import late, settled
 from .rules.defer.traced_prints import watch as _hear_prints
+from .rules.defer.traced_progress import watch as _see_progress
 from .rules.defer.traced_texts import number_of
 from .rules.grad.traced import is_trained_anyway
 from .rules.shared.traced_calls import begun, judged

@@ -17,6 +17,8 @@ Node = TypeVar("Node", bound=ast.AST)
 RUNTIME = "_@graphmend"  # the only injected global: the module graphmend_hook.runtime
 _LOCALS = ("TARGET", "VALUES", "TEST", "OUTCOME", "THEN", "ELSE", "EFFECTS", "DELIVERY")
 OWN = "gm\u01c3"  # how every local name of ours begins: a letter that no keyboard has
+# The locals of a loop that data may end, before its line: has it, and the item that is at hand.
+DONE, ITEM_AT_HAND = f"{OWN}done", f"{OWN}target"
 _SPELLING = {"GM": RUNTIME} | {name: f"{OWN}{name.lower()}" for name in _LOCALS}
 DELIVERY_ARGUMENTS = (_SPELLING["TARGET"], _SPELLING["VALUES"])
 Filling = ast.AST | str | Sequence[ast.AST] | Sequence[str]

@@ -25,6 +25,7 @@ log = logging.getLogger("graphmend_hook.trace")
 _CALLS = frozenset({"CALL", "CALL_FUNCTION"})
 _PLAIN_LOADS = frozenset({"LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"})
 SourceLine = tuple[str, int]  # a file and a line of the program
+UNOBSERVED_CONTEXTS: set[type] = set()  # classes of context managers that catch nothing, and lead no effect elsewhere
 
 
 class Trace:
@@ -77,7 +78,8 @@ class Trace:
         """Is one open that Dynamo itself knows nothing of?  It may catch exceptions, or lead an effect elsewhere."""
         from torch._dynamo.variables.ctx_manager import GenericContextWrappingVariable
 
-        return any(isinstance(context, GenericContextWrappingVariable) for context in self.contexts())
+        unknown = (each for each in self.contexts() if isinstance(each, GenericContextWrappingVariable))
+        return any(type(each.cm_obj) not in UNOBSERVED_CONTEXTS for each in unknown)
 
     @cached_property
     def _frame(self) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+import torch
+
 from ...engine.attempt import refusals
 from ...engine.attempt.restart import (
     expect_no_redirection,
@@ -107,16 +109,23 @@ def defer(delivery: traced_callers.Delivery, target: Any, method: str, values: t
         expect_success()
         _keep(values)
         return
-    _leave(delivery, target, values)
+    leave(delivery, target, values)
 
 
-def _leave(delivery: traced_callers.Delivery, target: Any, values: tuple[Any, ...]) -> None:
-    """Leave the effect for the epilogue; where a side of a branch is being traced, to that."""
-    side = effects_around()
-    if side is None:
-        append((queue.ITEM, delivery, target, *[kept(value) for value in values]))
+def leave(
+    delivery: traced_callers.Delivery, target: Any, values: tuple[Any, ...], where: torch.Tensor | None = None
+) -> None:
+    """Leave the effect for the epilogue; where a side of a branch is being traced, to that.
+
+    where: a tensor () that has to be true for it.
+    """
+    side, found = effects_around(), [kept(value) for value in values]
+    if side is not None:
+        side.append((where, JUDGED, delivery, target, tuple(found)))
+    elif where is None:
+        append((queue.ITEM, delivery, target, *found))
     else:
-        side.append((None, JUDGED, delivery, target, tuple([kept(value) for value in values])))
+        append((queue.EFFECT, kept(where), delivery, target, *found))
 
 
 @question(otherwise=None)
@@ -142,7 +151,7 @@ def defer_as_shown(
     if not tracing() or is_remembered() or (method and is_silent(method, target)):
         defer(delivery, target, method, values)
     else:
-        _leave(*traced_callers.standing(delivery, target, method, shown), values)
+        leave(*traced_callers.standing(delivery, target, method, shown), values)
 
 
 def append(item: tuple[Any, ...], is_guard: bool = False) -> None:

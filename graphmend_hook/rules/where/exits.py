@@ -15,7 +15,7 @@ from ...diagnostics import Refusal
 from ...source.deep_exits import Lifted
 from ...source.names import NamesIn, unpacks, walk
 from ...source.scopes import Function, ModuleScope, Place
-from ...source.templates import OWN, Template, constant, expression, name, replaced
+from ...source.templates import DONE, ITEM_AT_HAND, OWN, Template, constant, expression, name, replaced
 from ..base import Declined
 from ..shared.blocks import following, has_effect, leaves_loop, passing, stored_in
 from ..shared.branch import Branch, BranchCandidate
@@ -101,7 +101,7 @@ class Exits:
     @property
     def done(self) -> str:
         """The name that says whether the loop has been left: False, or a tensor () of bool."""
-        return f"{OWN}done{self.loop.lineno}"
+        return f"{DONE}{self.loop.lineno}"
 
     @property
     def returned(self) -> str:
@@ -111,7 +111,7 @@ class Exits:
     @property
     def target(self) -> str:
         """The name that holds what the target of the loop is assigned, in a step that may not be made."""
-        return f"{OWN}target{self.loop.lineno}"
+        return f"{ITEM_AT_HAND}{self.loop.lineno}"
 
     @property
     def own(self) -> list[str]:

@@ -20,6 +20,7 @@ from ...engine.epilogue import deferral
 from ...engine.numbers import capture, choices, late_lists, late_numbers, number_or_tensor, number_tensors
 from ...engine.region import Regions
 from ..defer.traced import effects_around, record
+from ..defer.traced_progress import stepped
 from ..defer.traced_texts import is_text_or_number
 from ..shared import traced_selection, traced_sides
 from ..shared.traced_calls import begun, judged
@@ -395,7 +396,8 @@ def may_leave(trace: Trace, iterated: Variable, first: int) -> bool:
     iterated: what it goes over, which is to have no state of its own: an iterator would tell how far it was asked.
     first: the line of the first exit of the loop, at which its steps are judged.
     """
-    if traced_sides.is_harmful(trace, first) or not all(map(_is_repeatable, iterated.realize().items)):
+    is_repeatable = (_is_repeatable(stepped(trace, each) or each) for each in iterated.realize().items)
+    if traced_sides.is_harmful(trace, first) or not all(is_repeatable):
         record_here(HARMFUL)
         return False
     if trace.is_in_a_body:
