@@ -164,7 +164,7 @@ def ended_by_data(self: Any, x: Tensor) -> tuple[Tensor, int]:
     bar = shown(tqdm, range(12))
     for place in bar:
         x = x * 0.8
-        bar.set_description(f"{x.norm().item():.2f} ")
+        bar.set_description(f"{place}: {x.norm().item():.2f} ")
         if x.norm() < 1.5:
             break
     return x, place
@@ -174,7 +174,7 @@ def ended_by_data(self: Any, x: Tensor) -> tuple[Tensor, int]:
 def ended_by_data_and_counted(self: Any, x: Tensor) -> tuple[Tensor, int]:
     first = x.norm()
     for place, layer in enumerate(shown(tqdm, self.layers)):
-        x = layer(x)
+        x = layer(x) + place
         if x.norm() < first * 0.6:
             break
     return x, place
