@@ -1,6 +1,8 @@
 """The names that rewritten code may call, each from where it is defined; `runtime` has them once torch is imported."""
 
 from .engine.door.held_contexts import watch as _enter_held_contexts
+from .engine.door.nested_kinds import watch as _flatten_kinds
+from .engine.door.shapes_in_place import watch as _see_shapes
 from .engine.epilogue.deferral import tracing
 from .rules.defer.traced import defer, defer_as_shown, deferrable, deferrable_as_shown, get_logger
 from .rules.defer.traced_kept import (
@@ -52,6 +54,7 @@ from .rules.shared.traced_speculated import (
 )
 from .rules.sweep.traced import candidate_rows, candidates, rows_at, sweep, sweep_listed, sweep_mask, swept
 from .rules.trap.traced import asserted, is_check, spared, tried
+from .rules.trap.traced_jumps import watch as _guard_jumps
 from .rules.value.traced import (
     answered,
     as_float,

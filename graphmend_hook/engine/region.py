@@ -24,7 +24,7 @@ from .door.own_code import is_of_package
 from .door.trace_state import State
 from .door.tracer import SourceLine, Trace, log
 from .door.variables import Variable, tensor_node
-from .facts.operations import may_fail, only_computes, only_writes_memory, written_nodes
+from .facts.operations import may_fail, only_changes_shape, only_computes, only_writes_memory, written_nodes
 from .facts.writes import memory_of
 from .numbers.size_guards import SizeGuards
 from .stores import Stores
@@ -229,8 +229,9 @@ def memory_made(made: Iterable[torch.fx.Node]) -> set[int]:
 
 
 def computes_in(own: set[int], node: torch.fx.Node) -> bool:
-    """Does the operation only compute, and write to such memory alone?"""
-    return only_computes(node) or (only_writes_memory(node) and memory_of(written_nodes(node)) <= own)
+    """Does the operation only compute, and write to such memory alone, or change the shape of what has such?"""
+    is_known = only_writes_memory(node) or only_changes_shape(node)
+    return only_computes(node) or (is_known and memory_of(written_nodes(node)) <= own)
 
 
 def _leave_failures_unsaid(compilation: Compilation, regions: Regions) -> None:

@@ -90,21 +90,22 @@ class Evidence:
             for target, value in self._bindings:
                 if known.get(target) is not Taint.YES and (taint := self.of(value)) > known.get(target, Taint.NO):
                     known[target] = taint
-            for bound, iterated in self._unpacked_lists:
+            for bound, iterated in self._unpacked_tensors:
                 if self.of(iterated) is not Taint.NO:
                     known.update(dict.fromkeys(_names_in(bound) - known.keys(), Taint.MAYBE))
             if known == before:
                 return known
 
     @cached_property
-    def _unpacked_lists(self) -> list[tuple[ast.expr, ast.expr]]:
-        """Targets of loops over numbers of tensors, ``for n in counts.tolist()``, each with what it goes over."""
+    def _unpacked_tensors(self) -> list[tuple[ast.expr, ast.expr]]:
+        """Targets of loops over tensors and their numbers, ``for n in counts.tolist()``, with what each goes over."""
         lists = {target for target, value in self._bindings if _is_list_of_tensor(value)}
+        lists |= {target for target, value in self._bindings if _draws_places(value)}
         return [
             (each, iterated)
             for target, whole in self._unpackings()
             for each, iterated in _iterated(target, whole)
-            if _is_list_of_tensor(iterated) or getattr(iterated, "id", "") in lists
+            if _is_list_of_tensor(iterated) or _draws_places(iterated) or getattr(iterated, "id", "") in lists
         ]
 
     @cached_property
@@ -610,6 +611,11 @@ def _unpacks(statement: ast.stmt, kinds: type | tuple[type, ...]) -> TypeGuard[a
 def _is_list_of_tensor(node: ast.expr) -> bool:
     """Is it ``x.tolist()``, or ``x.numpy()``?"""
     return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("numpy", "tolist")
+
+
+def _draws_places(node: ast.expr) -> bool:
+    """Is it ``torch.randperm(n)``, which programs go through, as through the list of it?"""
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "randperm"
 
 
 def _iterated(target: ast.expr, whole: ast.expr) -> list[tuple[ast.expr, ast.expr]]:

@@ -31,8 +31,8 @@ _MADE_LIKE = _names("full_like new_full new_ones new_tensor new_zeros ones_like 
 VIEWS = _names(
     "atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_to byte char chunk contiguous detach diagonal double "
     "expand expand_as flatten float half int long moveaxis movedim narrow permute positive ravel reshape reshape_as "
-    "select short split split_with_sizes squeeze swapaxes swapdims t to transpose type_as unbind unflatten unsqueeze "
-    "view view_as"
+    "select short split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose type_as unbind "
+    "unflatten unsqueeze view view_as"
 )
 _COPIES = _names("cat clone concat concatenate flip hstack pad repeat roll stack tile tril triu vstack")
 
@@ -166,7 +166,7 @@ _RARE = _names(
     "absolute aminmax atleast_1d atleast_2d atleast_3d bfloat16 bitwise_left_shift bitwise_right_shift concatenate "
     "copysign cosh erfc exp2 fmax fmin frac greater greater_equal hardsigmoid isneginf isposinf less less_equal "
     "moveaxis multiply nansum not_equal ravel reshape_as sgn signbit sinh split_with_sizes swapaxes swapdims "
-    "true_divide xlogy"
+    "tensor_split true_divide xlogy"
 )
 TENSOR_RESULT = (SPECULABLE - METADATA - _USUAL_ELSEWHERE - _RARE) | _names(
     "adaptive_avg_pool1d adaptive_avg_pool2d addmm argsort as_strided avg_pool1d avg_pool2d baddbmm "

@@ -1261,4 +1261,21 @@ SPICES = {
             "with contextlib.suppress(ValueError):\n    $B\n    w$i = $e\nif (w$i > 0).any():\n    $o = $e\n    w$i = w$i * 2\n$o = $o + w$i.sum()",
         ],
     ),
+    "tensors_as_places": Spice(  # places that tensors give, floats that are drawn, guards of helpers, shapes changed in place
+        [
+            "f$i = [lambda y: y + 1, lambda y: y * 2, torch.neg]\n$B\n$o = $o + f$i[$t.reshape(-1)[:2].float().argmax()]($t.float()).sum()",
+            "a$i = [0.5, 1.0, 2.0][($t > 0).sum() % 3]\n$B\n$o = $o * a$i",
+            "l$i = [0, 0, 0]\nl$i[($t > 0).sum() % 3] += 1\nl$i[int(($t > 1).sum()) % 3] += 2\nself.last = l$i",
+            "for j$i in torch.randperm(2):\n    $o = [lambda y: y + 1, lambda y: y * 2][j$i]($o)\n    if j$i == 1:\n        $B",
+            "d$i = {0: 1.0, 1: 2.0}\ntry:\n    $o = $o + d$i[($t > 0).sum() % 2]\nexcept KeyError:\n    $B",
+            "u$i = torch.empty(1).uniform_(-2, 2).item()\nif u$i == 0:\n    $B\n$o = $o * math.cos(math.radians(u$i)) + math.sin(u$i)\nself.last = round(u$i) * 2",
+            "u$i = torch.rand(1).item() * 360 % 90\nif u$i < 0 or u$i > 90:\n    raise ValueError(u$i)\nif u$i != 0:\n    $z = $e\n$o = $o + u$i",
+            "u$i = torch.empty(1).uniform_(0.25, 0.25).item()\nif u$i == 0.25:\n    $B\n$o = $o * u$i",
+            "def g$i(v, low=-100.0):\n    if v < low:\n        raise ValueError(f'{v:.3f}')\n    return v\n\n$B\nself.last = g$i($t.float().sum().item(), $k * 1.0)\n$B",
+            "s$i = {'sum': $t.float().sum().item(), 'max': $t.float().max().item()}\nself.count += 1\nfor k$i, v$i in s$i.items():\n    if v$i < -$k:\n        raise ValueError(k$i)\n$B",
+            "w$i = $t.float() * 1\nif $p:\n    w$i = w$i.clone()\n    w$i.unsqueeze_(0)\n    $o = $o + w$i.shape[0] + w$i.sum()\n$B",
+            "w$i = $t.float() * 1\nw$i.unsqueeze_(-1)\n$o = $o + w$i.dim()\nif $p:\n    $o = $o + (w$i * torch.linspace(0, 1, 3)).sum()",
+            "for j$i in range(2):\n    if $p:\n        for b$i in [$t.float(), $t.float() + 1]:\n            w$i = b$i * 2\n        $o = $o + w$i.sum()\n    $B",
+        ],
+    ),
 }

@@ -22,7 +22,7 @@ import torch
 from ..attempt import defects
 from ..attempt.compilation import begin_as_remembered
 from .own_code import OWN_FILES
-from .variables import Variable, is_unread, type_of
+from .variables import Variable, is_unread, kinds_in, type_of
 
 _KEPT = "graphmend_reads"  # the attribute of a translator with its reads, and of Dynamo's `OutputGraph`
 _TWICE = "graphmend_twice"  # that of an `OutputGraph`: other sources of an object, by the one that its variable has
@@ -325,7 +325,7 @@ def _asked_for_its_kind(owner: Variable, *kinds: Any) -> None:
     """With `isinstance` or `issubclass`: what a metaclass says."""
     value = _object_of(owner) if not is_unread(owner) else None
     value = value if isinstance(value, type) else type_of(owner)
-    for kind in kinds[0] if kinds and isinstance(kinds[0], tuple) else kinds:
+    for kind in kinds_in(kinds):
         if isinstance(kind, abc.ABCMeta):
             _add("a kind of object", fact=issubclass, given=(value, kind))
         elif type(kind) is not type and not type(kind).__module__.startswith("torch."):

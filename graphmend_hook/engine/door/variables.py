@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -25,6 +25,15 @@ def type_of(variable: Variable) -> type:
     except NotImplementedError:
         return object
     return kind
+
+
+def kinds_in(kinds: tuple[Any, ...]) -> Iterator[Any]:
+    """The kinds that `isinstance` is given: a tuple of such may hold tuples of such."""
+    for each in kinds:
+        if isinstance(each, tuple):
+            yield from kinds_in(each)
+        else:
+            yield each
 
 
 def is_tensor(variable: Variable) -> bool:

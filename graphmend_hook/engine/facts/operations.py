@@ -139,6 +139,13 @@ def only_writes_memory(node: torch.fx.Node) -> bool:
     return facts.writes is not None and not (facts.draws or facts.communicates or facts.changes_form)
 
 
+def only_changes_shape(node: torch.fx.Node) -> bool:
+    """Does it give what it is called on another shape, of the same memory: ``x.unsqueeze_(-1)``?"""
+    facts, name = facts_of(node), name_of(node)
+    is_known = facts.writes == frozenset({0, "self"}) and not (facts.draws or facts.communicates)
+    return is_known and facts.changes_form and name.endswith("_") and name[:-1] in tensor_ops.VIEWS
+
+
 def is_transforming(node: torch.fx.Node) -> bool:
     """Does it stand where a function transform begins or ends, or hands tensors on?"""
     return name_of(node) in _WRAPPING

@@ -245,6 +245,19 @@ def _tensors(found: Range, dtype: torch.dtype) -> list[torch.Tensor]:
     return [torch.tensor(bound, dtype=dtype, device="cpu") for bound in (found.low, found.high)]
 
 
+def is_drawn_from_many(node: torch.fx.Node) -> bool:
+    """Is it a float that torch draws from an interval, as it was drawn?  Hardly ever it is any one number."""
+    while name_of(node) in _HANDING_ON and len(node.all_input_nodes) == 1:
+        (node,) = node.all_input_nodes
+    value = node.meta.get("example_value")
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    if not (node.op.startswith("call") and is_float and facts_of(node).is_of_torch):
+        return False
+    low, high = _numbers(node, ("from", "to"), (0.0, 1.0))
+    is_between = name_of(node) == "uniform_" and low is not None and high is not None and low < high
+    return is_between or name_of(node) in _OF_INTERVALS
+
+
 # --- draws: the bounds of what each gives ----------------------------------------------------------------------------
 
 
@@ -278,6 +291,7 @@ def _whole(node: torch.fx.Node, dtype: torch.dtype) -> Bounds | None:
     return low, high - 1
 
 
+_OF_INTERVALS = frozenset({"rand", "rand_like", "randn", "randn_like"})
 _DRAWS: dict[str, Callable[[torch.fx.Node, torch.dtype], Bounds | None]] = {
     "rand": _unit,
     "rand_like": _unit,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..door.variables import Variable, fake_of, is_unread
+from ..door.variables import Variable, fake_of, is_unread, tensor_node
+from ..facts import ranges
 from . import late_lists, late_numbers
 
 Bounds = tuple[float, float]
@@ -22,6 +24,17 @@ _DIFFERENCES = (operator.sub, operator.isub)
 _PRODUCTS = (operator.mul, operator.imul)
 _QUOTIENTS = (operator.truediv, operator.itruediv)
 POWERS = (operator.pow, operator.ipow)
+_MONOTONE = (int, float, late_numbers.same, operator.pos, math.radians, math.degrees)
+REMAINDERS = (operator.mod, operator.imod)
+# What a comparison of a number between `low` and `high` with one between `least` and `most` gives in any case.
+_CERTAIN: dict[Any, Callable[..., bool | None]] = {
+    operator.lt: lambda low, high, least, most: high < least or (False if low >= most else None),
+    operator.le: lambda low, high, least, most: high <= least or (False if low > most else None),
+    operator.gt: lambda low, high, least, most: low > most or (False if high <= least else None),
+    operator.ge: lambda low, high, least, most: low >= most or (False if high < least else None),
+    operator.eq: lambda low, high, least, most: False if high < least or low > most else None,
+    operator.ne: lambda low, high, least, most: True if high < least or low > most else None,
+}
 
 
 def bounds_of(operand: Variable) -> Bounds | None:
@@ -35,7 +48,7 @@ def bounds_of(operand: Variable) -> Bounds | None:
         return (value, value) if is_finite else None
     function, operands = number.function, number.operands
     if late_numbers.is_reading(function):
-        return _of_dtype(fake_of(operands[0]).dtype)
+        return _of_draw(operands[0]) or _of_dtype(fake_of(operands[0]).dtype)
     if function is late_numbers.select:
         return _united(operands[1:])
     if function is late_lists.counted:
@@ -46,6 +59,23 @@ def bounds_of(operand: Variable) -> Bounds | None:
         return None
     found = _calculated(function, operands, known)
     return found if found is not None and all(map(math.isfinite, found)) else None
+
+
+def truth(number: Variable) -> bool | None:
+    """What a comparison gives whatever the data is; None where that decides, and of anything else."""
+    certain = _CERTAIN.get(number.function)
+    if certain is None or any(map(_may_be_infinite, number.operands)):
+        return None
+    one, other = map(bounds_of, number.operands)
+    return None if one is None or other is None else certain(*one, *other)
+
+
+def _of_draw(tensor: Variable) -> Bounds | None:
+    """Between which numbers torch's generator draws the one that the tensor holds; None of any other."""
+    found = ranges.range_of(late_numbers.trace_now(), tensor_node(tensor))
+    if found is None or found.may_be_nan or not (math.isfinite(found.low) and math.isfinite(found.high)):
+        return None
+    return found.low, found.high
 
 
 def _of_dtype(dtype: torch.dtype) -> Bounds | None:
@@ -79,13 +109,23 @@ def _calculated(function: Any, operands: list[Variable], parts: list[Bounds]) ->
         return min(low / least, high / least), max(low / least, high / least)
     if function in POWERS and least == most:
         return power(low, high, least)
-    if function is operator.neg:
-        return -high, -low
     if function is round:
-        return round(low, int(least)), round(high, int(least))
+        places = [] if len(parts) == 1 else [int(least)]
+        return round(low, *places), round(high, *places)
     if function in (abs, math.fabs):
         return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
-    return (low, high) if function in (float, late_numbers.same, operator.pos) else None
+    if function in REMAINDERS and least == most > 0:
+        return 0, most
+    return _of_one(function, low, high)
+
+
+def _of_one(function: Any, low: float, high: float) -> Bounds | None:
+    """What a function of one number gives of those from `low` to `high`."""
+    if function is operator.neg:
+        return -high, -low
+    if function in (math.sin, math.cos):
+        return -1.0, 1.0
+    return (function(low), function(high)) if function in _MONOTONE else None
 
 
 def limits_of(operand: Variable) -> Bounds:
@@ -117,7 +157,9 @@ def _may_be_infinite(operand: Variable) -> bool:
     if not late_numbers.is_late(operand) or late_numbers.kind_of(operand) in (bool, int):
         return False
     number = operand.realize()
-    if late_numbers.is_reading(number.function) or number.function is late_numbers.select:
+    if late_numbers.is_reading(number.function):
+        return _of_draw(number.operands[0]) is None
+    if number.function is late_numbers.select:
         return True
     return any(map(_may_be_infinite, number.operands))
 
@@ -145,6 +187,11 @@ def may_be_raised(base: Variable, exponent: Any) -> bool:
         return False
     given = power(*found, exponent)
     return given is not None and all(map(math.isfinite, given))
+
+
+def is_finite(operand: Variable) -> bool:
+    """Is it known that it is neither infinite, nor no number?"""
+    return bounds_of(operand) is not None and not _may_be_infinite(operand)
 
 
 def are_known(operand: Variable) -> bool:

@@ -18,15 +18,24 @@ from typing import Any
 import torch
 
 from ..door.question import at_connection
-from ..door.tracer import Trace
+from ..door.tracer import Trace, covered_trace_at
 from ..door.unguarded import PLAIN
-from ..door.variables import Variable, is_unread, python_of, tuple_of
+from ..door.variables import (
+    Variable,
+    fake_of,
+    has_fixed_sizes,
+    is_plain_tensor,
+    is_unread,
+    python_of,
+    tuple_of,
+)
 from . import captured_tensors, late_numbers
 from .late_numbers import is_late, kind_of, same, select
 
 _MOST = 16  # constants that the data chooses from
 _MOST_PLACES = 8  # of a list, of which the data gives one
 _LITTLE = 1 << 10
+_OF_PLACES = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)  # the dtypes of places in a list
 _GROWING = (operator.pow, operator.ipow, operator.lshift, operator.ilshift, operator.mul, operator.imul)
 # Methods of texts without those that fill up, or take a text for a pattern.
 _OF_TEXTS = frozenset(name for name in dir(str) if not name.startswith("_")) - {
@@ -184,7 +193,8 @@ def _are_one(left: Variable, right: Variable) -> bool:
         return True
     if any(is_unread(each) or is_late(each) or not each.is_python_constant() for each in (left, right)):
         return False
-    return _spelling(left.as_python_constant()) == _spelling(right.as_python_constant())
+    one, other = left.as_python_constant(), right.as_python_constant()
+    return one is other or (type(one) in PLAIN and _spelling(one) == _spelling(other))
 
 
 def has(text: Variable, method: str) -> bool:
@@ -204,7 +214,7 @@ def item(translator: Any, held: Variable, key: Variable) -> Variable:
 
     Of modules and functions, ``self.experts[k]``, one is called then.
     """
-    found = _places(translator, held, key)
+    found = _places(translator, held, key) if is_late(key) else None
     if found is None:
         return None
     (constants, tests), lines = found, key.realize().lines
@@ -213,6 +223,17 @@ def item(translator: Any, held: Variable, key: Variable) -> Variable:
     if made is None and all(map(_is_called, items)):
         return _kind_of_part()(tests[:-1], [each.realize() for each in items], lines)
     return made
+
+
+def as_number(translator: Any, held: Variable, place: Variable) -> Variable:
+    """The place in a list that a tensor of one whole number is, as its number; any other key as it is."""
+    is_tensor = not is_unread(place) and is_plain_tensor(place) and _length_of(held) > 0
+    trace = covered_trace_at(translator) if is_tensor else None
+    if trace is None or not late_numbers.may_wait_here(trace):
+        return place
+    fake = fake_of(place)
+    is_place = has_fixed_sizes(fake) and fake.numel() == 1 and fake.dtype in _OF_PLACES
+    return late_numbers.late_of(trace, place) if is_place else place
 
 
 def store(translator: Any, held: Variable, key: Variable, value: Variable) -> bool:
@@ -370,10 +391,11 @@ def watch() -> None:
 def _taking_choices(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(otherwise)
     def call(held: Any, translator: Any, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
-        if args and is_late(args[0]) and not kwargs:
-            if name == "__setitem__" and store(translator, held, *args):
+        key = as_number(translator, held, args[0]) if args and not kwargs else None
+        if key is not None and is_late(key):
+            if name == "__setitem__" and store(translator, held, key, *args[1:]):
                 return _constant(None)
-            made = item(translator, held, args[0]) if name in ("__getitem__", "get") else None
+            made = item(translator, held, key) if name in ("__getitem__", "get") else None
             if made is not None:
                 return made
         return otherwise(held, translator, name, args, kwargs)
@@ -384,7 +406,8 @@ def _taking_choices(otherwise: Callable[..., Any]) -> Callable[..., Any]:
 def _storing_choices(otherwise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(otherwise)
     def store_at(held: Any, translator: Any, key: Variable, value: Variable | None) -> Any:
-        if value is not None and is_late(key) and store(translator, held, key, value):
+        number = as_number(translator, held, key)
+        if value is not None and is_late(number) and store(translator, held, number, value):
             return _constant(None)
         return otherwise(held, translator, key, value)
 

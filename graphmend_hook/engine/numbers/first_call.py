@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..door.frame_guards import result_of
 from ..door.tracer import log
-from ..door.variables import PLAIN_TENSORS
+from ..door.variables import LITTLE, PLAIN_TENSORS, bytes_of
 from ..facts.operations import facts_of, is_of_torch
-from ..facts.writes import memory_of, written_by
+from ..facts.writes import fakes_of, memory_of, written_by
 
 
 def values_of(wanted: Sequence[torch.fx.Node]) -> list[Any] | None:
@@ -36,6 +36,24 @@ def is_any_false(conditions: Sequence[torch.fx.Node]) -> bool:
     except Exception as error:
         log.debug("not known in this call: %s", error)
         return False
+
+
+def is_made_of_constants(node: torch.fx.Node) -> bool:
+    """Is the operation given no tensor, and has no more to do than to make one of what it is given?  It is made once.
+
+    So it cannot fail in the graph either, whatever the data is.
+    """
+    fakes = fakes_of(node)
+    is_plain = bool(fakes) and all(type(fake.numel()) is int and fake.device.type != "meta" for fake in fakes)
+    if node.all_input_nodes or not is_plain or bytes_of(fakes) > LITTLE:
+        return False
+    try:
+        with torch.no_grad(), torch._C.DisableTorchFunction(), _disable_current_modes():
+            _computed(node, {})
+    except Exception as error:
+        log.debug("%s may fail: %s", node, error)
+        return False
+    return True
 
 
 def _needed(wanted: Sequence[torch.fx.Node]) -> list[torch.fx.Node]:

@@ -27,7 +27,7 @@ from ..door.unguarded import can_be_loaded
 from ..door.variables import Variable, answer_before, is_unbacked, is_unread
 from ..facts.writes import example_of
 from ..graph_end.order import Change
-from . import late_numbers
+from . import bounds, late_numbers
 from .number_inputs import computed_input
 
 _MOST_PARTS = 256  # of a formula, which guards calculate at each call
@@ -120,10 +120,10 @@ class _Computed:
 
 
 def truth(trace: Trace, number: Variable) -> bool | None:
-    """Is the late number not zero?  It is a guard from now on; None where the inputs alone do not say it."""
+    """Is the late number not zero?  None where neither its bounds nor the inputs say it, which is guarded then."""
     known = _known(trace, number)
     if known is None:
-        return None
+        return bounds.truth(number)
     is_true = bool(known.value)
     known.guard(trace, functools.partial(_holds, known, is_true), f"what is made of the state is {is_true}")
     return is_true

@@ -53,22 +53,23 @@ _LEFT = (
 _OF_TRUTHS = (operator.and_, operator.or_)  # as Dynamo joins the answers for ``state in (...)``
 ADDITIONS = (operator.add, operator.iadd)
 _LITTLE = 1 << 256  # a float may be greater
-REMAINDERS = (operator.mod, operator.imod, operator.floordiv, operator.ifloordiv)
-_OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs)
+REMAINDERS = (*bounds.REMAINDERS, operator.floordiv, operator.ifloordiv)
+_OF_FLOATS = (math.isnan, math.isinf, math.isfinite, math.fabs, math.radians, math.degrees, math.atan, math.tanh)
 # The least and the greatest number for which they do not fail; what is no number is given back.
 _DOMAINS = {
     math.exp: (-math.inf, 709.0),
     math.sqrt: (0.0, math.inf),
     **dict.fromkeys((math.log, math.log2, math.log10), (sys.float_info.min, math.inf)),
+    **dict.fromkeys((math.sin, math.cos, math.tan), (-sys.float_info.max, sys.float_info.max)),
 }
-_OF_ONE = (abs, bool, float, int, operator.neg, operator.pos, operator.not_)
+_OF_ONE = (abs, bool, float, int, round, operator.neg, operator.pos, operator.not_)
 
 
 def add_handlers(kind: Any) -> None:
     """Let Dynamo's builtins of numbers take a late one."""
     from torch._dynamo.variables.builtin import BuiltinVariable
     from torch._dynamo.variables.constant import ConstantVariable
-    from torch._dynamo.variables.tensor import SymNodeVariable
+    from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 
     others = (kind, ConstantVariable, *unread_kinds(), SymNodeVariable)
     handlers = BuiltinVariable.call_function_handler_cache
@@ -91,6 +92,8 @@ def add_handlers(kind: Any) -> None:
     _let_slices_ask()
     for other in late_numbers.all_kinds():
         handlers[operator.getitem, other, kind] = _looked_up
+        if not issubclass(other, TensorVariable):
+            handlers[operator.getitem, other, TensorVariable] = functools.partial(_taken_at, other)
         handlers[isinstance, kind, other] = functools.partial(_is_instance, isinstance)
 
 
@@ -106,6 +109,22 @@ def _looked_up(translator: Any, args: list[Variable], _kwargs: dict[str, Variabl
         return chosen
     place = _of_table(args[1]) if held.is_tensor() else known_numbers.constant_of(Trace(translator), args[1])
     return BuiltinVariable(operator.getitem).call_function(translator, [held, place or give_up(args[1])], {})
+
+
+def _taken_at(kind: Any, translator: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+    """``self.experts[gate.argmax()]``: a tensor of one whole number is a place in a list, as the number is.
+
+    kind: Dynamo's class for what is looked into.
+    """
+    from torch._dynamo.variables.builtin import BuiltinVariable
+    from torch._dynamo.variables.tensor import TensorVariable
+
+    held, place = (each.realize() for each in args)
+    found = choices.item(translator, held, choices.as_number(translator, held, place))
+    if found is not None:
+        return found
+    otherwise = BuiltinVariable._make_handler(operator.getitem, [kind, TensorVariable], bool(kwargs))
+    return otherwise(translator, args, kwargs)
 
 
 def _let_slices_ask() -> None:
@@ -403,6 +422,6 @@ def _suits(trace: Trace, function: Any, given: list[Variable], kinds: list[type]
         (low, high), (least, most) = bounds.limits_of(given[0]), _DOMAINS[function]
         is_little = kinds == [float] or late_numbers.state.is_bounded(trace, given[0])
         return is_little and bool not in kinds and least <= low and high <= most
-    if function is int:
-        return float not in kinds and Real not in kinds  # of infinity there is none
-    return function is not float or kinds in ([bool], [float])
+    if function in (int, round):
+        return (float not in kinds and Real not in kinds) or bounds.is_finite(given[0])  # of infinity there is none
+    return function is not float or kinds in ([bool], [float]) or (kinds == [int] and _is_little(given[0]))

@@ -277,7 +277,7 @@ def kind_of_variable() -> Any:
             """What `var_getattr` does, since torch 2.15."""
             if self.kind is NumberOrTensor:
                 return tensors.resolved(self).tp_getattro_impl(translator, name)
-            if name not in ("append", *methods.get(self.kind, ())) and not choices.has(self, name):
+            if name not in ("__round__", "append", *methods.get(self.kind, ())) and not choices.has(self, name):
                 give_up(self)
             return GetAttrVariable(self, name)
 

@@ -24,6 +24,7 @@ from ..door import counters
 from ..door.question import question
 from ..door.tracer import Trace
 from ..door.variables import Variable, fake_of, is_plain_tensor, is_unread, tensor_node, tuple_of
+from ..facts import ranges
 from ..facts.operations import name_of
 from ..facts.selections import ASKING_FOR_SOME
 from ..graph_end.order import Verdict
@@ -66,6 +67,8 @@ _BOUND = 1 << 53  # of one of the state: as many as there are of them in a progr
 _OF_GRAPH = (late_numbers.select, late_lists.listed, late_lists.counted)
 _SUMS = (operator.add, operator.iadd, operator.sub, operator.isub, operator.neg, abs)
 _COMPARED = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
+# What makes of floats that differ such as mostly differ.
+_KEEPING_APART = frozenset({*_SUMS, operator.mul, operator.imul, operator.mod, operator.imod, operator.truediv, float})
 _JOINING = {operator.and_: torch.logical_and, operator.or_: torch.logical_or}
 _OF_WHOLE = frozenset({*_COMPARED, *_SUMS, operator.mul, operator.imul, min, max})
 # Methods and functions that may be given a number as such a tensor, beside a tensor that comes first.
@@ -337,14 +340,45 @@ def is_filled(number: Variable) -> bool:
 def supposed(trace: Trace, number: Variable) -> bool | None:
     """The truth of a list, or of a test whether there is anything in it, where there is: which is a guard then.
 
-    None of another number, and where no guard may be.
+    So too of a test whether a float that was drawn is one certain number.  None of another number, and where no guard
+    may be.
     """
-    answer = _of_filled(number)
+    answer = number.function is operator.ne if _is_drawn_apart(number) else _of_filled(number)
     made = None if answer is None else tensor_of(trace, number)
     if made is None:
         return None
     fails = call(trace, operator.eq, made, not answer)  # of a length: that it is 0
     return answer if may_expect_false(trace, fails) else None
+
+
+@question(otherwise=False)
+def is_sure(_trace: Trace, test: Variable) -> bool:
+    """Is the answer to a test of late numbers the same, whatever the data is, or but for one draw of millions?"""
+    number = None if is_unread(test) else test.realize()
+    return late_numbers.is_late(number) and (_is_drawn_apart(number) or bounds.truth(number) is not None)
+
+
+def is_decided(number: Variable) -> bool:
+    """Does a test of it need no guard of the graph?  The program's state says what is made of that alone."""
+    return number.kind not in DTYPES or not _is_of_graph(number) or bounds.truth(number) is not None
+
+
+def _is_drawn_apart(number: Variable) -> bool:
+    """Is asked whether a float that was drawn is one certain number?"""
+    return number.function in (operator.eq, operator.ne) and any(map(_is_drawn, number.operands))
+
+
+def _is_drawn(operand: Variable) -> bool:
+    """Is it a float that torch draws from an interval, or made of one by a sum, say, with a constant that is not 0?"""
+    if not late_numbers.is_late(operand):
+        return False
+    number = operand.realize()
+    if late_numbers.is_reading(number.function):
+        return ranges.is_drawn_from_many(tensor_node(number.operands[0]))
+    drawn = [each for each in number.operands if _is_drawn(each)]
+    others = [each for each in number.operands if each not in drawn]
+    are_fixed = all(not is_unread(each) and each.is_python_constant() and each.as_python_constant() for each in others)
+    return number.kind is float and number.function in _KEEPING_APART and len(drawn) == 1 and are_fixed
 
 
 def _of_filled(number: Variable) -> bool | None:

@@ -29,6 +29,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (abs, bool, float, int, min, max, round)},
     **{each.__name__: each for each in (math.isnan, math.isinf, math.isfinite, math.fabs)},
     **{each.__name__: each for each in (math.exp, math.sqrt, math.log, math.log2, math.log10)},
+    **{
+        each.__name__: each for each in (math.sin, math.cos, math.tan, math.atan, math.tanh, math.radians, math.degrees)
+    },
     **{each.__name__: each for each in (late_numbers.select, late_numbers.same, late_numbers.divide)},
 }
 _NAMES = {function: name for name, function in _FUNCTIONS.items()} | {

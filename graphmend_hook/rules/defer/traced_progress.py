@@ -12,15 +12,16 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ...engine.attempt.attempt import Feature, Lifetime
-from ...engine.attempt.compilation import Compilation, compilation_of
+from ...engine.attempt.compilation import Compilation
 from ...engine.door.question import at_connection, is_answered, question
-from ...engine.door.tracer import UNOBSERVED_CONTEXTS, Trace, covered_trace_at
-from ...engine.door.variables import Variable, is_unread, tuple_of, type_of
+from ...engine.door.stand_ins import Call, Called, answer_calls, kept_inside
+from ...engine.door.tracer import UNOBSERVED_CONTEXTS, Trace
+from ...engine.door.variables import Variable, tuple_of, type_of
 from ...engine.epilogue import deferral
 from ...source import covered
 from ...source.progress_bars import OF_RANGE, SHOWING, TQDM, TRACK
@@ -35,29 +36,9 @@ _BARS = Feature("progress bars are shown behind the graph", Lifetime.CODE)
 @functools.cache
 def watch() -> None:
     """Stand where Dynamo calls a class, or a function, of the program, from now on."""
-    from torch._dynamo.variables.builtin import BuiltinVariable
-    from torch._dynamo.variables.functions import SkipFunctionVariable, UserFunctionVariable
-    from torch._dynamo.variables.user_defined import UserDefinedClassVariable
-
-    _let(UserDefinedClassVariable, "value", _is_bar, _bar)
-    _let(UserFunctionVariable, "fn", lambda function: function is _loaded(*TRACK), _steps_of)
-    _let(SkipFunctionVariable, "value", _is_of_range, _bar_of_range)
-    _look_at_types(BuiltinVariable)
-
-
-def _look_at_types(kind: Any) -> None:
-    """Stand where Dynamo answers ``type(bar)``, which is not that of the bar behind the graph."""
-    otherwise = kind.call_type
-
-    @functools.wraps(otherwise)
-    def call_type(builtin: Any, translator: Any, asked: Variable) -> Any:
-        if not is_unread(asked) and type_of(asked) in UNOBSERVED_CONTEXTS:
-            compilation = compilation_of(translator.output)
-            if not compilation.of(_Bars).is_making:  # as Dynamo does to make one
-                _without(compilation, "the type of a progress bar is asked for")
-        return otherwise(builtin, translator, asked)
-
-    kind.call_type = call_type
+    answer_calls(Called.CLASS, _is_bar, _bar)
+    answer_calls(Called.FUNCTION, lambda function: function is _loaded(*TRACK), _steps_of)
+    answer_calls(Called.SKIPPED, _is_of_range, _bar_of_range)
 
 
 def _loaded(module: str, name: str) -> Any:
@@ -80,19 +61,11 @@ def _is_of_tqdm(called: Any) -> bool:
     return isinstance(called.__module__, str) and called.__module__.partition(".")[0] == TQDM[0].partition(".")[0]
 
 
-def _let(kind: Any, holder: str, is_such: Callable[[Any], bool], made_of: Callable[..., Variable]) -> None:
-    """holder: the attribute of such a variable that is what it calls."""
-    otherwise = kind.call_function
+@dataclass
+class _Bars:
+    """The lists of those that an attempt moves only as long as data has not ended their loops."""
 
-    @functools.wraps(otherwise)
-    def call_function(called: Any, translator: Any, args: Sequence[Variable], options: dict[str, Variable]) -> Any:
-        trace = covered_trace_at(translator) if is_such(getattr(called, holder)) else None
-        made = None
-        if trace is not None and _may_wait(trace):
-            made = made_of(_Call(trace, getattr(called, holder), args, options))
-        return otherwise(called, translator, args, options) if made is None else made
-
-    kind.call_function = call_function
+    followed: list[Variable] = field(default_factory=list)
 
 
 def _may_wait(trace: Trace) -> bool:
@@ -100,67 +73,16 @@ def _may_wait(trace: Trace) -> bool:
     return is_on and is_answered(trace) and trace.compilation.allows(_BARS)
 
 
-@dataclass
-class _Bars:
-    """Those of an attempt.
-
-    followed: the lists of those that move only as long as data has not ended their loops.
-    is_making: is one being made for the trace?
-    """
-
-    followed: list[Variable] = field(default_factory=list)
-    is_making: bool = False
-
-
-class _Call:
-    """The call of a bar: of `called`, for the items of an iterable, with the other arguments."""
-
-    def __init__(self, trace: Trace, called: Any, args: Sequence[Variable], options: dict[str, Variable]) -> None:
-        self._trace, self.called, self._args, self._options = trace, called, args, options
-        self.shown: Variable = None
-        self.items: Variable = None
-
-    def inlined(self, function: object, *given: object) -> Variable:
-        """What the traced function gives; given: variables, or constants."""
-        return self._variable(function).call_function(self._trace.translator, [*map(self._variable, given)], {})
-
-    def _variable(self, value: object) -> Variable:
-        from torch._dynamo.variables.base import VariableTracker
-
-        if isinstance(value, VariableTracker):
-            return value
-        if value is self.called:
-            return deferral.constant_of(self._trace, value, "graphmend_progress")
-        return VariableTracker.build(self._trace.translator, value)
-
-    def stand_in(self) -> Variable:
-        """A bar for the trace."""
-        made = deferral.constant_of(self._trace, _stand_in(self.called), "graphmend_progress")
-        bars = self._trace.compilation.of(_Bars)
-        bars.is_making = True
-        try:
-            bar = made.call_function(self._trace.translator, [self.shown, self.items], {})
-        finally:
-            bars.is_making = False
-        kind: Any = type(bar)
-        bar.__class__ = _kind_of_bar(kind)
-        return bar
-
-    def of_range(self) -> _Call:
-        """That which a function makes of its arguments, for what `range` makes of them."""
-        names = self.called.__code__.co_names
-        kind = next(found for found in map(self.called.__globals__.get, names) if isinstance(found, type))
-        return _Call(self._trace, kind, [self.inlined(range, *self._args)], self._options)
-
-    def begins(self) -> bool:
-        """Let the bar be made behind the graph; False where it is to be made as it was written."""
-        first, *others = _parameters(self.called)
-        if len(self._args) > 1 + len(others) or not {first, *others} >= self._options.keys():
-            return False
-        given = {**dict(zip((first, *others), self._args, strict=False)), **self._options}
-        self.items = given.pop(first, None) or self._variable(None)
-        self.shown = self.inlined(_begun, self.called, self.items, (*given,), tuple_of([*given.values()]))
-        return not (self.shown.is_python_constant() and self.shown.as_python_constant() is False)
+def _begun_by(call: Call) -> tuple[Variable, Variable] | None:
+    """The list of a bar that is made behind the graph, and its items; None where it is to be made as it was written."""
+    first, *others = _parameters(call.called)
+    if len(call.args) > 1 + len(others) or not {first, *others} >= call.options.keys() or not _may_wait(call.trace):
+        return None
+    given = {**dict(zip((first, *others), call.args, strict=False)), **call.options}
+    items = given.pop(first, None) or call.variable(None)
+    shown = call.inlined(_begin, call.called, items, (*given,), tuple_of([*given.values()]))
+    is_refused = shown.is_python_constant() and shown.as_python_constant() is False
+    return None if is_refused else (shown, items)
 
 
 def _parameters(called: Any) -> list[str]:
@@ -171,19 +93,24 @@ def _parameters(called: Any) -> list[str]:
     return [name for name in names if name != "kwargs"]
 
 
-def _bar(call: _Call) -> Variable:
-    return call.stand_in() if call.begins() else None
+def _bar(call: Call) -> Variable:
+    begun = _begun_by(call)
+    return None if begun is None else call.stand_in(_stand_in(call.called), [*begun], _without)
 
 
-def _steps_of(call: _Call) -> Variable:
-    return call.inlined(_steps, call.shown, call.items) if call.begins() else None
+def _steps_of(call: Call) -> Variable:
+    begun = _begun_by(call)
+    return None if begun is None else call.inlined(_steps, *begun)
 
 
-def _bar_of_range(call: _Call) -> Variable:
-    return _bar(call.of_range())
+def _bar_of_range(call: Call) -> Variable:
+    """What such a function makes of its arguments."""
+    names = call.called.__code__.co_names
+    kind = next(found for found in map(call.called.__globals__.get, names) if isinstance(found, type))
+    return _bar(Call(call.trace, kind, [call.inlined(range, *call.args)], call.options))
 
 
-def _begun(called: Any, items: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+def _begin(called: Any, items: Any, names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     """Traced: let the bar be made behind the graph, and give the list of it; False where it cannot be."""
     if "disable" in names and values[names.index("disable")] is True:
         return None
@@ -327,44 +254,9 @@ def _give_up(trace: Trace, why: str) -> None:
     _without(trace.compilation, "a progress bar is not only shown")
 
 
-@functools.cache
-def _kind_of_bar(kind: Hashable) -> Any:
-    """Dynamo's class for objects of the program, but for what tells the class of one."""
-
-    class BarVariable(kind):  # type: ignore[misc, valid-type]
-        """A bar in the trace."""
-
-        def var_getattr(self, translator: Any, name: str) -> Any:
-            if name == "__class__":
-                _without(compilation_of(translator.output), "the type of a progress bar is asked for")
-            return super().var_getattr(translator, name)
-
-    return BarVariable
-
-
 @question(otherwise=None)
 def _kept_inside(trace: Trace) -> Any:
-    return _kind_of_kept()(trace.compilation)
-
-
-@functools.cache
-def _kind_of_kept() -> Any:
-    """`KeptInsideVariable`, whose base is Dynamo's; it takes seconds to import."""
-    from torch._dynamo.variables.base import VariableTracker
-
-    class KeptInsideVariable(VariableTracker):  # type: ignore[misc]
-        """What must not leave the trace: where it would, or is asked for anything, bars are as they were written."""
-
-        _nonvar_fields = {"compilation", *VariableTracker._nonvar_fields}
-
-        def __init__(self, compilation: Compilation, **more: Any) -> None:
-            super().__init__(**more)
-            self.compilation = compilation
-
-        def reconstruct(self, _codegen: Any) -> None:
-            _without(self.compilation, "a progress bar is given away")
-
-    return KeptInsideVariable
+    return kept_inside(trace.compilation, _without)
 
 
 class _Steps:

@@ -272,8 +272,8 @@ class Side(Speculation):
             if spelling in known or spelling not in names.bound:
                 self.value(name(spelling, statement))
         self.body += _AS_WRITTEN.fill(statement, STATEMENT=statement)
-        self.assigned |= names.bound & known
-        self.assigned |= bound_for_certain(statement)
+        self.assigned |= (names.bound & known) | bound_for_certain(statement)
+        self.uncertain |= names.bound - self.assigned
 
     def _assign(self, at: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
         lowered = self.judged(value, self.test(value)) if says_whether_left(at) else self.whole(value)

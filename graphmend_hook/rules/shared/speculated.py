@@ -90,6 +90,9 @@ class Speculation:
         self.bound: frozenset[str] = around.bound | around.assigned if around else before
         self.perhaps: frozenset[str] = frozenset()  # may be bound, which the trace will see
         self.assigned: set[str] = set()
+        self.uncertain: set[str] = (
+            set()
+        )  # bound since by a loop, say: where they are not, reading them fails as in eager
         self.reads: set[str] = set()
         self._kept: set[str] = set()
         self._asked = 0  # how many names of ours hold operands of questions
@@ -210,6 +213,8 @@ class Speculation:
     def _name(self, node: ast.Name) -> ast.expr:
         if node.id in self._locals:
             known = self.bound | self.assigned | self.perhaps
+            if node.id in self.uncertain and node.id not in known:
+                return node
             if node.id in self._own and node.id not in known:
                 raise Declined(MAY_BE_UNBOUND, f"`{node.id}` may be unbound where it would be read; assign it before")
             if node.id not in self.assigned:

@@ -46,6 +46,7 @@ from ...engine.facts.truths import is_same
 from ...engine.facts.writes import dimensions_of, fakes_of, memory_of, written_by
 from ...engine.numbers import number_tensors
 from ...engine.numbers.captured_tensors import call
+from ...engine.numbers.first_call import is_made_of_constants
 from ...engine.numbers.runtime_asserts import IN_SIDE
 from ...engine.region import Region, Regions, computes_in, memory_made, nodes_since
 from ...engine.shelter import Shelters, add, is_trained, shelter, taken_at
@@ -200,7 +201,8 @@ def _is_harmless(trace: Trace, node: torch.fx.Node, made: Sequence[torch.fx.Node
     if selections.has_open_sizes(node):
         is_known = selections.is_harmless(trace, node) or _fails_before(node, made) or _looks_at_nothing(trace, node)
         return is_known or _finds_something(trace, node)
-    is_known = _cannot_fail(node) or is_inside(trace, node) or _has_looked_there(trace, node)
+    is_known = _cannot_fail(node) or is_made_of_constants(node)
+    is_known = is_known or is_inside(trace, node) or _has_looked_there(trace, node)
     return is_known or _looks_where_taken(trace, node) or _solves_where_taken(trace, node)
 
 

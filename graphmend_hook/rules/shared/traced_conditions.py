@@ -84,7 +84,7 @@ def of_range(test: torch.Tensor) -> bool | None:
 
 def has_known_range(test: Any) -> bool:
     """Does the range of its numbers decide the test?  Then nothing needs to be merged."""
-    return has_truth(test) and _by_range(test) is not None
+    return has_truth(test) and (_by_range(test) is not None or number_tensors.is_sure(test))
 
 
 def _by_range(test: Any) -> bool | None:

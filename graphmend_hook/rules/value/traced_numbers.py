@@ -16,6 +16,7 @@ from ...engine.door.variables import Variable, is_symbol
 from ...engine.epilogue.deferral import without_gradient
 from ..shared.traced_conditions import are_same_shapes, may_join, may_join_by_elements, undecided
 from ..shared.traced_operations import is_tensor
+from .traced import read
 
 _WHOLE = 2**53  # the whole numbers that float64 holds exactly
 
@@ -73,7 +74,7 @@ def compare(name: str, left: Any, right: Any, numbers: tuple[bool, bool]) -> Any
 
 
 def _read(operand: Any, stands_for_number: bool) -> Any:
-    return operand.item() if stands_for_number and isinstance(operand, torch.Tensor) else operand
+    return read(operand) if stands_for_number and isinstance(operand, torch.Tensor) else operand
 
 
 def _is_beyond(tensor: Any, value: Any) -> bool:

@@ -1914,3 +1914,13 @@ class Outside(LE):
     def forward(self, x, i):
         self.n = i.item() + 0
         return self.experts[i.item()](x)
+
+
+@case()
+class SpikesOverAverage(M):
+    def forward(self, x):
+        loss = self.fc(x).pow(2).mean()
+        self.ema = loss.item() if self.ema is None else 0.9 * self.ema + 0.1 * loss.item()
+        if loss.item() > 2 * self.ema:
+            log.warning("spike %.2f vs %.2f", loss.item(), self.ema)
+        return loss
