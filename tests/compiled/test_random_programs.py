@@ -163,7 +163,7 @@ def f(self, x, y, n, flag):
 
 @pytest.mark.slow
 def test_the_programs_reach_every_rule() -> None:
-    text = module_of([program_of(seed) for seed in range(600)])
+    text = module_of([program_of(seed) for seed in range(900)])
     sites = rewrite(text.encode(), "programs.py", active_rules(RULE_NAMES)).sites
     seen = {(site.rule, site.outcome) for site in sites if re.match(r"f\d", site.function)}
     # For what these decline, a program needs two rare spices.

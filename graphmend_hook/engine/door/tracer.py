@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
+import inspect
 import itertools
 import logging
 import sys
@@ -75,11 +77,21 @@ class Trace:
 
     @property
     def is_in_an_unknown_context(self) -> bool:
-        """Is one open that Dynamo itself knows nothing of?  It may catch exceptions, or lead an effect elsewhere."""
+        """Is one of the program's open that may catch an exception?  What else one does the trace sees."""
         from torch._dynamo.variables.ctx_manager import GenericContextWrappingVariable
 
         unknown = (each for each in self.contexts() if isinstance(each, GenericContextWrappingVariable))
-        return any(type(each.cm_obj) not in UNOBSERVED_CONTEXTS for each in unknown)
+        return any(type(each.cm_obj) not in UNOBSERVED_CONTEXTS and self._may_catch(each) for each in unknown)
+
+    def _may_catch(self, context: Any) -> bool:
+        """May its ``__exit__`` give something that is true, or a handler stand around the ``yield`` that it is?"""
+        kind = type(context.cm_obj)
+        if kind is contextlib._GeneratorContextManager:
+            made_of = self.output.side_effects.store_attr_mutations.get(context, {}).get("gen")
+            code = getattr(made_of, "code", None)
+            return not isinstance(code, CodeType) or has_handlers(code)
+        code = getattr(getattr(kind, "__exit__", None), "__code__", None)
+        return code is None or not gives_nothing(code)
 
     @cached_property
     def _frame(self) -> Any:
@@ -259,6 +271,22 @@ def has_handlers(code: CodeType) -> bool:
     begun = (names[place:] for place, each in enumerate(names) if each == "PUSH_EXC_INFO")
     handlers = [[*itertools.takewhile(lambda each: each != "RERAISE", handler)] for handler in begun]
     return any("WITH_EXCEPT_START" not in handler and _catches(handler) for handler in handlers)
+
+
+def gives_nothing(code: CodeType) -> bool:
+    """Does the function give None, or False, wherever it returns?"""
+    before, instructions = None, dis.get_instructions(code)
+    for each in instructions:
+        if each.opname == "RETURN_VALUE" and not _is_constant(before):
+            return False
+        if each.opname == "RETURN_CONST" and each.argval:
+            return False
+        before = each
+    return not code.co_flags & inspect.CO_GENERATOR
+
+
+def _is_constant(instruction: Any) -> bool:
+    return instruction is not None and instruction.opname == "LOAD_CONST" and not instruction.argval
 
 
 def _tells(frame: Any, target: Any, names: list[str]) -> bool:

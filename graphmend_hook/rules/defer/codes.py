@@ -83,9 +83,9 @@ MAY_CHANGE = code(
 )
 REDIRECTED = code(
     "GM101-T05",
-    sentence="the call stands in a context manager or behind an assignment that may redirect it or change its text",
+    sentence="the call stands in a context manager that may swallow an exception, or behind an assignment that may redirect it or change its text",
     remedy="Move the call out of the `with`, and in front of what changes stdout, print settings or the logger.",
-    because="the call stands in a context manager of the program's own, in `catch_warnings`, or after `sys.stdout = ...`",
+    because="the call stands in a context manager of the program's own that may swallow an exception, in `catch_warnings`, or after `sys.stdout = ...`",
 )
 FORBIDDEN = code(
     "GM101-T06",

@@ -3,14 +3,19 @@
 After routers and mixtures in public repositories, `torchvision.transforms.v2` and what validates its arguments.
 """
 
+import contextlib
+import logging
 import math
 import numbers
 import re
+import sys
+from io import StringIO
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+log = logging.getLogger("everyday.places")
 CASES = {}
 
 
@@ -369,3 +374,90 @@ class HandlesTheGuard(Base):
             return self.scaled(self.fc(x), x.mean().item())
         except ValueError:
             return x * 0
+
+
+# --- contexts of the program's ----------------------------------------------------------------------------------------
+
+
+@case("a depth that is counted around a block")
+class CountsDepth(Base):
+    @contextlib.contextmanager
+    def nested(self):
+        self.depth += 1
+        try:
+            yield self.depth
+        finally:
+            self.depth -= 1
+
+    def forward(self, x):
+        with self.nested() as outer:
+            h = self.fc(x)
+            log.info("depth %d, mean %.3f", outer, h.mean().item())
+            with self.nested() as inner:
+                print("inner", inner)
+        return h
+
+
+@case("a mode that is set around a block")
+class SetsMode(Base):
+    mode = "plain"
+
+    @contextlib.contextmanager
+    def as_mode(self, mode):
+        before, self.mode = self.mode, mode
+        yield
+        self.mode = before
+
+    def forward(self, x):
+        with self.as_mode("scaled"):
+            h = self.fc(x)
+            log.info("mode %s: %.3f", self.mode, h.sum().item())
+        log.info("mode %s", self.mode)
+        return h
+
+
+@case("a region of the profiler")
+class RecordsFunction(Base):
+    def forward(self, x):
+        with torch.profiler.record_function("fc"):
+            h = self.fc(x)
+            log.info("mean %.3f", h.mean().item())
+        return h
+
+
+class Swallowing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return kind is ValueError
+
+
+class Capturing:
+    def __enter__(self):
+        self.before, sys.stdout = sys.stdout, StringIO()
+        return self
+
+    def __exit__(self, *_error):
+        self.text = sys.stdout.getvalue()
+        sys.stdout = self.before
+
+
+@case("a block whose exception is swallowed")
+class SwallowsGuards(Base):
+    def forward(self, x):
+        h = self.fc(x)
+        with Swallowing():
+            log.info("mean %.3f", h.mean().item())
+            if h.mean() > 0:
+                raise ValueError("above")
+        return h
+
+
+@case("a block whose prints are captured")
+class CapturesPrints(Base):
+    def forward(self, x):
+        h = self.fc(x)
+        with Capturing() as captured:
+            print(f"mean {h.mean().item():.3f}")
+        return h, captured.text
