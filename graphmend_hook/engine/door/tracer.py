@@ -268,6 +268,8 @@ def _catches(names: list[str]) -> bool:
 def has_handlers(code: CodeType) -> bool:
     """May an exception end in the code, other than in a `with`?"""
     names = [each.opname for each in dis.get_instructions(code)]
+    if sys.version_info < (3, 11):  # a ``finally`` begins alike there
+        return "SETUP_FINALLY" in names
     begun = (names[place:] for place, each in enumerate(names) if each == "PUSH_EXC_INFO")
     handlers = [[*itertools.takewhile(lambda each: each != "RERAISE", handler)] for handler in begun]
     return any("WITH_EXCEPT_START" not in handler and _catches(handler) for handler in handlers)
@@ -275,17 +277,17 @@ def has_handlers(code: CodeType) -> bool:
 
 def gives_nothing(code: CodeType) -> bool:
     """Does the function give None, or False, wherever it returns?"""
-    before, instructions = None, dis.get_instructions(code)
-    for each in instructions:
-        if each.opname == "RETURN_VALUE" and not _is_constant(before):
-            return False
+    before = None
+    for each in dis.get_instructions(code):
+        if each.opname == "RETURN_VALUE" and (each.is_jump_target or not _loads_nothing(before)):
+            return False  # ``return self.swallows or None`` jumps there
         if each.opname == "RETURN_CONST" and each.argval:
             return False
         before = each
     return not code.co_flags & inspect.CO_GENERATOR
 
 
-def _is_constant(instruction: Any) -> bool:
+def _loads_nothing(instruction: Any) -> bool:
     return instruction is not None and instruction.opname == "LOAD_CONST" and not instruction.argval
 
 

@@ -90,9 +90,7 @@ class Speculation:
         self.bound: frozenset[str] = around.bound | around.assigned if around else before
         self.perhaps: frozenset[str] = frozenset()  # may be bound, which the trace will see
         self.assigned: set[str] = set()
-        self.uncertain: set[str] = (
-            set()
-        )  # bound since by a loop, say: where they are not, reading them fails as in eager
+        self.uncertain: set[str] = set()  # bound since, by a loop perhaps: else to read one fails, as in eager
         self.reads: set[str] = set()
         self._kept: set[str] = set()
         self._asked = 0  # how many names of ours hold operands of questions

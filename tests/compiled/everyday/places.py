@@ -433,6 +433,13 @@ class Swallowing:
         return kind is ValueError
 
 
+class SwallowingPerhaps(Swallowing):
+    swallows = True
+
+    def __exit__(self, *_error):
+        return self.swallows or None
+
+
 class Capturing:
     def __enter__(self):
         self.before, sys.stdout = sys.stdout, StringIO()
@@ -448,6 +455,17 @@ class SwallowsGuards(Base):
     def forward(self, x):
         h = self.fc(x)
         with Swallowing():
+            log.info("mean %.3f", h.mean().item())
+            if h.mean() > 0:
+                raise ValueError("above")
+        return h
+
+
+@case("a block whose exception is swallowed, or not")
+class SwallowsGuardsPerhaps(Base):
+    def forward(self, x):
+        h = self.fc(x)
+        with SwallowingPerhaps():
             log.info("mean %.3f", h.mean().item())
             if h.mean() > 0:
                 raise ValueError("above")
